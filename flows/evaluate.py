@@ -1,28 +1,55 @@
-"""An evaluation from its request to the stored run, the list of stored runs, and what people are shown of one."""
+"""Evaluations: strategies run over a question file, judged, stored with their report, listed and compared.
+
+Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
+"""
 
 import base64
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from polyhop.flows.evaluation.run import (
-    Evaluation,
-    OnProgress,
-    RunStrategy,
-    closed_book_labels,
-    golden_sentences,
-    labels_of,
-    run_directly,
-    run_evaluation,
-    with_strategies,
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError
+from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import UNREAD, ModelUse, Question
+from polyhop.schemas.records import BadRecord, QuestionRecord
+from polyhop.schemas.requests import (
+    ALL,
+    OWN,
+    EvaluationRequest,
+    Variant,
+    expand_labels,
+    labels_in,
+    parse_range,
+    parse_variant,
 )
-from polyhop.schemas.errors import ContractError
-from polyhop.schemas.requests import EvaluationRequest
-from polyhop.schemas.settings import CLOSED_BOOK, Settings
+from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
 from polyhop.schemas.text import plural
+from polyhop.schemas.version import VERSION
+from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
 from polyhop.tasks.evaluation.comparison import check_measured, check_names, compare_runs, gate_rows, parse_gate
-from polyhop.tasks.evaluation.report import json_bytes, json_lines
+from polyhop.tasks.evaluation.metrics import find_golden, possible_subjects
+from polyhop.tasks.evaluation.report import (
+    RANKING_KEPT,
+    GoldQuestion,
+    Outcome,
+    QuestionValues,
+    evaluate,
+    json_bytes,
+    json_lines,
+    question_values,
+    rounded,
+    run_document,
+    timings_document,
+)
+from polyhop.tasks.registry import producing_stages, source_kind
+from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
+from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
 from polyhop.warehouse.files.evaluations import (
     QUESTIONS,
     REPORT,
@@ -36,26 +63,507 @@ from polyhop.warehouse.files.evaluations import (
     store_run,
 )
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.questions import usable_questions
+from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.machine import machine, now, peak_rss_mb
+from polyhop.warehouse.open import open_published
+from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of
+
+DEPTH = 100
+"""Passages asked for: MRR's depth (algorithms.md 6.2)."""
+_BUILDING = ("corpus", "extraction", "resolution", "propositions")
+_NOT_ANSWERING: Mapping[str, bool | set[str]] = {
+    **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
+    **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
+    "models": {
+        *("extract", "resolve", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute"),
+        *("tokens_per_minute", "prompt_price", "completion_price"),
+    },
+    "encoder": {"batch_size", "threads"},
+    "reader": {"reads"},  # the run says who reads
+}
+_OUT = "the per-question file"
+SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
+SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
+"""Shown if the questions have golden triples."""
+OnProgress = Callable[[str, int, int], None] | None
 
 
-def store(settings: Settings, evaluation: Evaluation) -> tuple[int, Path]:
-    """Stores an evaluation with its report under the root; returns its number and folder.
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came out: the JSON of `polyhop eval`, what is stored of it, the question records that were left out."""
+
+    report: dict[str, Any]
+    run: dict[str, Any]
+    timings: dict[str, Any]
+    rows: list[dict[str, Any]]
+    bad: list[BadRecord]
+
+
+@dataclass(slots=True)
+class _Measured:
+    """Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    uses: list[ModelUse] = field(default_factory=list)
+
+
+RunStrategy = Callable[[str, Callable[[], _Measured]], _Measured]
+"""Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
+
+
+def run_directly(_name: str, measure: Callable[[], _Measured]) -> _Measured:
+    """Measures a strategy at once, in this process."""
+    return measure()
+
+
+def evaluate_index(
+    settings: Settings,
+    request: EvaluationRequest,
+    on_progress: OnProgress = None,
+    run_strategy: RunStrategy = run_directly,
+) -> Evaluation:
+    """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
+
+    A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
 
     Raises:
-        StoreError: If the disk refuses.
+        ConfigurationError: For a gate that is malformed, or for what is not evaluated or measured.
+        StoreError: If the run cannot be stored, before anything runs.
+        PolyhopError: As `run_evaluation`.
     """
-    files = {
-        RUN: json_bytes(evaluation.run),
-        TIMINGS: json_bytes(evaluation.timings),
+    request = with_strategies(settings, request)
+    gates = [parse_gate(text) for text in request.fail_below]
+    check_names(gates, [*labels_of(request), *([CLOSED_BOOK] if request.closed_book else [])])
+    check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
+    folder = Layout(settings.root).evaluations
+    if request.is_stored:
+        check_folder(folder)
+    evaluation = run_evaluation(settings, request, on_progress, run_strategy)
+    strategies = evaluation.report["strategies"]
+    check_names(gates, list(strategies))  # again: of `all`, some could not be served
+    rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)
+    report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
+    if request.is_stored:
+        number, place = store_run(folder, _files(evaluation))
+        report |= {"run": number, "folder": str(place)}
+    return replace(evaluation, report=report)
+
+
+def _files(evaluation: Evaluation) -> dict[str, bytes]:
+    from polyhop.tasks.evaluation.page import report_page, summary_markdown
+    from polyhop.tasks.evaluation.plots import report_plots
+
+    run, timings = evaluation.run, evaluation.timings
+    plots = report_plots(run, timings)
+    return {
+        RUN: json_bytes(run),
+        TIMINGS: json_bytes(timings),
         QUESTIONS: json_lines(evaluation.rows),
-        **_report_files(evaluation.run, evaluation.timings),
+        REPORT: report_page(run, timings, plots).encode(),
+        SUMMARY: summary_markdown(run, timings).encode(),
+        **plots,
     }
-    return store_run(Layout(settings.root).evaluations, files)
 
 
-def check_store(settings: Settings) -> None:
-    """Finds out before an evaluation runs that it cannot be stored."""
-    check_folder(Layout(settings.root).evaluations)
+def run_evaluation(
+    settings: Settings,
+    request: EvaluationRequest,
+    on_progress: OnProgress = None,
+    run_strategy: RunStrategy = run_directly,
+) -> Evaluation:
+    """Evaluates strategies on a question file."""
+    started, start = now(), time.perf_counter()
+    settings = with_min_confidence(settings, request.min_confidence)
+    request = with_strategies(settings, request)
+    _check(settings, request)
+    variants = {label: parse_variant(label, request.parameters) for label in labels_of(request)}
+    needed_artefacts([variant.strategy for variant in variants.values()])  # refuses one that does not exist
+    records, bad = usable_questions(request.questions)
+    records, sample = _sample_of(request, records)
+    with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
+        published = session.published
+        filtered = session.where(request.where)
+        answerers, left_out = _served(filtered, request, variants)
+        if request.closed_book:
+            answerers[CLOSED_BOOK] = session.closed_book()
+        baselines = _baselines_of(request, list(answerers))
+        gold = gold_of(records, published)
+        measured = {
+            name: run_strategy(name, partial(_measure, answerer, name, records, on_progress))
+            for name, answerer in answerers.items()
+        }
+        outcomes = {name: found.outcomes for name, found in measured.items()}
+        values = {name: question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()}
+        evaluated = evaluate(gold.questions, outcomes, published.record_of, baselines)
+        report = {"index": session.name, "version": session.version, "filter": filtered.filter_row, **evaluated}
+        report |= _golden_triples_row(gold, outcomes)
+        report["costs"] = cost_rows(published, variants, evaluated)
+        report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
+        rows = _rows(records, outcomes, values, session.version)
+        facts = {
+            "index": session.name,
+            "version": session.version,
+            "questions": {
+                "file": request.questions.name,
+                "sha256": file_hash(request.questions, "the questions"),
+                "left_out": len(bad),
+                "unknown_supporting": len(gold.unknown_supporting),
+                "sample": sample,
+            },
+            "left_out": left_out,
+            "parameters": dict(sorted(request.parameters.items())),
+            "settings": answering_settings(settings, published.manifest.settings, request.where),
+            "reader": (settings.models.read or "rules") if settings.reader.reads else "none",
+            "depth": DEPTH,
+            "ranges": _ranges_of(request),
+        }
+    run = run_document({"polyhop": VERSION, **facts}, report, values, baselines)
+    timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
+    report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
+    report |= {"left_out": left_out, "unknown_supporting": len(gold.unknown_supporting), "sample": sample}
+    report["reader"] = facts["reader"]
+    if request.out is not None:
+        write_json_lines(request.out, rows, _OUT)
+    return Evaluation(report, run, timings, rows, bad)
+
+
+def _check(settings: Settings, request: EvaluationRequest) -> None:
+    """Refuses what can be refused before anything runs."""
+    if request.closed_book and not (settings.reader.reads and settings.models.chat_reader):
+        raise ConfigurationError(
+            "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
+            "models that mark answers, know nothing without passages."
+        )
+    if request.sample is not None and request.sample < 1:
+        raise ConfigurationError(f"A sample has at least 1 question, not {request.sample}; leave it out to ask all.")
+    if request.sample is None and request.seed is not None:
+        raise ConfigurationError("A seed belongs to a sample; say how many questions with --sample N.")
+    if request.sample is None and request.asks_rest:
+        raise ConfigurationError("The rest is what a sample leaves out; say how many questions with --sample N.")
+    if request.out is not None:
+        if request.out.exists() and request.questions.exists() and request.out.samefile(request.questions):
+            raise ConfigurationError(f"--out would replace the questions in {request.questions}; name another file.")
+        require_place(request.out, _OUT)
+
+
+def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
+    """The request with the index's default strategy if it names none, and its own strategies in place of `own`."""
+    labels = _written(request.strategies)
+    if request.strategies and OWN not in labels:
+        return request
+    layout = Layout(settings.root)
+    if not labels:
+        return replace(request, strategies=(default_strategy_of(layout, request.index),))
+    own = strategies_of(layout, request.index)
+    named = [name for label in labels for name in (own if label == OWN else (label,))]
+    return replace(request, strategies=tuple(dict.fromkeys(named)))
+
+
+def labels_of(request: EvaluationRequest) -> list[str]:
+    """The strategies and variants by name, `all` and ranges taken apart."""
+    return expand_labels(_written(request.strategies), STRATEGIES)
+
+
+def _written(texts: Sequence[str]) -> list[str]:
+    return [label for text in texts for label in labels_in(text, STRATEGIES)]
+
+
+def _baselines_of(request: EvaluationRequest, labels: Sequence[str]) -> list[str]:
+    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
+    baselines = list(dict.fromkeys(name for label in _written(request.baselines) for name in parse_range(label).points))
+    for baseline in baselines:
+        if baseline not in labels:
+            raise ConfigurationError(f"The baseline '{baseline}' is not evaluated; evaluated: {', '.join(labels)}.")
+    return baselines or list(labels[:1])
+
+
+def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
+    """The ranges for run.json, in the order written: [{label, parameters, points[{label, values}]}]."""
+    ranges = [parse_range(label) for label in dict.fromkeys(_written(request.strategies))]
+    return [
+        {
+            "label": one.label,
+            "parameters": list(one.parameters),
+            "points": [{"label": label, "values": list(values)} for label, values in one.points.items()],
+        }
+        for one in ranges
+        if one.parameters
+    ]
+
+
+def _sample_of(
+    request: EvaluationRequest, records: list[QuestionRecord]
+) -> tuple[list[QuestionRecord], dict[str, int] | None]:
+    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
+
+    Of the rest that a sample leaves out it is {size, seed, of, rest}: the sample is not asked.
+    """
+    if request.sample is None:
+        return records, None
+    seed = DEFAULT_SEED if request.seed is None else request.seed
+    chosen = sampled(records, request.sample, seed)
+    row = {"size": request.sample, "seed": seed, "of": len(records)}
+    if not request.asks_rest:
+        return chosen, row
+    left = rest_of(records, chosen)
+    if not left:
+        raise ConfigurationError(
+            f"A sample of {request.sample} leaves out none of {plural(len(records), 'usable question')}; ask for fewer."
+        )
+    return left, {**row, "rest": True}
+
+
+def answering_settings(
+    settings: Settings, built_with: Mapping[str, object], where: str | None = None
+) -> dict[str, object]:
+    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`.
+
+    The filter of the questions, if there is one, is a setting, `questions.where`, too.
+    """
+    own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
+    building = {name: section for name, section in built_with.items() if name in _BUILDING}
+    own |= {} if where is None else {"questions.where": where}
+    return {**own, **{f"index.{name}": value for name, value in flatten(building).items()}}
+
+
+def _served(
+    session: IndexSession, request: EvaluationRequest, variants: Mapping[str, Variant]
+) -> tuple[dict[str, Answerer | ClosedBookAnswerer], dict[str, str]]:
+    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
+
+    One that was asked for by name or range and cannot be served is refused.
+    """
+    asked = expand_labels((label for label in _written(request.strategies) if label != ALL), STRATEGIES)
+    ready: dict[str, Answerer | ClosedBookAnswerer] = {}
+    left_out: dict[str, str] = {}
+    for label, variant in variants.items():
+        try:
+            ready[label] = session.answerer(variant.strategy, variant.parameters)
+        except PolyhopError as error:
+            if label in asked:
+                raise
+            left_out[label] = str(error)
+    if not ready:
+        raise ConfigurationError("There is no strategy to evaluate; name some with --strategies a,b or use 'all'.")
+    return ready, left_out
+
+
+class Gold(NamedTuple):
+    """The questions' gold.
+
+    Attributes:
+        questions: In the file's order.
+        unknown_supporting: Supporting ids that the index holds neither as a record nor as a piece of one, each once.
+        triple_count: Golden triples of all questions; one of two questions counts twice.
+        unknown_triples: Those of them that are not in the graph.
+    """
+
+    questions: list[GoldQuestion]
+    unknown_supporting: list[str]
+    triple_count: int
+    unknown_triples: int
+
+
+def gold_of(records: Sequence[QuestionRecord], published: IndexReader) -> Gold:
+    """The gold of questions; golden triples that are not in the graph stay as they are and will never be found."""
+    golden = [triple for record in records for triple in record.golden_triples]
+    rows = published.artefact(TRIPLES_OF_SUBJECTS)(possible_subjects(golden)) if golden else []
+    ids = find_golden(golden, [NamedTriple(*row) for row in rows])
+    questions = [
+        GoldQuestion(
+            record.id,
+            record.answers,
+            frozenset(record.supporting),
+            record.hops,
+            record.type,
+            frozenset(ids.get(triple, triple) for triple in record.golden_triples),
+            record.metadata,
+        )
+        for record in records
+    ]
+    known = {*published.passage_ids, *map(published.record_of, published.passage_ids)}
+    unknown = dict.fromkeys(one for record in records for one in record.supporting if one not in known)
+    return Gold(questions, list(unknown), len(golden), sum(triple not in ids for triple in golden))
+
+
+def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+    """{golden_triples{questions, triples, unknown, not_ranked_by[]}} for the report; empty without golden triples."""
+    if not gold.triple_count:
+        return {}
+    unranked = [name for name, given in outcomes.items() if all(outcome.triples is None for outcome in given)]
+    return {
+        "golden_triples": {
+            "questions": sum(bool(question.triples) for question in gold.questions),
+            "triples": gold.triple_count,
+            "unknown": gold.unknown_triples,
+            "not_ranked_by": unranked,
+        }
+    }
+
+
+def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report: Mapping[str, Any]) -> dict[str, Any]:
+    """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
+
+    Args:
+        published: The open version.
+        variants: Strategies by label; a row that is none of them (closed-book) needs no index.
+        report: From `polyhop.tasks.evaluation.report.evaluate`.
+
+    `index` sums over the stages whose work is in the artefacts that the strategy declares. Tokens are those of the
+    replies when they were made, whoever paid for them. Seconds are those of the runs that computed the results, None
+    if one of them was not recorded; `stages` has each one, or None.
+    """
+    found = {}
+    for label, result in report["strategies"].items():
+        mean = result["latency_ms"]["mean"]
+        question = {
+            "prompt_tokens": result["tokens"]["prompt_per_question"],
+            "completion_tokens": result["tokens"]["completion_per_question"],
+            "seconds": None if mean is None else mean / 1000,
+        }
+        found[label] = {"index": _index_cost(published, variants.get(label)), "question": question}
+    return found
+
+
+def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
+    manifest, recorded = published.manifest, published.stage_timings()
+    stages = []
+    if variant is not None:
+        spec = spec_of(variant.strategy)
+        artefacts = {*spec.needs, "entities"} if spec.needs_question_names else spec.needs
+        stages = producing_stages(artefacts, source_kind(manifest.stages))
+    tokens = []
+    for stage in stages:
+        counts = record.counts if (record := manifest.stages.get(stage.name)) else {}
+        # those of the ledger for the stage that fills it; what others counted, if they asked a model
+        is_ledger = "extraction_ledger" in stage.table_names
+        own = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+        tokens.append(published.extraction_tokens() if is_ledger else own)
+    timings = {stage.name: recorded.get(stage.name) for stage in stages}
+    seconds = [timing.seconds for timing in timings.values() if timing is not None]
+    return {
+        "prompt_tokens": sum(prompt for prompt, _ in tokens),
+        "completion_tokens": sum(completion for _, completion in tokens),
+        "seconds": sum(seconds) if len(seconds) == len(timings) else None,
+        "stages": {name: timing.model_dump() if timing else None for name, timing in timings.items()},
+    }
+
+
+def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
+    """What reading took of a model, the warm-up question included; `fallbacks` were read by rules after all."""
+    spent = sum((use.spent for use in uses), Usage())
+    return {
+        "model": uses[0].model if uses else None,
+        "prompt": {"name": uses[0].prompt, "hash": uses[0].prompt_hash} if uses and uses[0].prompt else None,
+        "calls": spent.calls,
+        "cached": sum(use.is_cached for use in uses),
+        "fallbacks": sum(bool(use.error_class) for use in uses),
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "cost_usd": spent.cost_usd,
+    }
+
+
+def _measure(
+    answerer: Answerer | ClosedBookAnswerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
+) -> _Measured:
+    measured = _Measured()
+    _one(answerer, records[0], measured.uses)
+    for done, record in enumerate(records, start=1):
+        measured.outcomes.append(_one(answerer, record, measured.uses))
+        if on_progress is not None:
+            on_progress(strategy, done, len(records))
+    return measured
+
+
+def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
+    start = time.perf_counter()
+    try:
+        answered: AnsweredQuestion
+        (answered,) = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)
+    except PolyhopError as error:
+        triples = () if answerer.ranks_triples else None
+        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples)
+    seconds = time.perf_counter() - start
+    reading = answered.reading
+    own = [use for use in (reading.use, answered.naming) if use is not None]
+    uses.extend(own)
+    usage = sum((use.usage for use in own), Usage())
+    ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
+    return Outcome(
+        ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
+        answer=None if reading.kind == UNREAD else reading.answer,
+        seconds=seconds,
+        confidence=None if reading.kind in {"generated", UNREAD} else reading.confidence,
+        kind=reading.kind,
+        is_read=reading.kind != UNREAD,
+        parts=dict(answered.seconds),
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost_usd=usage.cost_usd,
+        triples=ranked if answerer.ranks_triples or ranked else None,
+    )
+
+
+def _rows(
+    records: Sequence[QuestionRecord],
+    outcomes: Mapping[str, Sequence[Outcome]],
+    values: Mapping[str, Sequence[QuestionValues]],
+    version: int,
+) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "id": record.id,
+            "question": record.question,
+            "strategy": strategy,
+            "version": version,
+            "answer": outcome.answer,
+            "kind": outcome.kind,
+            "confidence": outcome.confidence,
+            "error": outcome.error,
+            "ranking": None if outcome.ranking is None else outcome.ranking[:RANKING_KEPT],
+            **({} if outcome.triples is None else {"triples": outcome.triples[:RANKING_KEPT]}),
+            **value,
+        }
+        for strategy, given in outcomes.items()
+        for record, outcome, value in zip(records, given, values[strategy], strict=True)
+    ]
+    whole: list[dict[str, Any]] = rounded(rows)
+    return whole
+
+
+def left_out_sentences(evaluation: Evaluation) -> list[str]:
+    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`.
+
+    A sample that is larger than the question set is said here, too.
+    """
+    report = evaluation.report
+    sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
+    if report["unknown_supporting"]:
+        sentences.append(
+            f"{plural(report['unknown_supporting'], 'supporting id')} counted as missed, in no passage of "
+            f"'{report['index']}'; were the questions written for another corpus?"
+        )
+    golden = report.get("golden_triples") or {"unknown": 0, "not_ranked_by": []}
+    if golden["unknown"]:
+        be, count = ("is", "counts") if golden["unknown"] == 1 else ("are", "count")
+        which = f"{golden['unknown']} of {golden['triples']} golden triples {be}"
+        sentences.append(f"{which} not in the graph of '{report['index']}' and {count} as missed.")
+    if golden["not_ranked_by"]:
+        sentences.append(f"Not judged by golden triples, because they rank none: {', '.join(golden['not_ranked_by'])}.")
+    sample = report["sample"]
+    if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
+        sentences.append(f"The sample of {sample['size']} is all there is: {plural(sample['of'], 'usable question')}.")
+    left_out: dict[str, str] = report["left_out"]
+    if left_out:
+        why = "" if len(left_out) == 1 else "; the report has the reasons of all, the first is: "
+        names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
+        sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
+    return sentences
 
 
 def stored_run(settings: Settings, number: int) -> StoredRun:
@@ -108,94 +616,23 @@ def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
     one, other = stored_run(settings, first), stored_run(settings, second)
     changes = compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
     latency = {
-        name: {key: [_latency(one.timings, name, key), _latency(other.timings, name, key)] for key in ("p50", "p95")}
+        name: {key: [_latency(run, name).get(key) for run in (one, other)] for key in ("p50", "p95")}
         for name in changes["strategies"]
     }
     started = [one.timings["started"], other.timings["started"]]
     return {"first": first, "second": second, "started": started, **changes, "latency_ms": latency}
 
 
-def _latency(timings: Mapping[str, Any], strategy: str, key: str) -> float | None:
-    value: float | None = timings["strategies"].get(strategy, {}).get("latency_ms", {}).get(key)
-    return value
-
-
-def _report_files(run: Mapping[str, Any], timings: Mapping[str, Any]) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page, summary_markdown
-    from polyhop.tasks.evaluation.plots import report_plots
-
-    plots = report_plots(run, timings)
-    page = report_page(run, timings, plots)
-    return {REPORT: page.encode(), SUMMARY: summary_markdown(run, timings).encode(), **plots}
-
-
-SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
-SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
-"""Shown if the questions have golden triples."""
-
-
-def evaluate_index(
-    settings: Settings,
-    request: EvaluationRequest,
-    on_progress: OnProgress = None,
-    run_strategy: RunStrategy = run_directly,
-) -> Evaluation:
-    """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
-
-    A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
-
-    Raises:
-        ConfigurationError: For a gate that is malformed, or for what is not evaluated or measured; as `run_evaluation`.
-        StoreError: If the run cannot be stored, before anything runs; as `run_evaluation`.
-        PolyhopError: As `run_evaluation`.
-    """
-    request = with_strategies(settings, request)
-    gates = [parse_gate(text) for text in request.fail_below]
-    check_names(gates, [*labels_of(request), *closed_book_labels(request)])
-    check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
-    if request.is_stored:
-        check_store(settings)
-    evaluation = run_evaluation(settings, request, on_progress, run_strategy)
-    strategies = evaluation.report["strategies"]
-    check_names(gates, list(strategies))  # again: of `all`, some could not be served
-    rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)
-    report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
-    if request.is_stored:
-        number, folder = store(settings, evaluation)
-        report |= {"run": number, "folder": str(folder)}
-    return replace(evaluation, report=report)
-
-
-def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`.
-
-    A sample that is larger than the question set is said here, too.
-    """
-    report = evaluation.report
-    sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
-    if report["unknown_supporting"]:
-        sentences.append(
-            f"{plural(report['unknown_supporting'], 'supporting id')} counted as missed, in no passage of "
-            f"'{report['index']}'; were the questions written for another corpus?"
-        )
-    sentences += golden_sentences(report)
-    sample = report["sample"]
-    if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
-        sentences.append(f"The sample of {sample['size']} is all there is: {plural(sample['of'], 'usable question')}.")
-    left_out: dict[str, str] = report["left_out"]
-    if left_out:
-        why = "" if len(left_out) == 1 else "; the report has the reasons of all, the first is: "
-        names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
-        sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
-    return sentences
+def _latency(stored: StoredRun, strategy: str) -> dict[str, float | None]:
+    found: dict[str, float | None] = stored.timings["strategies"].get(strategy, {}).get("latency_ms", {})
+    return found
 
 
 def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
     """One row per strategy, the best by recall@5 (or of triples) first: metrics, answered share, latency, failures."""
     rows = []
     for name in stored.run["strategies"]:
-        result = stored.run["results"][name]
-        latency = stored.timings["strategies"][name]["latency_ms"]
+        result, latency = stored.run["results"][name], _latency(stored, name)
         rows.append(
             {
                 "strategy": name,
@@ -210,6 +647,10 @@ def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
     return rows
 
 
+def _shown(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
 def plot_addresses(stored: StoredRun) -> dict[str, str]:
     """The plots by name, each as an address that holds the whole picture, so that a dashboard anywhere can show it."""
     return {
@@ -221,7 +662,3 @@ def plot_addresses(stored: StoredRun) -> dict[str, str]:
 def report_files(stored: StoredRun) -> tuple[str, Path]:
     """The summary in Markdown, and the place of the report."""
     return (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
-
-
-def _shown(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)

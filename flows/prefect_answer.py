@@ -17,6 +17,7 @@ from prefect.artifacts import create_image_artifact
 from polyhop.flows.answer import Crew, Outages, Submitted, end_worker, follow, job_metrics, start_worker, submit_file
 from polyhop.flows.deployments import run_tags
 from polyhop.flows.evaluate import (
+    OnProgress,
     evaluate_index,
     left_out_sentences,
     plot_addresses,
@@ -24,7 +25,6 @@ from polyhop.flows.evaluate import (
     stored_run,
     strategy_rows,
 )
-from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.prefect_run import (
     DEAD_LETTER,
     OUTAGE,

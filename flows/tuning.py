@@ -1,14 +1,9 @@
-"""Tuning a strategy: settings tried on a sample of the questions, the best one and the default judged on the rest.
+"""Tuning a strategy: settings tried on a sample of the questions, the best one and the default judged on the rest."""
 
-Measures nothing itself (evaluation/run.py does), changes no setting and prints nothing.
-"""
-
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyhop.flows.evaluate import left_out_sentences
-from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
+from polyhop.flows.evaluate import OnProgress, left_out_sentences, run_evaluation
 from polyhop.schemas.errors import ConfigurationError, StoreConflictError
 from polyhop.schemas.requests import EvaluationRequest, Range, TuningRequest, labels_in, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
@@ -32,17 +27,6 @@ class Tuning:
     sentences: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is tried: the strategy, its settings, and how many questions they are tried on."""
-
-    default: str
-    label: str
-    tried: Range
-    sample: int
-    seed: int
-
-
 def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgress = None) -> Tuning:
     """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report.
 
@@ -55,36 +39,7 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
         SourceError: If the file has no usable question.
         StoreError: If the result cannot be stored, or another version was published meanwhile.
     """
-    plan = _plan(settings, request)
-    if request.is_stored:
-        check_folder(Layout(settings.root).tunings)
-    tuning = run_evaluation(settings, _evaluation(request, plan, (plan.default, plan.label)), on_progress)
-    chosen = chosen_setting(request.metric, plan.default, [plan.default, *plan.tried.points], tuning.run)
-    rest = run_evaluation(settings, _evaluation(request, plan, (plan.default, chosen), asks_rest=True), on_progress)
-    if rest.report["version"] != tuning.report["version"]:
-        raise StoreConflictError(
-            f"Version {rest.report['version']} of '{request.index}' was published while version "
-            f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
-        )
-    report = _report(request, plan, tuning, rest)
-    report |= {"run": None, "folder": None}
-    if request.is_stored:
-        number, folder = store_run(Layout(settings.root).tunings, _files(report, tuning), TUNING)
-        report |= {"run": number, "folder": str(folder)}
-    return Tuning(report, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
-
-
-def _plan(settings: Settings, request: TuningRequest) -> _Plan:
-    """Everything that can be refused before anything runs."""
-    label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
-    labels = labels_in(label, STRATEGIES)
-    if len(labels) != 1:
-        raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
-    spec = spec_of(label.partition(":")[0].strip())
-    _check_metric(settings, request.metric, spec)
-    label = _with_grid(label, spec)
-    tried = parse_range(label)
-    _check_settings(spec, tried, request.parameters)
+    spec, tried = _tried(settings, request)
     records, _ = usable_questions(request.questions)
     size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
     if size < 1:
@@ -92,82 +47,85 @@ def _plan(settings: Settings, request: TuningRequest) -> _Plan:
     seed = DEFAULT_SEED if request.seed is None else request.seed
     sample = sampled(records, size, seed)
     check_parts((sample, rest_of(records, sample)), request.metric)
-    return _Plan(spec.name, label, tried, size, seed)
+    folder = Layout(settings.root).tunings
+    if request.is_stored:
+        check_folder(folder)
+
+    def asked(*strategies: str, asks_rest: bool = False) -> EvaluationRequest:
+        return EvaluationRequest(
+            questions=request.questions,
+            index=request.index,
+            strategies=tuple(dict.fromkeys(strategies)),
+            parameters=request.parameters,
+            baselines=(spec.name,),
+            is_stored=False,
+            sample=size,
+            seed=seed,
+            asks_rest=asks_rest,
+        )
+
+    tuning = run_evaluation(settings, asked(spec.name, tried.label), on_progress)
+    chosen = chosen_setting(request.metric, spec.name, [spec.name, *tried.points], tuning.run)
+    rest = run_evaluation(settings, asked(spec.name, chosen, asks_rest=True), on_progress)
+    if rest.report["version"] != tuning.report["version"]:
+        raise StoreConflictError(
+            f"Version {rest.report['version']} of '{request.index}' was published while version "
+            f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
+        )
+    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
+    questions = tuning.run["questions"]
+    report: dict[str, Any] = rounded(
+        {
+            "index": tuning.report["index"],
+            "version": tuning.report["version"],
+            "questions": {"file": questions["file"], "sha256": questions["sha256"], "of": questions["sample"]["of"]},
+            "seed": seed,
+            "reader": tuning.report["reader"],
+            **tuning_document(request.metric, spec.name, tried, on_sample, on_rest, request.parameters),
+            "interval": tuning.run["interval"],
+            "failures": {label: found["failures"] for label, found in rest.run["results"].items()},
+            "settings_hash": tuning.run["settings_hash"],
+        }
+    )
+    stored: dict[str, Any] = {"run": None, "folder": None}
+    if request.is_stored:
+        from polyhop.tasks.evaluation.tuning import tuning_page
+
+        files = {TUNING: json_bytes(report), REPORT: tuning_page(report, tuning.run, tuning.timings).encode()}
+        number, place = store_run(folder, files, TUNING)
+        stored = {"run": number, "folder": str(place)}
+    return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
 
 
-def _check_metric(settings: Settings, metric: str, spec: StrategySpec) -> None:
+def _tried(settings: Settings, request: TuningRequest) -> tuple[StrategySpec, Range]:
+    """The strategy and its settings: the label's own ranges, or the strategy's grid but for what the label fixes."""
+    label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
+    labels = labels_in(label, STRATEGIES)
+    if len(labels) != 1:
+        raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
+    spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
     if metric not in ALL_METRICS:
         raise ConfigurationError(f"There is no metric '{metric}' to tune by; metrics: {', '.join(ALL_METRICS)}.")
     if metric in ANSWER_METRICS and not settings.reader.reads:
         raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
         raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
-
-
-def _with_grid(label: str, spec: StrategySpec) -> str:
-    """The label with its own ranges; without any, with the strategy's grid, but for parameters that the label fixes."""
-    if parse_range(label).parameters:
-        return label
-    fixed = parse_variant(label, {}).parameters
-    grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
-    if not grid:
-        raise ConfigurationError(
-            f"Strategy '{spec.name}' has no values of its own to try; name some, like bridge:graph_weight=.2,.35,.5."
-        )
-    return ":".join((label, *grid))
-
-
-def _check_settings(spec: StrategySpec, tried: Range, common: Mapping[str, object]) -> None:
-    """Refuses values out of their range, and a single setting."""
-    parse_setting(spec, common)
-    first, *others = [parse_setting(spec, parse_variant(label, common).parameters) for label in tried.points]
+    if not parse_range(label).parameters:
+        fixed = parse_variant(label, {}).parameters
+        grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
+        if not grid:
+            raise ConfigurationError(
+                f"Strategy '{spec.name}' has no values of its own to try; name some, like "
+                "bridge:graph_weight=.2,.35,.5."
+            )
+        label = ":".join((label, *grid))
+    tried = parse_range(label)
+    # values out of their range are refused, and a single setting
+    parse_setting(spec, request.parameters)
+    first, *others = [parse_setting(spec, parse_variant(one, request.parameters).parameters) for one in tried.points]
     if all(other == first for other in others):
         raise ConfigurationError(
             f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "
             "values, or compare it with the default by polyhop eval."
         )
-
-
-def _evaluation(
-    request: TuningRequest, plan: _Plan, strategies: Sequence[str], *, asks_rest: bool = False
-) -> EvaluationRequest:
-    return EvaluationRequest(
-        questions=request.questions,
-        index=request.index,
-        strategies=tuple(dict.fromkeys(strategies)),
-        parameters=request.parameters,
-        baselines=(plan.default,),
-        is_stored=False,
-        sample=plan.sample,
-        seed=plan.seed,
-        asks_rest=asks_rest,
-    )
-
-
-def _report(request: TuningRequest, plan: _Plan, tuning: Evaluation, rest: Evaluation) -> dict[str, Any]:
-    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
-    questions = tuning.run["questions"]
-    document = tuning_document(request.metric, plan.default, plan.tried, on_sample, on_rest, request.parameters)
-    report: dict[str, Any] = rounded(
-        {
-            "index": tuning.report["index"],
-            "version": tuning.report["version"],
-            "questions": {"file": questions["file"], "sha256": questions["sha256"], "of": questions["sample"]["of"]},
-            "seed": plan.seed,
-            "reader": tuning.report["reader"],
-            **document,
-            "interval": tuning.run["interval"],
-            "failures": {label: found["failures"] for label, found in rest.run["results"].items()},
-            "settings_hash": tuning.run["settings_hash"],
-        }
-    )
-    return report
-
-
-def _files(report: Mapping[str, Any], tuning: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.tuning import tuning_page
-
-    return {
-        TUNING: json_bytes({k: v for k, v in report.items() if k not in {"run", "folder"}}),
-        REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
-    }
+    return spec, tried

@@ -13,30 +13,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyhop.tasks.evaluation.documents import (
-    Document,
+from drawing import (
+    curves,
+    drawing,
     fields,
+    figure,
     group_title,
     groups,
     highlighted,
-    leading_metric,
-    number,
-    ranked,
-    rows,
-)
-from polyhop.tasks.evaluation.plots import (
-    COLOURS,
-    GREY,
-    curves,
-    drawing,
-    figure,
     label_lines,
     legend,
     looks,
+    number,
     png,
     row_height,
     row_names,
+    rows,
 )
+
+from polyhop.tasks.evaluation.page import Document, leading_metric, ranked
+from polyhop.tasks.evaluation.plots import COLOURS, GREY
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from drawing import at, curves, drawing, figure, legend, logarithmic_ticks, looks, number, png, rows
 from generated_corpus import CORPUS_FILE, QUESTIONS_FILE, write_generated
 
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import Variant, names_in, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.evaluation.documents import Document, at, number, rows
-from polyhop.tasks.evaluation.plots import GREY, curves, drawing, figure, legend, logarithmic_ticks, looks, png
+from polyhop.tasks.evaluation.page import Document
+from polyhop.tasks.evaluation.plots import GREY
 from polyhop.warehouse.files.disk import write_whole, writing
 from polyhop.warehouse.machine import peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.evaluation.run import DEPTH
+from polyhop.flows.evaluate import DEPTH
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.query import Question
 from polyhop.schemas.requests import names_in, parse_variant

@@ -17,28 +17,25 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyhop.tasks.evaluation.documents import (
-    Document,
+from drawing import (
+    Look,
     StoredRange,
     baselines,
-    interval,
-    metric,
-    range_metrics,
-    stored_ranges,
-)
-from polyhop.tasks.evaluation.plots import (
-    GREY,
-    INK,
-    Look,
     curves,
     drawing,
     figure,
+    interval,
     label_lines,
     label_text,
     legend,
     looks,
     png,
+    range_metrics,
+    stored_ranges,
 )
+
+from polyhop.tasks.evaluation.page import Document, metric
+from polyhop.tasks.evaluation.plots import GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

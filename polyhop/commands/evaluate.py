@@ -26,7 +26,7 @@ from polyhop.schemas.settings import CLOSED_BOOK
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.evaluation.run import Evaluation
+    from polyhop.flows.evaluate import Evaluation
     from polyhop.schemas.records import BadRecord
     from polyhop.schemas.requests import EvaluationRequest
     from polyhop.schemas.settings import Settings
@@ -155,7 +155,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
     elif "long_answers" in report:
-        from polyhop.tasks.evaluation.documents import long_answers_sentence
+        from polyhop.tasks.evaluation.page import long_answers_sentence
 
         print_line(long_answers_sentence(report["long_answers"]))
     _print_models(report.get("reading", {}))

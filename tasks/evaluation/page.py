@@ -1,282 +1,116 @@
-"""The evaluation report as one page: its tables, its sections, and what each says.
+"""The report of a stored evaluation: its facts and tables, as one HTML page without script or network, and in Markdown.
 
-What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data: what
-would be markup in them is escaped.
+Invariant: names and errors are data; what would be markup in them is escaped.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from polyhop.schemas.text import escaped, table_lines
-from polyhop.tasks.evaluation.documents import (
-    COMPARED_METRICS,
-    MAIN_METRICS,
-    MAIN_TRIPLE_METRICS,
-    SHOWN_METRICS,
-    SHOWN_TRIPLE_METRICS,
-    Document,
-    StoredRange,
-    at,
-    baselines,
-    best_labels,
-    fields,
-    group_title,
-    groups,
-    interval,
-    interval_words,
-    judged_metrics,
-    labels,
-    latency,
-    leading_metric,
-    long_answers_sentence,
-    metric,
-    number,
-    paired,
-    parts,
-    range_metrics,
-    ranked,
-    rows,
-    stored_ranges,
-)
-from polyhop.tasks.evaluation.plots import differences_plot
-from polyhop.tasks.evaluation.rendering import (
-    NOTHING,
-    Cell,
-    Page,
-    Plot,
-    Row,
-    Section,
-    Table,
-    decimal,
-    listed,
-    milliseconds,
-    render,
-    signed,
-)
+from polyhop.tasks.evaluation.metrics import CONTAINMENT, TRIPLE_METRICS
+from polyhop.tasks.evaluation.report import METRICS
 
-QUANTILES = ("p50", "p95", "p99", "mean")
-FAILURES_SHOWN = 200  # rows; chosen: bounds the page of a run in which all fail, and run.json has them all
-_COSTS = {
-    "index": {
-        "prompt_tokens": ("prompt tokens", 0),
-        "completion_tokens": ("completion tokens", 0),
-        "seconds": ("seconds", 1),
-    },
-    "question": {
-        "prompt_tokens": ("prompt tokens", 1),
-        "completion_tokens": ("completion tokens", 1),
-        "seconds": ("seconds", 4),
-    },
-}
-"""Of what, which value: its heading and decimal places."""
+Document = Mapping[str, Any]
+MAIN_TRIPLE_METRICS = ("triple_recall@10", "triple_recall@30", "triple_hit@10", "triple_mrr")
+MAIN_METRICS = (
+    *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
+    *("hit@10", "all@5", "mrr", *MAIN_TRIPLE_METRICS, "em", "f1", CONTAINMENT),
+)
+COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", CONTAINMENT)
+LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
+RANGE_METRICS = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", CONTAINMENT, *MAIN_TRIPLE_METRICS)
+_OTHERS = tuple(name for name in (*METRICS, *TRIPLE_METRICS) if name not in COMPARED_METRICS)
+OTHER_METRICS = tuple(_OTHERS[start : start + 6] for start in range(0, len(_OTHERS), 6))
+"""In groups: all at once would be a table wider than the page."""
+FAILURES_SHOWN = 50  # rows; chosen: bounds the page of a run in which all fail, and run.json has them all
+NOTHING = "–"
 _BEST = "the best value of each column is marked"
-
-
-def results_table(run: Document, timings: Document) -> Table:
-    """The metrics that most people ask for, latency and failures of every strategy."""
-    metrics = judged_metrics(run, MAIN_METRICS)
-    names = ranked(run)
-    columns = [_column([metric(run, label, name) for label in names], decimal, max) for name in metrics]
-    columns += [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in ("p50", "p95")]
-    columns.append([Cell(_count(number(run, "results", label, "failures"))) for label in names])
-    header = ("strategy", *metrics, "p50 ms", "p95 ms", "failures")
-    return _by_strategy(f"Means over the questions; {_BEST}", header, names, columns)
-
-
-def metrics_table(run: Document) -> Table:
-    """Every judged metric of every strategy."""
-    metrics = judged_metrics(run, SHOWN_METRICS)
-    names = ranked(run)
-    columns = [_column([metric(run, label, name) for label in names], decimal, max) for name in metrics]
-    return _by_strategy("All metrics", ("strategy", *metrics), names if metrics else [], columns)
-
-
-def intervals_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
-    """The mean and its interval of every strategy in these metrics, as far as they were judged."""
-    shown = judged_metrics(run, metrics)
-    names = [label for label in ranked(run) if any(interval(run, label, name) for name in shown)]
-    columns = [mean_column(run, names, name) for name in shown]
-    caption = f"{what}Mean [interval: {interval_words(run)}]; {_BEST}"
-    return _by_strategy(caption, ("strategy", *shown), names, columns)
-
-
-def range_table(run: Document, timings: Document, one: StoredRange) -> Table:
-    """The main metrics of every combination of a range's values, with the interval of each mean."""
-    names = [label for label, _ in one.points]
-    metrics = range_metrics(run, one)
-    columns = [[Cell(values[place]) for _, values in one.points] for place in range(len(one.parameters))]
-    columns += [mean_column(run, names, name) for name in metrics]
-    columns.append(_column([latency(timings, label, "p50") for label in names], milliseconds, min))
-    rows_ = tuple(zip(*columns, strict=True)) if metrics else ()
-    caption = f"{one.label}: mean [95 % interval]; {_BEST}"
-    return Table(caption, (*one.parameters, *metrics, "p50 ms"), rows_, name_columns=len(one.parameters))
-
-
-def mean_column(run: Document, names: Sequence[str], name: str) -> list[Cell]:
-    """Cells of one metric, each mean with its interval where it has one."""
-    means = _column([metric(run, label, name) for label in names], decimal, max)
-    bounds = [interval(run, label, name) for label in names]
-    return [
-        cell if found is None else Cell(f"{cell.text} [{decimal(found[0])}, {decimal(found[1])}]", cell.mark)
-        for cell, found in zip(means, bounds, strict=True)
-    ]
-
-
-def differences_table(run: Document, baseline: str, metrics: Sequence[str], what: str = "") -> Table:
-    """Each strategy minus a baseline: difference, interval, and questions won, tied and lost."""
-    found = paired(run, baseline)
-    compared = [label for label in ranked(run) if found.get(label)]
-    shown = [name for name in metrics if any(at(found, label, name) for label in compared)]
-    columns = [[_difference(at(found, label, name)) for label in compared] for name in shown]
-    caption = (
-        f"{what}Strategy minus {baseline}: difference [95 % interval] questions won/tied/lost; "
-        "marked where the interval excludes 0"
-    )
-    return _by_strategy(caption, ("strategy", *shown), compared if shown else [], columns)
-
-
-def group_table(run: Document, kind: str, name: str) -> Table:
-    """One metric in every group of questions ("by_hops", "by_type" or "by_field/NAME")."""
-    found = groups(run, kind)
-    names = [
-        label
-        for label in ranked(run)
-        if any(number(row, "strategies", label, name) is not None for row in found.values())
-    ]
-    columns = [
-        _column([number(row, "strategies", label, name) for label in names], decimal, max) for row in found.values()
-    ]
-    header = [f"{group_title(kind, group)} (n = {_count(number(row, 'n'))})" for group, row in found.items()]
-    word = {"by_hops": "hops", "by_type": "type"}.get(kind, kind.partition("/")[2])
-    return _by_strategy(f"{name} by {word}; {_BEST}", ("strategy", *header), names, columns)
-
-
-def answers_table(run: Document) -> Table:
-    """How many questions were answered, and how well; best reader first."""
-    is_long = at(run, "long_answers") is not None
-    kinds = ("f1", "containment") if is_long else ("em", "f1")
-    names = [label for label in ranked(run, kinds[0]) if judged_metrics({**run, "strategies": [label]}, kinds)]
-    keys = (*((kind,) for kind in kinds), ("answered", "share"), *(("answered", kind) for kind in kinds))
-    columns = [_column([number(run, "results", label, *key) for label in names], decimal, max) for key in keys]
-    header = ("strategy", *kinds, "share answered", *(f"{kind} of the answered" for kind in kinds))
-    meaning = "em is the share of exact matches"
-    if is_long:
-        meaning = "containment is the share of a gold answer's content words"
-    return _by_strategy(f"Answers: {meaning}; {_BEST}", header, names, columns)
-
-
-def calibration_table(run: Document) -> Table:
-    """Stated confidence against observed exact match in groups of answers, the least confident first."""
-    found = [
-        (Cell(label), Cell(str(place)), *_calibration(row))
-        for label in ranked(run, "em")
-        for place, row in enumerate(rows(run, "results", label, "calibration"), start=1)
-    ]
-    header = ("strategy", "group", "answers", "stated", "observed", "observed minus stated")
-    return Table("Stated confidence and observed exact match by group of answers", header, tuple(found))
-
-
-def latency_table(run: Document, timings: Document) -> Table:
-    """Milliseconds per question, medians of its parts, and the seconds of the whole set."""
-    names = [label for label in ranked(run) if any(latency(timings, label, q) is not None for q in QUANTILES)]
-    found = parts(timings, names)
-    columns = [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in QUANTILES]
-    columns += [
-        [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
-        for part in found
-    ]
-    columns.append([Cell(decimal(number(timings, "strategies", label, "total_seconds"), 1)) for label in names])
-    header = ("strategy", *(f"{q} ms" for q in QUANTILES), *(f"{part} p50 ms" for part in found), "all questions s")
-    return _by_strategy(f"Latency of a question; {_BEST}", header, names, columns)
-
-
-def cost_table(run: Document) -> Table:
-    """Tokens and dollars of every strategy that used any."""
-    names = [label for label in ranked(run) if _used(run, label)]
-    kinds = sorted({str(kind) for label in names for kind in at(run, "results", label, "tokens") or {}})
-    columns = [[Cell(_count(number(run, "results", label, "tokens", kind))) for label in names] for kind in kinds]
-    costs = [number(run, "results", label, "cost_usd") for label in names]
-    columns.append([Cell("unknown" if cost is None else decimal(cost, 4)) for cost in costs])
-    header = ("strategy", *(f"{kind.replace('_', ' ')}" for kind in kinds), "cost (US dollars)")
-    return _by_strategy("Tokens and cost of reading", header, names, columns)
-
-
-def side_by_side_table(run: Document, timings: Document) -> Table:
-    """What the index and a question cost, of every strategy whose costs were noted."""
-    names = [label for label in ranked(run) if at(timings, "costs", label)]
-    caption = (
-        "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
-    )
-    columns = [
-        [Cell(_cost_cell(number(timings, "costs", label, kind, key), places)) for label in names]
-        for kind, of in _COSTS.items()
-        for key, (_, places) in of.items()
-    ]
-    header = (f"{kind}: {name}" for kind, of in _COSTS.items() for name, _ in of.values())
-    return _by_strategy(caption, ("strategy", *header), names, columns)
-
-
-def failures_table(run: Document) -> Table:
-    """Questions that failed, with their errors; the first ones where there are very many."""
-    found = [
-        (Cell(label), Cell(str(row.get("id"))), Cell(str(row.get("error"))))
-        for label in labels(run)
-        for row in rows(run, "results", label, "failed")
-    ]
-    rest = len(found) - FAILURES_SHOWN
-    caption = "Questions that failed" + (f" (the first {FAILURES_SHOWN}, {rest} more in run.json)" if rest > 0 else "")
-    return Table(caption, ("strategy", "question", "error"), tuple(found[:FAILURES_SHOWN]), name_columns=3)
-
-
-def _by_strategy(caption: str, header: Sequence[str], names: Sequence[str], columns: Sequence[Sequence[Cell]]) -> Table:
-    found: list[Row] = [(Cell(label), *(column[place] for column in columns)) for place, label in enumerate(names)]
-    return Table(caption, tuple(header), tuple(found))
-
-
-def _column(
-    values: Sequence[float | None], written: Callable[[float | None], str], best: Callable[[list[float]], float]
-) -> list[Cell]:
-    """Cells of one column; what reads the same as the best value is marked too, unless all do."""
-    known = [value for value in values if value is not None]
-    texts = [written(value) for value in values]
-    top = written(best(known)) if len({written(value) for value in known}) > 1 else None
-    return [Cell(text, "best" if text == top else "") for text in texts]
-
-
-def _difference(found: Document | None) -> Cell:
-    difference, low, high = (number(found, key) for key in ("difference", "low", "high"))
-    if difference is None:
-        return Cell(NOTHING)
-    counts = "/".join(_count(number(found, key)) for key in ("wins", "ties", "losses"))
-    text = f"{signed(difference)} [{signed(low)}, {signed(high)}] {counts}"
-    return Cell(text, ("better" if difference > 0 else "worse") if at(found, "significant") else "")
-
-
-def _calibration(row: Document) -> tuple[Cell, ...]:
-    stated, observed = number(row, "stated"), number(row, "observed")
-    gap = observed - stated if stated is not None and observed is not None else None
-    return Cell(_count(number(row, "n"))), Cell(decimal(stated)), Cell(decimal(observed)), Cell(signed(gap))
-
-
-def _used(run: Document, label: str) -> bool:
-    tokens = at(run, "results", label, "tokens") or {}
-    return bool(number(run, "results", label, "cost_usd")) or any(number(tokens, kind) for kind in tokens)
-
-
-def _cost_cell(value: float | None, places: int) -> str:
-    return NOTHING if value is None else f"{value:,.{places}f}"
-
-
-def _count(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,.0f}"
-
-
-_FAILURES_LISTED = 10  # rows; chosen: a summary is read at a glance, and report.html has more
-_DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
 _HASH_LENGTH = 12  # hexadecimal digits shown: 48 bits tell any settings and files apart, and run.json has them whole
-_OF_TRIPLES = (
-    " triple_… are the same for ranked triples and golden triples; precision@k is the share of golden ones in k, f1@k "
-    "the harmonic mean of precision and recall, ndcg@k the discounted cumulative gain."
-)
+
+
+class Cell(NamedTuple):
+    """A cell of a table, and what sets it off: "best" of its column, or "better" or "worse" beyond chance."""
+
+    text: str
+    mark: Literal["", "best", "better", "worse"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table whose first columns are names, the others numbers; one without rows is not shown."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+    name_columns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: sentences, plots by file name with their captions, tables, and tables that are folded away.
+
+    A section without a plot that was drawn or a table with rows is not shown.
+    """
+
+    id: str
+    title: str
+    tables: Sequence[Table]
+    texts: tuple[str, ...] = ()
+    plots: Mapping[str, str] | None = None
+    folded: Sequence[Table] = ()
+
+
+def metric(run: Document, label: str, name: str) -> float | None:
+    """A strategy's mean over the questions; None if it was not judged."""
+    value: float | None = run["results"][label].get(name)
+    return value
+
+
+def judged_metrics(run: Document, names: Iterable[str]) -> list[str]:
+    """Those of the metrics that at least one strategy has a value for."""
+    return [name for name in names if any(metric(run, label, name) is not None for label in run["strategies"])]
+
+
+def leading_metric(run: Document) -> str | None:
+    """The metric that orders the strategies: recall@5 where passages are judged, else of triples, else of answers."""
+    return next(iter(judged_metrics(run, LEADING_METRICS)), None)
+
+
+def ranked(run: Document, name: str | None = None) -> list[str]:
+    """The strategies, in descending order of a metric (the leading one unless named), as named where it is equal.
+
+    Those without a value come last.
+    """
+    key = name or leading_metric(run)
+    values = {label: metric(run, label, key) if key else None for label in run["strategies"]}
+    return sorted(values, key=lambda label: (values[label] is None, -(values[label] or 0.0)))
+
+
+def paired(run: Document, baseline: str) -> Document:
+    """{strategy: {metric: …}}: every other strategy minus a baseline."""
+    found: Document = run["paired"] if baseline == run["baseline"] else run["paired_further"][baseline]
+    return found
+
+
+def latency(timings: Document, label: str, quantile: str) -> float | None:
+    """Milliseconds per question of a strategy at p50, p95, p99 or mean; None if unmeasured."""
+    value: float | None = timings["strategies"][label]["latency_ms"][quantile]
+    return value
+
+
+def parts(timings: Document, names: Iterable[str]) -> list[str]:
+    """The parts of the latency that some strategy measured, in the order in which a question passes them."""
+    return list(dict.fromkeys(part for label in names for part in timings["strategies"][label]["parts_ms"]))
+
+
+def long_answers_sentence(found: Document) -> str:
+    """What long gold answers (`long_answers` of a report) mean for the metrics."""
+    return (
+        f"The gold answers are long (median {found['median_words']:g} words), so answers are judged by token F1 and "
+        "containment (the share of a gold answer's content words), not by exact match, and confidence is not judged."
+    )
 
 
 def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) -> str:
@@ -284,144 +118,193 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
 
     Args:
         run: The document of the run.
-        timings: Its timings; what is missing there is left out here.
+        timings: Its timings.
         plots: `report_plots` of both.
 
     Returns:
         The page; equal arguments give equal text.
     """
-    sections = (
-        _results(run, timings),
-        _differences(run),
-        ranges_section(run, timings, "Over a parameter"),
-        _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
-        _groups(run, "by_type", "By type of question", "The questions have no types."),
-        *[
-            _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
-            for n, name in enumerate(fields(run), start=1)
-        ],
-        _answers(run),
-        _confidence(run),
-        _latency(run, timings),
-        _cost(run, timings),
-        Section("failures", "Failures", tables=(failures_table(run),), absent="No question failed."),
+    title = f"Evaluation of index {run['index']}, version {run['version']}"
+    return render(title, facts(run, timings), sections(run, timings), plots)
+
+
+def summary_markdown(run: Document, timings: Document) -> str:
+    """The same in Markdown, without plots and folded tables; ends with a newline."""
+    title = f"# Evaluation of index {escaped(str(run['index']))}, version {escaped(str(run['version']))}"
+    about = "\n".join(f"* {escaped(name)}: {escaped(value)}" for name, value in facts(run, timings).items())
+    tables = [table for section in sections(run, timings) for table in section.tables if table.rows]
+    return "\n\n".join([title, about, *map(_markdown_table, tables)]) + "\n"
+
+
+def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], plots: Mapping[str, bytes]) -> str:
+    """A page as HTML; plots are embedded as data URIs, and the page's own policy forbids it to load anything."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("polyhop.tasks.evaluation", ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    title = f"Evaluation of index {run.get('index')}, version {run.get('version')}"
-    return render(Page(title, facts(run, timings), tuple(findings(run, timings)), sections), plots)
+    drawn = [
+        {
+            "id": section.id,
+            "title": section.title,
+            "texts": section.texts,
+            "images": [
+                (f"data:image/png;base64,{b64encode(plots[name]).decode('ascii')}", caption)
+                for name, caption in (section.plots or {}).items()
+                if name in plots
+            ],
+            "tables": [table for table in section.tables if table.rows],
+            "folded": [table for table in section.folded if table.rows],
+        }
+        for section in sections
+    ]
+    shown = [one for one in drawn if one["images"] or one["tables"] or one["folded"]]
+    return environment.get_template("report.html.jinja").render(title=title, facts=facts, sections=shown)
 
 
-def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
-    """What was evaluated, on what, when and how: (name, value), without what is not known."""
-    questions, excluded = number(run, "questions", "n"), number(run, "questions", "excluded")
-    seconds, peak = number(timings, "seconds"), number(timings, "peak_rss_mb")
-    compared = baselines(run)
-    found = (
-        ("Questions", None if questions is None else f"{questions:.0f} from {at(run, 'questions', 'file')}"),
-        ("Sample", _sample(run)),
-        ("Without gold passages", f"{excluded:.0f} (not judged by retrieval)" if excluded else None),
-        ("Supporting ids in no passage of the index", at(run, "questions", "unknown_supporting") or None),
-        ("Golden triples", _golden(run)),
-        ("Strategies", str(len(run["strategies"]))),
-        ("Baseline" if len(compared) < 2 else "Baselines", ", ".join(compared) or None),
-        ("Parameters for all", _parameters(run)),
-        ("Reader", at(run, "reader")),
-        ("Passages asked for", at(run, "depth")),
-        ("Intervals of means", interval_words(run) or None),
-        ("Seed of the bootstrap", at(run, "seed")),
-        ("Polyhop", at(run, "polyhop")),
-        ("Settings", _short(at(run, "settings_hash"))),
-        ("Question file (SHA-256)", _short(at(run, "questions", "sha256"))),
-        ("Started", at(timings, "started")),
-        ("Duration", _measured(seconds, "{:.1f} s")),
-        ("Peak memory", _measured(peak, "{:,.0f} MB")),
-        ("Machine", _machine(timings)),
-    )
-    return tuple((name, str(value)) for name, value in found if value is not None)
+def _markdown_table(table: Table) -> str:
+    header = [escaped(name) for name in table.columns]
+    body = [[(f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)) for cell in row] for row in table.rows]
+    return f"{escaped(table.caption)}:\n\n" + "\n".join(table_lines([header, *body], table.name_columns))
 
 
-def _measured(value: float | None, form: str) -> str | None:
-    return None if value is None else form.format(value)
+def facts(run: Document, timings: Document) -> dict[str, str]:
+    """What was evaluated, on what, when and how, without what does not apply."""
+    questions, baselines = run["questions"], run["baselines"]
+    parameters = [f"{name}={value}" for name, value in run["parameters"].items()]
+    left_out = [f"{name} ({reason})" for name, reason in sorted(run["left_out"].items())]
+    found = {
+        "Questions": f"{run['questions']['n']} from {questions['file']}",
+        "Sample": _sample(questions["sample"]),
+        "Without gold passages": f"{questions['excluded']} (not judged by retrieval)" if questions["excluded"] else "",
+        "Supporting ids in no passage of the index": questions["unknown_supporting"] or "",
+        "Golden triples": _golden(run.get("golden_triples")),
+        "Answers": long_answers_sentence(run["long_answers"]) if "long_answers" in run else "",
+        "Strategies": len(run["strategies"]),
+        "Left out": "; ".join(left_out),
+        "Baseline" if len(baselines) == 1 else "Baselines": ", ".join(baselines),
+        "Parameters for all": ", ".join(parameters),
+        "Reader": run["reader"],
+        "Passages asked for": run["depth"],
+        "Intervals of means": interval_words(run),
+        "Seed of the bootstrap": run["seed"],
+        "Polyhop": run["polyhop"],
+        "Settings": run["settings_hash"][:_HASH_LENGTH],
+        "Question file (SHA-256)": questions["sha256"][:_HASH_LENGTH],
+        "Started": timings["started"],
+        "Duration": f"{timings['seconds']:.1f} s",
+        "Peak memory": f"{timings['peak_rss_mb']:,.0f} MB",
+        "Machine": " · ".join(f"{name}: {value}" for name, value in timings["machine"].items()),
+    }
+    return {name: str(value) for name, value in found.items() if value != ""}
 
 
-def _parameters(run: Document) -> str | None:
-    return ", ".join(f"{name}={value}" for name, value in sorted((at(run, "parameters") or {}).items())) or None
+def interval_words(run: Document) -> str:
+    """What the intervals of means are: "95 %, percentile bootstrap …"."""
+    kind = run["interval"]
+    return f"{100 * kind['level']:.0f} %, {kind['kind']}, {kind['resamples']:,} resamples"
 
 
-def _machine(timings: Document) -> str | None:
-    machine = at(timings, "machine")
-    return " · ".join(f"{name}: {value}" for name, value in machine.items()) if isinstance(machine, Mapping) else None
-
-
-def _sample(run: Document) -> str | None:
-    size, seed, of = (number(run, "questions", "sample", key) for key in ("size", "seed", "of"))
-    if size is None or seed is None or of is None:
-        return None
-    if at(run, "questions", "sample", "rest"):
-        return f"{of - size:.0f} of {of:.0f} usable questions: all but a random sample of {size:.0f}, seed {seed:.0f}"
+def _sample(sample: Mapping[str, int] | None) -> str:
+    if sample is None:
+        return ""
+    size, seed, of = sample["size"], sample["seed"], sample["of"]
+    if sample.get("rest"):
+        return f"{of - size} of {of} usable questions: all but a random sample of {size}, seed {seed}"
     if size >= of:
-        return f"all {of:.0f} usable questions ({size:.0f} were asked for)"
-    return f"{size:.0f} of {of:.0f} usable questions, random, seed {seed:.0f}"
+        return f"all {of} usable questions ({size} were asked for)"
+    return f"{size} of {of} usable questions, random, seed {seed}"
 
 
-def _golden(run: Document) -> str | None:
-    """How many golden triples there are, and what was not judged by them; None without any."""
-    count, of, unknown = (number(run, "golden_triples", key) for key in ("triples", "questions", "unknown"))
-    if count is None or of is None:
-        return None
-    unranked = at(run, "golden_triples", "not_ranked_by") or ()
-    parts = [f"{count:.0f} in {of:.0f} questions"]
-    parts += [f"{unknown:.0f} not in the graph, which count as missed"] if unknown else []
-    parts += [f"no triples are ranked by {', '.join(map(str, unranked))}"] if unranked else []
-    return "; ".join(parts)
+def _golden(found: Document | None) -> str:
+    """How many golden triples there are, and what was not judged by them."""
+    if found is None:
+        return ""
+    said = [f"{found['triples']} in {found['questions']} questions"]
+    said += [f"{found['unknown']} not in the graph, which count as missed"] if found["unknown"] else []
+    said += [f"no triples are ranked by {', '.join(found['not_ranked_by'])}"] if found["not_ranked_by"] else []
+    return "; ".join(said)
 
 
-def _short(digest: object) -> str | None:
-    return None if digest is None else str(digest)[:_HASH_LENGTH]
-
-
-def _results(run: Document, timings: Document) -> Section:
-    leading = leading_metric(run)
-    order = f"Sorted by {leading}. " if leading else ""
-    text = (
-        f"{order}recall@k is the share of a question's gold passages among the first k, hit@k whether one is, all@k "
-        "whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with the gold answers."
-    )
-    text += _OF_TRIPLES if at(run, "golden_triples") else ""
-    plots = (
-        Plot("recall_at_k.png", "Recall against the number of passages that are looked at."),
-        Plot("triple_recall_at_k.png", "Recall against the number of triples that are looked at."),
-    )
-    others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
-    recalls = [name for name in others if name.startswith("recall")]
-    rest = [name for name in others if name not in recalls]  # several tables: one would be wider than the page
-    tables = (results_table(run, timings), intervals_table(run, COMPARED_METRICS))
-    groups = (recalls, rest, *SHOWN_TRIPLE_METRICS)
-    folded = (metrics_table(run), *(intervals_table(run, names, "Other metrics. ") for names in groups))
-    return Section("results", "Results", (text,), plots, tables, folded)
-
-
-def _differences(run: Document) -> Section:
-    compared = baselines(run)
-    text = (
-        f"Every strategy on the same questions as {listed(compared) if compared else None}; the interval is a paired "
+def sections(run: Document, timings: Document) -> list[Section]:
+    """Everything that the page shows, in order."""
+    baselines, leading = run["baselines"], leading_metric(run)
+    texts = {
+        "results": (f"Sorted by {leading}. " if leading else "")
+        + "recall@k is the share of a question's gold passages among the first k, "
+        "hit@k whether one is, all@k whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with "
+        "the gold answers. triple_… are the same for ranked triples and golden triples.",
+        "differences": f"Every strategy on the same questions as {', '.join(baselines)}; the interval is a paired "
         "bootstrap over the questions. An interval that includes 0 says that the questions are too few to tell the two "
-        "apart."
-    )
-    others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
-    caption = "Filled points: the 95 % interval excludes 0."
-    return Section(
-        "differences",
-        "Differences to the baseline" if len(compared) < 2 else "Differences to the baselines",
-        (text,),
-        tuple(Plot(differences_plot(place), caption) for place in range(len(compared))),
-        tuple(differences_table(run, baseline, COMPARED_METRICS) for baseline in compared),
-        tuple(
-            differences_table(run, baseline, names, "The other metrics. ")
-            for baseline in compared
-            for names in (others, *SHOWN_TRIPLE_METRICS)
+        "apart.",
+        "answers": "Over all questions with gold answers, and over those that got an answer at all. A reader that "
+        "stays silent where it knows nothing answers fewer questions and is right in more of them.",
+        "confidence": "Answers in groups of equal size by stated confidence; below 0, answers are right less often "
+        "than stated.",
+        "latency": "Questions one after another on the machine named above; timings differ from run to run. Medians of "
+        "parts need not add up to the median of the whole, which also holds what belongs to no part.",
+    }
+    kinds = {"hops": run["by_hops"], "type": run["by_type"], **run.get("by_field", {})}
+    differences = {place: f"Strategy minus {name}" for place, name in enumerate(baselines)}
+    return [
+        Section(
+            "results",
+            "Results",
+            (_results(run, timings), means_table(run, COMPARED_METRICS)),
+            (texts["results"],),
+            {
+                "recall_at_k.png": "Recall against the number of passages that are looked at.",
+                "triple_recall_at_k.png": "Recall against the number of triples that are looked at.",
+            },
+            [means_table(run, names, "Other metrics. ") for names in OTHER_METRICS],
         ),
-        absent="There is nothing to compare: only the baseline was run, or nothing was judged.",
-    )
+        Section(
+            "differences",
+            "Differences to the baseline" + ("s" if len(baselines) > 1 else ""),
+            [_differences(run, name, COMPARED_METRICS) for name in baselines],
+            (texts["differences"],),
+            {
+                differences_plot(place): f"{caption}; filled points: the 95 % interval excludes 0."
+                for place, caption in differences.items()
+            },
+            [_differences(run, name, names, "Other metrics. ") for name in baselines for names in OTHER_METRICS],
+        ),
+        ranges_section(run, timings, "Over a parameter"),
+        *(
+            Section(
+                f"by-{n}",
+                f"By {kind}",
+                [_groups(run, kind, found, name) for name in (leading,) if name],
+                folded=[
+                    _groups(run, kind, found, name) for name in judged_metrics(run, COMPARED_METRICS) if name != leading
+                ],
+            )
+            for n, (kind, found) in enumerate(kinds.items(), start=1)
+        ),
+        Section("answers", "Answers", (_answers(run),), (texts["answers"],)),
+        Section("confidence", "Stated confidence", (), (texts["confidence"],), folded=(_calibration(run),)),
+        Section(
+            "latency",
+            "Latency",
+            (_latency(run, timings),),
+            (texts["latency"],),
+            {
+                "latency_against_recall.png": "Median latency against quality: the further up and left, the better.",
+                "latency_by_part.png": "Median milliseconds of each part of a question.",
+            },
+        ),
+        Section("cost", "Tokens and cost", (_index_costs(run, timings), _reading_costs(run))),
+        Section("failures", "Failures", (_failures(run),)),
+    ]
+
+
+def differences_plot(place: int) -> str:
+    """File name of the differences to the baseline with this index, 0 for the first."""
+    return "paired_differences.png" if place == 0 else f"paired_differences_{place + 1}.png"
 
 
 def ranges_section(run: Document, timings: Document, title: str) -> Section:
@@ -431,211 +314,187 @@ def ranges_section(run: Document, timings: Document, title: str) -> Section:
         "settings was chosen on the questions that it is shown on, so it looks better than it is; polyhop tune keeps "
         "questions back to find out."
     )
-    tables = tuple(range_table(run, timings, one) for one in stored_ranges(run))
-    absent = "No strategy was run with several values of a parameter."
-    return Section("ranges", title, (text,), tables=tables, absent=absent)
+    tables = []
+    for one in run["ranges"]:
+        values = {point["label"]: point["values"] for point in one["points"]}
+        metrics = [name for name in RANGE_METRICS if any(metric(run, label, name) is not None for label in values)]
+        columns = [[Cell(value[place]) for value in values.values()] for place in range(len(one["parameters"]))]
+        columns += [_means(run, list(values), name) for name in metrics]
+        columns.append(_column([latency(timings, label, "p50") for label in values], milliseconds, min))
+        caption = f"{one['label']}: mean [95 % interval]; {_BEST}"
+        header = (*one["parameters"], *metrics, "p50 ms")
+        tables.append(Table(caption, header, list(zip(*columns, strict=True)), name_columns=len(one["parameters"])))
+    return Section("ranges", title, tables, (text,))
 
 
-def _groups(run: Document, kind: str, title: str, absent: str, section: str = "") -> Section:
-    leading = leading_metric(run)
-    others = [name for name in judged_metrics(run, COMPARED_METRICS) if name != leading]
-    return Section(
-        section or kind.replace("_", "-"),
-        title,
-        tables=(group_table(run, kind, leading),) if leading else (),
-        folded=tuple(group_table(run, kind, name) for name in others),
-        absent=absent,
-    )
+def _results(run: Document, timings: Document) -> Table:
+    names = ranked(run)
+    columns = {
+        name: _column([metric(run, label, name) for label in names], decimal, max)
+        for name in judged_metrics(run, MAIN_METRICS)
+    }
+    for quantile in ("p50", "p95"):
+        columns[f"{quantile} ms"] = _column([latency(timings, label, quantile) for label in names], milliseconds, min)
+    columns["failures"] = [Cell(_count(run["results"][label]["failures"])) for label in names]
+    return _by_strategy(f"Means over the questions; {_BEST}", names, columns)
 
 
-def _answers(run: Document) -> Section:
-    text = (
-        "Over all questions with gold answers, and over those that got an answer at all. A reader that stays silent "
-        "where it knows nothing answers fewer questions and is right in more of them."
-    )
-    absent = "No answers were judged: no reader ran, or the questions have no gold answers."
-    return Section("answers", "Answers", (text,), tables=(answers_table(run),), absent=absent)
+def means_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
+    """The mean and its interval of every strategy in these metrics, as far as they were judged."""
+    names = ranked(run)
+    columns = {name: _means(run, names, name) for name in judged_metrics(run, metrics)}
+    return _by_strategy(f"{what}Mean [interval: {interval_words(run)}]; {_BEST}", names, columns)
 
 
-def _confidence(run: Document) -> Section:
-    found = at(run, "long_answers")
-    text = "Answers in groups of equal size by stated confidence; below 0, answers are right less often than stated."
-    return Section(
-        "confidence",
-        "Can the confidence be believed?",
-        (text,),
-        folded=(calibration_table(run),),
-        absent=long_answers_sentence(found) if found else "No answer came with a confidence.",
-    )
-
-
-def _latency(run: Document, timings: Document) -> Section:
-    text = (
-        "Questions one after another on the machine named above; timings differ from run to run. Medians of parts need "
-        "not add up to the median of the whole, which also holds what belongs to no part."
-    )
-    return Section(
-        "latency",
-        "Latency",
-        (text,),
-        (
-            Plot("latency_against_recall.png", "Median latency against quality; the line joins the best trade-offs."),
-            Plot("latency_by_part.png", "Median milliseconds of each part of a question."),
-        ),
-        (latency_table(run, timings),),
-        absent="No latency was measured.",
-    )
-
-
-def _cost(run: Document, timings: Document) -> Section:
-    return Section(
-        "cost",
-        "Tokens and cost",
-        tables=(side_by_side_table(run, timings), cost_table(run)),
-        absent="No model was asked: no tokens, no cost.",
-    )
-
-
-def findings(run: Document, timings: Document) -> list[str]:
-    """Who finds most, who differs from the baseline beyond chance, who answers best, who is fastest, what failed."""
-    against = [_against(run, baseline) for baseline in baselines(run)]
-    ends = [_best_answers(run), _fastest(run, timings), _failures(run), _left_out(run)]
-    return [sentence for sentence in (_most_found(run), *against, *ends) if sentence]
-
-
-def _most_found(run: Document) -> str:
-    leading = leading_metric(run)
-    if leading is None:
-        return "Nothing could be judged: the questions have neither gold passages nor gold answers."
-    best = best_labels(run, leading)
-    value = decimal(metric(run, best[0], leading))
-    below = [name for name in baselines(run) if name not in best]
-    against = ", ".join(f"the baseline {name} has {decimal(metric(run, name, leading))}" for name in below)
-    against = f" ({against})" if against else ""
-    only = len(labels(run)) == 1
-    return f"{best[0]} has {leading} {value}." if only else f"Highest {leading}: {listed(best)} with {value}{against}."
-
-
-def _against(run: Document, baseline: str) -> str:
-    leading = leading_metric(run)
-    if not leading:
-        return ""
-    rows = paired(run, baseline)
-    differences = {label: row for label in labels(run) if (row := at(rows, label, leading))}
-    if not differences:
-        return ""
-    return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(_verdicts(differences))}."
-
-
-def _verdicts(differences: Mapping[str, Document]) -> list[str]:
-    """Which strategies are better than the baseline, which worse, and how many are neither."""
-    compared = list(differences)
-    significant = [label for label, row in differences.items() if at(row, "significant")]
-    better = [label for label in significant if (number(differences[label], "difference") or 0) > 0]
-    worse = [label for label in significant if label not in better]
-    rest = len(compared) - len(significant)
-    undecided = [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
-    decided = [
-        f"{said}: {f'all {len(names)} others' if 2 < len(compared) == len(names) else listed(names)}"
-        for said, names in (("better", better), ("worse", worse))
-        if names
+def _means(run: Document, names: Sequence[str], name: str) -> list[Cell]:
+    cells = _column([metric(run, label, name) for label in names], decimal, max)
+    bounds = [run["results"][label]["intervals"].get(name) for label in names]
+    return [
+        cell._replace(text=cell.text + (f" [{decimal(found['low'])}, {decimal(found['high'])}]" if found else ""))
+        for cell, found in zip(cells, bounds, strict=True)
     ]
-    return decided + undecided
 
 
-def _best_answers(run: Document) -> str:
-    long_answers = at(run, "long_answers")
-    if long_answers and judged_metrics(run, ("f1",)):
-        best = best_labels(run, "f1")
-        return (
-            f"Highest token F1: {listed(best)} with {decimal(metric(run, best[0], 'f1'))} (containment "
-            f"{decimal(metric(run, best[0], 'containment'))}). {long_answers_sentence(long_answers)}"
-        )
-    if not judged_metrics(run, ("em",)):
-        return "No answers were judged."
-    best = best_labels(run, "em")
-    share = number(run, "results", best[0], "answered", "share")
-    right = number(run, "results", best[0], "answered", "em")
-    more = "" if share is None else f"; {best[0]} answers {100 * share:.0f} % of the questions"
-    more += "" if right is None or not more else f" and is right in {100 * right:.0f} % of those"
-    return f"Highest exact match: {listed(best)} with {decimal(metric(run, best[0], 'em'))}{more}."
+def _differences(run: Document, baseline: str, metrics: Sequence[str], what: str = "") -> Table:
+    """Each strategy minus a baseline: difference, interval, and questions won, tied and lost."""
+    found = paired(run, baseline)
+    names = [label for label in ranked(run) if found.get(label)]
+    columns = {
+        name: [difference_cell(found[label].get(name), counted=True) for label in names]
+        for name in metrics
+        if any(name in found[label] for label in names)
+    }
+    caption = f"{what}Strategy minus {baseline}: difference [95 % interval] questions won/tied/lost; "
+    return _by_strategy(f"{caption}marked where the interval excludes 0", names, columns)
 
 
-def _fastest(run: Document, timings: Document) -> str:
-    measured = {label: value for label in labels(run) if (value := latency(timings, label, "p50")) is not None}
-    if not measured:
-        return "No latency was measured."
-    fastest = min(measured, key=lambda label: measured[label])
-    return f"Lowest median latency: {fastest} with {milliseconds(measured[fastest])} ms per question."
+def difference_cell(found: Document | None, *, counted: bool) -> Cell:
+    """A paired difference with its interval and, if `counted`, the questions won, tied and lost."""
+    if found is None:
+        return Cell(NOTHING)
+    text = f"{found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]"
+    text += f" {found['wins']}/{found['ties']}/{found['losses']}" if counted else ""
+    return Cell(text, ("better" if found["difference"] > 0 else "worse") if found["significant"] else "")
 
 
-def _failures(run: Document) -> str:
-    counts = {label: number(run, "results", label, "failures") for label in labels(run)}
-    failed = {label: int(count) for label, count in counts.items() if count}
-    if any(count is None for count in counts.values()) and not failed:
-        return ""
-    if not failed:
-        return "No question failed."
-    details = listed([f"{label} {count}" for label, count in failed.items()])
-    return f"Failed questions count 0 in every metric: {details}."
+def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
+    """One metric in every group of questions: by hops, type or a field of the question file."""
+    names = ranked(run)
+    columns = {
+        f"{key} (n = {group['n']})": _column([group["strategies"][label].get(name) for label in names], decimal, max)
+        for key, group in groups.items()
+    }
+    return _by_strategy(f"{name} by {kind}; {_BEST}", names, columns)
 
 
-def _left_out(run: Document) -> str:
-    """Strategies that the index cannot serve, with the reason."""
-    reasons = at(run, "left_out")
-    if not isinstance(reasons, Mapping) or not reasons:
-        return ""
-    return f"Left out: {'; '.join(f'{name} ({reason})' for name, reason in sorted(reasons.items()))}"
+def _answers(run: Document) -> Table:
+    """How many questions were answered, and how well; best reader first."""
+    kinds = ("f1", CONTAINMENT) if "long_answers" in run else ("em", "f1")
+    names = [label for label in ranked(run, kinds[0]) if any(metric(run, label, kind) is not None for kind in kinds)]
+    of_answered = [run["results"][label]["answered"] for label in names]
+    columns = {kind: _column([metric(run, label, kind) for label in names], decimal, max) for kind in kinds}
+    columns["share answered"] = _column([found["share"] for found in of_answered], decimal, max)
+    for kind in kinds:
+        columns[f"{kind} of the answered"] = _column([found[kind] for found in of_answered], decimal, max)
+    meaning = "containment is the share of a gold answer's content words"
+    if "long_answers" not in run:
+        meaning = "em is the share of exact matches"
+    return _by_strategy(f"Answers: {meaning}; {_BEST}", names, columns)
 
 
-def summary_markdown(run: Document, timings: Document) -> str:
-    """A stored evaluation in Markdown: findings, what was evaluated, results, differences, ranges, answers, failures.
-
-    Args:
-        run: The document of the run.
-        timings: Its timings.
-
-    Returns:
-        Text that ends with a newline; equal arguments give equal text.
-    """
-    title = f"# Evaluation of index {escaped(str(run.get('index')))}, version {escaped(str(run.get('version')))}"
-    sentences = "\n".join(f"* {escaped(sentence)}" for sentence in findings(run, timings))
-    about = " · ".join(f"{escaped(name)}: {escaped(value)}" for name, value in facts(run, timings))
-    tables = [_markdown_table(table) for table in _summary_tables(run, timings) if table.rows]
-    return "\n\n".join([title, sentences, about, *tables, *_failure_lines(run)]) + "\n"
+def _calibration(run: Document) -> Table:
+    """Stated confidence against observed exact match in groups of answers, the least confident first."""
+    rows = [
+        [
+            *(Cell(label), Cell(str(place)), Cell(_count(row["n"]))),
+            *(Cell(decimal(row["stated"])), Cell(decimal(row["observed"]))),
+            Cell(f"{row['observed'] - row['stated']:+.3f}"),
+        ]
+        for label in ranked(run, "em")
+        for place, row in enumerate(run["results"][label]["calibration"] or (), start=1)
+    ]
+    header = ("strategy", "group", "answers", "stated", "observed", "observed minus stated")
+    return Table("Stated confidence and observed exact match by group of answers", header, rows)
 
 
-def _summary_tables(run: Document, timings: Document) -> list[Table]:
-    """Results, differences, ranges, groups where triples are ranked, and answers where any were judged."""
-    tables = [_without(results_table(run, timings), _DROPPED), intervals_table(run, COMPARED_METRICS)]
-    tables += [differences_table(run, baseline, COMPARED_METRICS) for baseline in baselines(run)]
-    tables += [range_table(run, timings, one) for one in stored_ranges(run)]
-    if (leading := leading_metric(run)) in MAIN_TRIPLE_METRICS:
-        groups = ("by_hops", *(f"by_field/{field}" for field in fields(run)))
-        tables += [group_table(run, kind, str(leading)) for kind in groups]
-    if judged_metrics(run, ("em", "f1")):
-        tables.append(answers_table(run))
-    return tables
+def _latency(run: Document, timings: Document) -> Table:
+    """Milliseconds per question, medians of its parts, and the seconds of the whole set."""
+    names = [label for label in ranked(run) if latency(timings, label, "p50") is not None]
+    measured = [timings["strategies"][label] for label in names]
+    columns = {
+        f"{q} ms": _column([found["latency_ms"][q] for found in measured], milliseconds, min)
+        for q in ("p50", "p95", "p99", "mean")
+    }
+    for part in parts(timings, names):
+        medians = [found["parts_ms"].get(part, {}).get("p50") for found in measured]
+        columns[f"{part} p50 ms"] = _column(medians, milliseconds)
+    columns["all questions s"] = [Cell(f"{found['total_seconds']:.1f}") for found in measured]
+    return _by_strategy(f"Latency of a question; {_BEST}", names, columns)
 
 
-def _failure_lines(run: Document) -> list[str]:
-    """The first failures, and how many more there are; nothing if no question failed."""
-    failures = failures_table(run)
-    if not failures.rows:
-        return []
-    shown = Table(failures.caption, failures.columns, failures.rows[:_FAILURES_LISTED], failures.name_columns)
-    more = len(failures.rows) - _FAILURES_LISTED
-    return [_markdown_table(shown), *([f"{more} more failures are listed in report.html."] if more > 0 else [])]
+def _reading_costs(run: Document) -> Table:
+    """Tokens and dollars of every strategy that used any."""
+    results = {label: run["results"][label] for label in ranked(run)}
+    used = {label: one for label, one in results.items() if one["cost_usd"] or any(one["tokens"].values())}
+    kinds = list(dict.fromkeys(kind for one in used.values() for kind in one["tokens"]))
+    columns = {kind.replace("_", " "): [Cell(_count(u["tokens"].get(kind))) for u in used.values()] for kind in kinds}
+    columns["cost (US dollars)"] = [
+        Cell("unknown" if one["cost_usd"] is None else decimal(one["cost_usd"], 4)) for one in used.values()
+    ]
+    return _by_strategy("Tokens and cost of reading", list(used), columns)
 
 
-def _markdown_table(table: Table) -> str:
-    header = [escaped(name) for name in table.columns]
-    body = [[(f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)) for cell in row] for row in table.rows]
-    lines = "\n".join(table_lines([header, *body], table.name_columns))
-    return f"{escaped(table.caption)}:\n\n{lines}"
+def _index_costs(run: Document, timings: Document) -> Table:
+    """What the index and a question cost, of every strategy."""
+    costs = {label: timings["costs"][label] for label in ranked(run) if label in timings["costs"]}
+    columns = {
+        f"{kind}: {key.replace('_', ' ')}": [Cell(decimal(cost[kind][key], places)) for cost in costs.values()]
+        for kind, decimals in (("index", (0, 0, 1)), ("question", (1, 1, 4)))
+        for key, places in zip(("prompt_tokens", "completion_tokens", "seconds"), decimals, strict=True)
+    }
+    caption = "The index as far as each strategy needs it (seconds of the runs that computed it), and a question"
+    return _by_strategy(f"{caption} (means)", list(costs), columns)
 
 
-def _without(table: Table, names: tuple[str, ...]) -> Table:
-    kept = [place for place, name in enumerate(table.columns) if name not in names]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return Table(table.caption, tuple(table.columns[place] for place in kept), rows, table.name_columns)
+def _failures(run: Document) -> Table:
+    """Questions that failed, with their errors; the first ones where there are very many."""
+    rows = [
+        (Cell(label), Cell(str(row["id"])), Cell(str(row["error"])))
+        for label in run["strategies"]
+        for row in run["results"][label]["failed"]
+    ]
+    rest = len(rows) - FAILURES_SHOWN
+    caption = "Questions that failed" + (f" (the first {FAILURES_SHOWN}, {rest} more in run.json)" if rest > 0 else "")
+    return Table(caption, ("strategy", "question", "error"), rows[:FAILURES_SHOWN], name_columns=3)
+
+
+def _by_strategy(caption: str, names: Sequence[str], columns: Mapping[str, Sequence[Cell]]) -> Table:
+    """A row per strategy; none if nothing is known of any."""
+    rows = [[Cell(label), *(cells[place] for cells in columns.values())] for place, label in enumerate(names)]
+    return Table(caption, ("strategy", *columns), rows if columns else [])
+
+
+def _column(
+    values: Sequence[float | None],
+    written: Callable[[float | None], str],
+    best: Callable[[list[float]], float] | None = None,
+) -> list[Cell]:
+    """Cells of one column; what reads the same as the best value is marked too, unless all do."""
+    known = [value for value in values if value is not None]
+    texts = [written(value) for value in values]
+    top = written(best(known)) if best and len({written(value) for value in known}) > 1 else None
+    return [Cell(text, "best" if text == top else "") for text in texts]
+
+
+def decimal(value: float | None, places: int = 3) -> str:
+    """A number with fixed decimals, a dash if there is none."""
+    return NOTHING if value is None else f"{value:,.{places}f}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Three significant digits or whole milliseconds: 0.51, 7.73, 16.2, 250."""
+    return decimal(value, 0 if value is None or value >= 100 else 1 if value >= 10 else 2)
+
+
+def _count(value: float | None) -> str:
+    return decimal(value, 0)

@@ -219,6 +219,7 @@ def evaluate(
     metrics = metrics_of(METRICS, values)
     means = intervals(values, metrics)
     fields = by_field([question.fields for question in gold], values, metrics)
+    words = long_answer_words(question.answers for question in gold)
     return {
         "n": len(gold),
         "excluded": sum(not question.supporting for question in gold),
@@ -230,7 +231,7 @@ def evaluate(
         "by_hops": by_group([_hops(question) for question in gold], values, metrics),
         "by_type": by_group([question.type for question in gold], values, metrics),
         **({"by_field": fields} if fields else {}),
-        **_long_answers_report(gold),
+        **({} if words is None else {"long_answers": {"median_words": words}}),
     }
 
 
@@ -278,11 +279,6 @@ def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool, is_l
     return values | {name: value(outcome.answer or "", question.answers) for name, value in judge.items()}
 
 
-def _long_answers_report(gold: Sequence[GoldQuestion]) -> dict[str, Any]:
-    words = long_answer_words(question.answers for question in gold)
-    return {} if words is None else {"long_answers": {"median_words": words}}
-
-
 def _strategy_report(
     gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], values: Sequence[QuestionValues], metrics: Sequence[str]
 ) -> dict[str, Any]:
@@ -310,24 +306,16 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
     is_long = any(CONTAINMENT in row for row in values)
-    kinds = ANSWER_METRICS if is_long else ("em", "f1")
+    pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
+    stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
     return {
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
-            **{name: mean(row[name] for _, row in answered) for name in kinds},
+            **{name: mean(row[name] for _, row in answered) for name in (ANSWER_METRICS if is_long else ("em", "f1"))},
         },
-        **_confidence_report(answered, len(judged), is_judged=not is_long),
+        "calibration": None if is_long else calibration(stated),
+        "coverage": None if is_long else coverage_curve(stated, len(judged)),
     }
-
-
-def _confidence_report(
-    answered: Sequence[tuple[Outcome, QuestionValues]], count: int, *, is_judged: bool
-) -> dict[str, Any]:
-    if not is_judged:
-        return {"calibration": None, "coverage": None}
-    pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
-    stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
-    return {"calibration": calibration(stated), "coverage": coverage_curve(stated, count)}
 
 
 def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -371,78 +359,44 @@ RANKING_KEPT = 30  # the deepest k of recall@k: what can be judged again; archit
 _TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What was evaluated.
-
-    Attributes:
-        index: Its name.
-        version: Its version.
-        questions: {file, sha256, left_out, sample} of the question file; `sample` is {size, seed, of} or None.
-        parameters: Given to every strategy.
-        left_out: Strategies of `all` that the index cannot serve, with the reason.
-        settings: What determines the answers, by dotted name.
-        reader: "rules", or the model that reads.
-        depth: Passages asked for.
-        baselines: The strategies that the others are compared with, at least one.
-        ranges: Strategies with several values of a parameter: [{label, parameters, points[{label, values}]}].
-        polyhop: Version of the program.
-    """
-
-    index: str
-    version: int
-    questions: Mapping[str, Any]
-    parameters: Mapping[str, object]
-    left_out: Mapping[str, str]
-    settings: Mapping[str, object]
-    reader: str
-    depth: int
-    baselines: Sequence[str]
-    ranges: Sequence[Mapping[str, Any]]
-    polyhop: str
-
-
-def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str, Values]) -> dict[str, Any]:
+def run_document(
+    facts: Mapping[str, Any], report: Mapping[str, Any], values: Mapping[str, Values], baselines: Sequence[str]
+) -> dict[str, Any]:
     """The part of an evaluation that is the same every time.
 
     Args:
-        facts: What was evaluated.
+        facts: What was evaluated: polyhop, index, version, questions, left_out, parameters, settings, reader, depth,
+            ranges.
         report: From `polyhop.tasks.evaluation.report.evaluate`.
         values: By strategy: the metrics of each question.
+        baselines: The strategies that the others are compared with, at least one.
 
     Returns:
         {format, index, version, questions, strategies, parameters, settings_hash, results, baseline, paired, …};
         `paired` is every other strategy minus `baseline`, the first of `baselines`; `paired_further` has the same by
         baseline for the others.
     """
-    first, *further = facts.baselines
-    paired = against(values, facts.baselines, metrics_of(METRICS, values))
+    first, *further = baselines
+    paired = against(values, baselines, metrics_of(METRICS, values))
     results = {
         name: {key: value for key, value in result.items() if key not in _TIMINGS}
         for name, result in report["strategies"].items()
     }
-    settings = dict(sorted(facts.settings.items()))
+    settings = dict(sorted(facts["settings"].items()))
     document = {
         "format": FORMAT,
-        "polyhop": facts.polyhop,
-        "index": facts.index,
-        "version": facts.version,
-        "questions": {**facts.questions, "n": report["n"], "excluded": report["excluded"]},
+        **facts,
+        "questions": {**facts["questions"], "n": report["n"], "excluded": report["excluded"]},
         "strategies": list(results),
-        "left_out": dict(facts.left_out),
-        "parameters": dict(sorted(facts.parameters.items())),
         "settings": settings,
         "settings_hash": content_hash(json.dumps(settings, sort_keys=True, default=str)),
         "seed": SEED,
         "interval": KIND,
-        "reader": facts.reader,
-        "depth": facts.depth,
         "results": results,
         "baseline": first,
-        "baselines": list(facts.baselines),
+        "baselines": list(baselines),
         "paired": paired[first],
         "paired_further": {name: paired[name] for name in further},
-        "ranges": list(facts.ranges),
         "by_hops": report["by_hops"],
         "by_type": report["by_type"],
         **{name: report[name] for name in ("by_field", "golden_triples", "long_answers") if name in report},

@@ -10,7 +10,7 @@ import pytest
 from plain_bridge_masked import PlainBridgeMasked
 
 from polyhop.api import Index, open_index
-from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest

@@ -26,7 +26,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path
 
 @pytest.fixture(scope="module")
 def evaluated(indexed: Path, demo_folder: Path) -> list[dict[str, object]]:
-    from polyhop.flows.evaluation.run import run_evaluation
+    from polyhop.flows.evaluate import run_evaluation
     from polyhop.schemas.requests import EvaluationRequest
     from polyhop.schemas.settings import Settings
 

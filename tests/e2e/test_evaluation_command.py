@@ -11,8 +11,7 @@ from click.testing import Result
 
 from polyhop.api import open_index
 from polyhop.flows.deployments import DeployedIndex, deployments
-from polyhop.flows.evaluate import evaluate_index, left_out_sentences
-from polyhop.flows.evaluation.run import labels_of, run_evaluation, with_strategies
+from polyhop.flows.evaluate import evaluate_index, labels_of, left_out_sentences, run_evaluation, with_strategies
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
@@ -174,7 +173,7 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, c
 def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.flows.evaluation.run.open_published", None)
+    monkeypatch.setattr("polyhop.flows.evaluate.open_published", None)
     questions = root.parent / "questions.jsonl"
     before = questions.read_bytes()
     requests = {

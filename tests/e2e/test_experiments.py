@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from drawing import stored_ranges
 from parameters import heat_maps, several, values_of
 
-from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.flows.evaluate import run_evaluation
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.documents import stored_ranges
 from polyhop.tasks.evaluation.report import METRICS
 
 pytestmark = pytest.mark.rare

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polyhop.commands.evaluate import print_costs
-from polyhop.flows.evaluation.run import cost_rows
+from polyhop.flows.evaluate import cost_rows
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest, parse_variant

@@ -8,7 +8,7 @@ import pytest
 
 import polyhop
 from polyhop.flows.answer import submit_file
-from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import QuestionTooLongError, SourceError

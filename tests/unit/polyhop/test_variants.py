@@ -2,7 +2,7 @@
 
 import pytest
 
-from polyhop.flows.evaluation.run import answering_settings
+from polyhop.flows.evaluate import answering_settings
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import Variant, expand_labels, parse_variant
 from polyhop.schemas.settings import Settings, known_settings

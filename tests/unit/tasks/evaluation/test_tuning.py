@@ -11,8 +11,8 @@ from polyhop.schemas.requests import parse_range
 from polyhop.tasks.evaluation.bootstrap import against, intervals
 from polyhop.tasks.evaluation.tuning import (
     Part,
-    best_setting,
     check_parts,
+    chosen_setting,
     is_judged,
     tuning_document,
     tuning_findings,
@@ -22,6 +22,7 @@ from polyhop.tasks.evaluation.tuning import (
 TRIED = parse_range("s:width=1,2:b=x,y z")
 LABELS = ["s", *TRIED.points]
 WIDE = "s:width=2:b=y z"
+TIMINGS = {"strategies": {label: {"latency_ms": {"p50": None}} for label in LABELS}}
 
 
 def _part(values: dict[str, list[float]]) -> Part:
@@ -36,7 +37,14 @@ def _part(values: dict[str, list[float]]) -> Part:
         for s, v in values.items()
     }
     paired = against(by_label, ["s"], ["mrr", "f1"])["s"]
-    run = {"strategies": list(values), "results": results, "baseline": "s", "paired": paired, "polyhop": "1.0"}
+    run = {
+        "strategies": list(values),
+        "results": results,
+        "baseline": "s",
+        "paired": paired,
+        "polyhop": "1.0",
+        "interval": {"level": 0.95, "kind": "bootstrap", "resamples": 10},
+    }
     points = [{"label": label, "values": list(given)} for label, given in TRIED.points.items()]
     ranges = [{"label": TRIED.label, "parameters": list(TRIED.parameters), "points": points}]
     count = len(next(iter(values.values())))
@@ -56,8 +64,10 @@ WORSE = {"s": [0.9] * 12, WIDE: [0.2] * 12}
 
 
 def test_of_equal_settings_the_default_is_best_then_the_first() -> None:
-    assert best_setting({"s": 0.5, "s:a": 0.5, "s:b": 0.4}, "s") == "s"
-    assert best_setting({"s": 0.4, "s:b": 0.5, "s:a": 0.5}, "s") == "s:b"
+    for values, best in (([0.5, 0.4, 0.5], "s"), ([0.4, 0.5, 0.5], "s:b")):
+        labels = ("s", "s:b", "s:a")
+        run = {"results": {label: {"mrr": value} for label, value in zip(labels, values, strict=True)}}
+        assert chosen_setting("mrr", "s", labels, run) == best
 
 
 @pytest.mark.parametrize(
@@ -131,7 +141,9 @@ def test_where_no_setting_is_higher_there_is_nothing_to_change() -> None:
     assert tuning_findings(report) == [
         "No setting has a higher mrr on the sample than the default; there is nothing to change."
     ]
-    page = BeautifulSoup(tuning_page(report, _part({label: [0.4] * 12 for label in LABELS}).run, {}), "html.parser")
+    page = BeautifulSoup(
+        tuning_page(report, _part({label: [0.4] * 12 for label in LABELS}).run, TIMINGS), "html.parser"
+    )
     assert len(page.select("#parts table")) == 1
 
 
@@ -143,7 +155,7 @@ def test_a_metric_that_judged_nothing_is_refused() -> None:
 
 def test_the_page_shows_sample_and_rest_side_by_side_and_all_that_was_tried() -> None:
     run = _part({label: [0.9 if label == WIDE else 0.4] * 12 for label in LABELS}).run
-    page = BeautifulSoup(tuning_page(_report(BETTER), run, {}), "html.parser")
+    page = BeautifulSoup(tuning_page(_report(BETTER), run, TIMINGS), "html.parser")
     first, second = page.select("#parts table")
     cells = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in first.select("tbody tr")]
     assert cells[0] == ["default", "s", "0.400 [0.400, 0.400]", "0.200 [0.200, 0.200]"]

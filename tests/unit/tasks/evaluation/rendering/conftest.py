@@ -4,9 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 METRICS = (
     *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
@@ -25,6 +22,7 @@ def _result(place: int) -> dict[str, Any]:
     values["recall@1"] = 0.3 + 0.01 * place
     return {
         **values,
+        "intervals": {name: {"low": value - 0.1, "high": value + 0.1} for name, value in values.items()},
         "answered": {"share": 0.8, "em": 0.25, "f1": 0.35},
         "calibration": [{"n": 16, "stated": 0.1 + 0.18 * group, "observed": 0.15 + 0.1 * group} for group in range(5)],
         "coverage": [
@@ -80,15 +78,28 @@ def make_documents(labels: Sequence[str]) -> Documents:
         "format": 1,
         "index": "films",
         "version": 3,
-        "questions": {"file": "questions.jsonl", "sha256": "ab" * 32, "n": 100, "excluded": 2},
+        "questions": {
+            "file": "questions.jsonl",
+            "sha256": "ab" * 32,
+            "n": 100,
+            "excluded": 2,
+            "sample": None,
+            "unknown_supporting": 0,
+        },
         "strategies": list(labels),
         "parameters": {},
+        "left_out": {},
+        "ranges": [],
+        "polyhop": "1.0",
+        "interval": {"kind": "percentile bootstrap", "level": 0.95, "resamples": 10_000, "seed": 13},
         "settings_hash": "cd" * 32,
         "seed": 13,
         "reader": "rules",
         "depth": 100,
         "results": {label: _result(place) for place, label in enumerate(labels)},
         "baseline": labels[0],
+        "baselines": [labels[0]],
+        "paired_further": {},
         "paired": {
             label: dict.fromkeys(METRICS, _difference(place)) for place, label in enumerate(labels) if place > 0
         },
@@ -100,6 +111,7 @@ def make_documents(labels: Sequence[str]) -> Documents:
         "seconds": 31.4,
         "machine": {"processor": "x86_64", "cores": 2},
         "strategies": {label: _timing(place) for place, label in enumerate(labels)},
+        "costs": {},
         "peak_rss_mb": 812.5,
     }
     return run, timings
@@ -114,48 +126,16 @@ def documents() -> Callable[[Sequence[str]], Documents]:
 def empty_documents() -> Documents:
     """A run of two strategies in which nothing could be judged or measured."""
     labels = ["bridge", "dense"]
-    run, _ = make_documents(labels)
-    nothing = dict.fromkeys(
-        [*METRICS, "answered", "calibration", "coverage", "tokens", "cost_usd", "failures", "failed"]
-    )
-    run |= {"results": {label: dict(nothing) for label in labels}, "paired": {}, "by_hops": {}, "by_type": None}
-    return run, {"started": None, "seconds": None, "machine": None, "strategies": {}, "peak_rss_mb": None}
-
-
-@pytest.fixture
-def no_text_overlaps() -> Callable[[str, Figure], None]:
-    """Fails where a text of a figure lies on another or leaves the figure."""
-    return _no_text_overlaps
-
-
-def _no_text_overlaps(name: str, drawn: Figure) -> None:
-    width, height = drawn.canvas.get_width_height()
-    texts = _texts(drawn)
-    assert len(texts) > 5
-    for number, (text, box) in enumerate(texts):
-        inside = -1 <= box.x0 <= box.x1 <= width + 1 and -1 <= box.y0 <= box.y1 <= height + 1
-        assert inside, f"{name}: {text!r} leaves the figure"
-        met = [other for other, there in texts[:number] if _overlap(box, there)]
-        assert not met, f"{name}: {text!r} lies on {met}"
-
-
-def _texts(drawn: Figure) -> list[tuple[str, Bbox]]:
-    """What a person reads in a figure, each with its box; tick labels beyond the ends of an axis are not drawn."""
-    renderer = drawn.canvas.get_renderer()  # type: ignore[attr-defined]
-    drawn.draw(renderer)
-    hidden: set[int] = set()
-    for axes in drawn.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            beyond = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
-            hidden |= {id(label) for tick in beyond for label in (tick.label1, tick.label2)}
-        hidden |= set() if axes.get_visible() else {id(text) for text in axes.findobj(Text)}
-    return [
-        (text.get_text(), text.get_window_extent(renderer))
-        for text in drawn.findobj(Text)
-        if text.get_visible() and id(text) not in hidden and text.get_text().strip("\u200b \n")
-    ]
-
-
-def _overlap(a: Bbox, b: Bbox) -> bool:
-    return min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
+    run, timings = make_documents(labels)
+    spread = dict.fromkeys(("p50", "p95", "p99", "mean"))
+    for label in labels:
+        run["results"][label] |= {
+            **dict.fromkeys([*METRICS, "calibration", "coverage"]),
+            "intervals": dict.fromkeys(METRICS),
+            "answered": dict.fromkeys(("share", "em", "f1")),
+            "tokens": {"prompt": 0, "completion": 0},
+            "cost_usd": 0.0,
+        }
+        timings["strategies"][label] = {"latency_ms": spread, "parts_ms": {}, "total_seconds": 0.0}
+    run |= {"paired": {"dense": {}}, "by_hops": {}, "by_type": {}}
+    return run, timings

@@ -14,14 +14,13 @@ import names_and_graphs
 import parameters
 import pytest
 from bs4 import BeautifulSoup
+from drawing import drawing, stored_ranges
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.documents import stored_ranges
 from polyhop.tasks.evaluation.page import report_page
-from polyhop.tasks.evaluation.plots import drawing
 
 pytestmark = pytest.mark.slow
 
