@@ -19,9 +19,9 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.stems import stem_tokens
 from polyhop.tasks.evaluation.metrics import exact_match, token_f1

@@ -27,7 +27,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.export.rows import MAKERS, Difference, ExportRow, compare, graph_row, wanted_rows
 from polyhop.tasks.registry import source_kind
-from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
+from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.address import Address
@@ -154,7 +154,7 @@ class Published:
 
     def vectors(self) -> NDArray[np.float32]:
         """Shape (n, d): vectors by the number of a row."""
-        return open_vectors(ArrayFolder(self._folder.arrays, self.manifest.arrays), "entity")
+        return ArrayFolder(self._folder.arrays, self.manifest.arrays).array("vectors-entity", "matrix")
 
 
 def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -> ExportReport:

@@ -24,7 +24,7 @@ from polyhop.schemas.text import plural
 from polyhop.tasks.export.rows import Difference, compare, row_hash
 from polyhop.tasks.publish.publish import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
+from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
@@ -188,7 +188,7 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
         yield f"vectors of kind '{kind}': {plural(table.num_rows, 'row')} instead of {record.rows}"
         return
     try:
-        matrix = open_vectors(ArrayFolder(folder.arrays, {}), kind)  # damage was looked for
+        matrix = open_array(folder.arrays, f"vectors-{kind}_matrix")  # damage was looked for
     except DamagedStoreError:
         return  # said among the arrays
     column = table.column("vector").combine_chunks()

@@ -8,8 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -157,6 +156,31 @@ class Mention:
     end: int
 
 
+# What a filter leaves of arrays. Source: decisions/0027-filters-of-questions.md. Cost: one pass over each array.
+
+Numbers = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+
+
+def new_numbers(kept: Integers, count: int) -> Numbers:
+    """Shape (count,): the new number of each old one, -1 of those that are not in `kept` (ascending)."""
+    moved = np.full(count, -1, dtype=np.int64)
+    moved[kept] = np.arange(len(kept))
+    return moved
+
+
+def gathered(indptr: Numbers, rows: Integers) -> tuple[Numbers, Numbers]:
+    """Where rows begin once only these are left (shape (rows + 1,)), and the offsets of what they hold."""
+    starts, lengths = indptr[rows], indptr[np.add(rows, 1)] - indptr[rows]
+    new = row_starts(lengths)
+    return new, np.arange(new[-1], dtype=np.int64) + np.repeat(starts - new[:-1], lengths)
+
+
+def row_starts(lengths: Integers) -> Numbers:
+    """Shape (rows + 1,): where rows of these lengths begin."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+
+
 @dataclass(frozen=True)
 class BipartiteGraph:
     """Passages and the entities they mention, compressed by passage.
@@ -202,27 +226,46 @@ class BipartiteGraph:
         """Shape (nnz,): passage number of each edge."""
         return np.repeat(np.arange(self.passage_count, dtype=np.int32), np.diff(self.indptr))
 
+    def with_edges(self, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> "BipartiteGraph":
+        """The graph with further edges: one mention each, not title edges.
 
-def with_edges(graph: BipartiteGraph, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> BipartiteGraph:
-    """The graph with further edges: one mention each, not title edges.
+        Args:
+            indptr: Shape (n_passages + 1,): where the further edges of each passage begin.
+            indices: Shape (m,): their entity numbers, ascending inside a passage, none of an edge that the graph has.
 
-    Args:
-        graph: Passages and the entities they mention.
-        indptr: Shape (n_passages + 1,): where the further edges of each passage begin.
-        indices: Shape (m,): their entity numbers, ascending inside a passage, none of an edge that the graph has.
+        Cost: O(edges).
+        """
+        rows = np.repeat(np.arange(self.passage_count, dtype=np.int64), np.diff(indptr))
+        present = self.rows.astype(np.int64) * self.entity_count + self.indices
+        offsets = np.searchsorted(present, rows * self.entity_count + indices)
+        return BipartiteGraph(
+            indptr=self.indptr + indptr,
+            indices=np.insert(self.indices, offsets, indices),
+            tf=np.insert(self.tf, offsets, 1.0),
+            is_title=np.insert(self.is_title, offsets, np.False_),
+            keys=self.keys,
+        )
 
-    Cost: O(edges).
-    """
-    rows = np.repeat(np.arange(graph.passage_count, dtype=np.int64), np.diff(indptr))
-    present = graph.rows.astype(np.int64) * graph.entity_count + graph.indices
-    places = np.searchsorted(present, rows * graph.entity_count + indices)
-    return BipartiteGraph(
-        indptr=graph.indptr + indptr,
-        indices=np.insert(graph.indices, places, indices),
-        tf=np.insert(graph.tf, places, 1.0),
-        is_title=np.insert(graph.is_title, places, np.False_),
-        keys=graph.keys,
-    )
+    def entities_of(self, allowed: Numbers) -> Numbers:
+        """Numbers of the entities that an allowed passage mentions, and of those that no passage does; ascending."""
+        is_kept = self.df == 0
+        is_kept[self.indices[gathered(self.indptr, allowed)[1]]] = True
+        return np.flatnonzero(is_kept).astype(np.int64)
+
+    def restricted(self, allowed: Numbers, kept: Numbers | None = None) -> "BipartiteGraph":
+        """Allowed passages and the entities that are left: `kept` (ascending), or else those of `entities_of`."""
+        kept = self.entities_of(allowed) if kept is None else kept
+        indptr, offsets = gathered(self.indptr, allowed)
+        numbers = new_numbers(kept, self.entity_count)[self.indices[offsets]]
+        is_left = numbers >= 0
+        offsets = offsets[is_left]
+        return BipartiteGraph(
+            indptr=indptr - np.concatenate(([0], np.cumsum(~is_left)))[indptr],
+            indices=numbers[is_left].astype(np.int32),
+            tf=np.asarray(self.tf[offsets]),
+            is_title=np.asarray(self.is_title[offsets]),
+            keys=tuple(self.keys[number] for number in kept.tolist()),
+        )
 
 
 @dataclass(frozen=True)
@@ -272,6 +315,36 @@ class RelationGraph:
             self.names[label] for label in self.labels[self.label_indptr[place] : self.label_indptr[place + 1]]
         )
 
+    def restricted(
+        self, statements: tuple[Numbers, Numbers], is_allowed: NDArray[np.bool_], kept: Numbers
+    ) -> "RelationGraph":
+        """Relations that an allowed passage states, and those that no passage does (a graph's), between entities left.
+
+        Args:
+            statements: Shape (s,) each: offset of a relation in `labels`, and a passage that states it, or -1.
+            is_allowed: Shape (passages,).
+            kept: The entities that are left, ascending.
+        """
+        relations, passages = statements
+        is_stated = np.zeros(len(self.labels), dtype=np.bool_)
+        is_stated[relations[(passages < 0) | is_allowed[passages]]] = True
+        moved = new_numbers(kept, self.entity_count)
+        rows = np.repeat(np.arange(self.entity_count, dtype=np.int64), np.diff(self.indptr))
+        is_between = (moved[rows] >= 0) & (moved[self.indices] >= 0)
+        neighbours = np.repeat(np.arange(len(self.indices)), np.diff(self.label_indptr))
+        is_stated &= is_between[neighbours]
+        leaving = np.bincount(neighbours[is_stated], minlength=len(self.indices))
+        # each pair is in the rows of both: sorted by (neighbour, row), the offsets are those of the pairs turned round
+        turned = np.lexsort((rows, self.indices))
+        is_kept = (leaving > 0) | (leaving[turned] > 0)
+        return RelationGraph(
+            indptr=row_starts(np.bincount(moved[rows[is_kept]], minlength=len(kept))),
+            indices=moved[self.indices[is_kept]].astype(np.int32),
+            label_indptr=row_starts(leaving[is_kept]),
+            labels=np.asarray(self.labels[is_stated]),
+            names=self.names,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Entity:
@@ -281,27 +354,6 @@ class Entity:
     name: str
     type: str
     description: str
-
-
-@dataclass(frozen=True)
-class EntityTexts:
-    """Names, types and descriptions of all entities, to be read a few at a time without a query.
-
-    Attributes:
-        starts: Shape (3 n + 1,), int64: where each field begins; three fields per entity in number order.
-        data: Shape (bytes,), uint8: the fields in UTF-8, one after the other.
-    """
-
-    starts: NDArray[np.int64]
-    data: NDArray[np.uint8]
-
-    def fields(self, number: int) -> tuple[str, str, str]:
-        """Name, type ("" if none) and description of an entity."""
-        bounds = self.starts[3 * number : 3 * number + 4].tolist()
-        whole = self.data[bounds[0] : bounds[3]].tobytes()
-        cuts = [bound - bounds[0] for bound in bounds]
-        name, kind, description = (whole[start:end].decode("utf-8", "replace") for start, end in pairwise(cuts))
-        return name, kind, description
 
 
 @dataclass(frozen=True)
@@ -323,6 +375,22 @@ class LexicalIndex:
     tf: NDArray[np.int32]
     lengths: NDArray[np.int32]
     language: str = "en"
+
+    def restricted(self, allowed: Numbers) -> "LexicalIndex":
+        """Postings of the allowed passages; terms that only other passages have are gone."""
+        passages = new_numbers(allowed, len(self.lengths))[self.passages]
+        is_kept = passages >= 0
+        owners = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))[is_kept]
+        per_term = np.bincount(owners, minlength=len(self.indptr) - 1)
+        terms = [term for term, count in zip(self.terms, per_term.tolist(), strict=True) if count]
+        return LexicalIndex(
+            terms={term: number for number, term in enumerate(terms)},
+            indptr=row_starts(per_term[per_term > 0]),
+            passages=passages[is_kept].astype(np.int32),
+            tf=np.asarray(self.tf[is_kept]),
+            lengths=np.asarray(self.lengths[allowed]),
+            language=self.language,
+        )
 
 
 # Source: algorithms.md 1.1, 1.5.

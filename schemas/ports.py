@@ -1,17 +1,16 @@
-"""Protocols that separate strategies, readers and stages from the index, the vector store and the graph store.
+"""What strategies, readers and stages see of an index, of models and of stores; warehouse/ implements the protocols."""
 
-Implementations live in warehouse/; strategies, readers and stages see only these.
-"""
-
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
 from polyhop.schemas.graph import Activation, ChainRule, Entity, Mention, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
@@ -160,7 +159,7 @@ class Services(Protocol):
 
 
 class IndexReader(Protocol):
-    """One published version, read-only. Passages are numbered by ascending passage id."""
+    """A published version, or what a filter leaves of it, read-only. Passages are numbered by ascending passage id."""
 
     name: str
     version: int
@@ -190,7 +189,7 @@ class IndexReader(Protocol):
         """Where passages stand in their files (page, headings…), by id, of those of which anything is known."""
         ...
 
-    def artefact(self, handle: Artefact[T]) -> T:
+    def artefact(self, handle: "Artefact[T]") -> T:
         """What a handle opens (ours: warehouse/artefacts.py), opened when first asked for, then kept.
 
         Raises:
@@ -198,6 +197,147 @@ class IndexReader(Protocol):
             DamagedStoreError: If its files are not what was published.
         """
         ...
+
+
+class Stored(IndexReader, Protocol):
+    """A whole version, as the openers of artefacts get it: its arrays, and queries on its tables."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that the version was built with, as its manifest holds them, by section."""
+        ...
+
+    def array(self, prefix: str, name: str) -> NDArray[Any]:
+        """The array of the file `<prefix>_<name>.npy`, memory-mapped.
+
+        Raises:
+            DamagedStoreError: If a file of this prefix is missing or not what was published.
+        """
+        ...
+
+    def lines(self, prefix: str, name: str) -> list[str]:
+        """The lines of the file `<prefix>_<name>.txt`, checked like arrays; none if it is empty."""
+        ...
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """Rows of a query on the version's tables, those of other packages' stages among them.
+
+        Args:
+            sql: One statement; values go into `parameters`, as `$name`.
+            parameters: By name.
+
+        Raises:
+            DamagedStoreError: If the tables cannot be read.
+            StatementRejectedError: If the database refuses the statement.
+        """
+        ...
+
+    def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
+        """The same by column, each of shape (rows,): for many rows."""
+        ...
+
+    def cosine_scale(self, kind: str) -> float:
+        """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind; above 0."""
+        ...
+
+    def nearest(self, kind: str, vector: NDArray[Any], count: int, ef_search: int) -> list[str]:
+        """Ids of about the `count` things of a kind whose vectors are nearest, nearest first; artefact `ann:<kind>`.
+
+        Args:
+            kind: A kind of vectors that the version has a graph of.
+            vector: Shape (d,), float32.
+            count: Things to find.
+            ef_search: Candidates that the graph is searched with.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact(Generic[T]):
+    """The handle of a value that `reader.artefact(HANDLE)` opens, once per open version.
+
+    Declared once, at the top of a module: handles with the same fields are the same.
+
+    Attributes:
+        name: The artefact that a stage writes and strategies need ("graph", "lexical:stems"…); several handles may read
+            different values of one artefact.
+        open: Reads the value; called when it is first asked for.
+        strategy: One whose index has the artefact, for the advice of `MissingArtefactError`.
+        is_optional: Whether versions are built without it; False for what every version has.
+        restrict: Makes of the value what is left under a filter of questions, where only some passages count, numbered
+            from 0 without gaps. None: strategies that read it cannot be filtered.
+    """
+
+    name: str
+    open: Callable[[Stored], T]
+    strategy: str = "STRATEGY"
+    is_optional: bool = True
+    restrict: "Callable[[T, RestrictedIndex], T] | None" = field(default=None, compare=False)
+
+    def require_in(self, index: IndexReader) -> None:
+        """Makes sure that a version was built with it."""
+        if self.is_optional and self.name not in index.artefacts:
+            raise MissingArtefactError(self.name, index.name, self.strategy)
+
+
+def unrestricted(value: T, _index: "RestrictedIndex") -> T:
+    """`Artefact.restrict` of values that do not depend on which passages count."""
+    return value
+
+
+class RestrictedIndex:
+    """The passages of another index that a filter allows, numbered from 0 in the same order.
+
+    Attributes:
+        whole: The other index.
+        allowed: Shape (n,), int64, ascending: numbers of the passages in the whole version.
+        is_allowed: Shape (all passages,), bool: the same as flags.
+        seconds: What restricting took so far.
+
+    Source: decisions/0027-filters-of-questions.md.
+    """
+
+    def __init__(self, whole: IndexReader, allowed: NDArray[np.int64]) -> None:
+        self._opened: dict[Artefact[Any], object] = {}
+        self._depth = 0
+        self.whole, self.allowed = whole, allowed
+        self.is_allowed = np.zeros(len(whole.passage_ids), dtype=np.bool_)
+        self.is_allowed[allowed] = True
+        self.seconds = 0.0
+        self.name, self.version, self.artefacts = whole.name, whole.version, whole.artefacts
+        self.record_of, self.locations = whole.record_of, whole.locations
+        self.passage_ids: Sequence[str] = [whole.passage_ids[number] for number in allowed.tolist()]
+        self.passage_titles: Sequence[str] = [whole.passage_titles[number] for number in allowed.tolist()]
+
+    @cached_property
+    def number_of_passage(self) -> Mapping[str, int]:
+        """Passage number by id."""
+        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
+
+    def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+        """(passage id, title, text) by number, in the order asked."""
+        return self.whole.passages(self.allowed[list(numbers)].tolist())
+
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """Where passages come from, by number, in the order asked."""
+        return self.whole.origins(self.allowed[list(numbers)].tolist())
+
+    def artefact(self, handle: Artefact[T]) -> T:
+        """What is left of it, made when first asked for, then kept."""
+        handle.require_in(self)
+        if handle not in self._opened:
+            if handle.restrict is None:
+                raise ConfigurationError(
+                    f"Strategies that read the artefact '{handle.name}' cannot be filtered: its handle does not say "
+                    "what is left of it (Artefact.restrict); leave out the filter, or name another strategy."
+                )
+            begun, self._depth = time.perf_counter(), self._depth + 1  # restricting one may ask for another
+            try:
+                self._opened.setdefault(handle, handle.restrict(self.whole.artefact(handle), self))
+            finally:
+                self._depth -= 1
+                self.seconds += 0 if self._depth else time.perf_counter() - begun
+        return cast("T", self._opened[handle])
 
 
 class Strategy(Protocol):

@@ -4,13 +4,14 @@ Numbers ascend with ids (propositions, passages) and with keys (entities), so th
 number goes to the smaller id. Source: algorithms.md 3.2, 3.3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import Integers, Numbers, gathered
 from polyhop.schemas.settings import Included
 
 
@@ -26,20 +27,15 @@ class StoredTexts:
     starts: NDArray[np.int64]
     data: NDArray[np.uint8]
 
-    def is_consistent(self, count: int) -> bool:
-        """Whether there are `count` texts, which cover the data."""
-        starts = self.starts
-        return bool(
-            starts.shape == (count + 1,)
-            and starts[0] == 0
-            and starts[-1] == len(self.data)
-            and np.all(starts[1:] >= starts[:-1])
-        )
-
     def of(self, numbers: Sequence[int]) -> list[str]:
         """Texts by number, in the order asked."""
         bounds = ((self.starts[number], self.starts[number + 1]) for number in numbers)
         return [self.data[start:end].tobytes().decode("utf-8", "replace") for start, end in bounds]
+
+    def restricted(self, kept: Numbers) -> "StoredTexts":
+        """These texts, numbered in this order."""
+        starts, offsets = gathered(np.asarray(self.starts), kept)
+        return StoredTexts(starts, np.asarray(self.data[offsets]))
 
 
 # Source: algorithms.md 3.3 (2).
@@ -73,9 +69,6 @@ class PropositionOrigin:
         }
 
 
-Integers = NDArray[np.integer]
-
-
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Numbers by row, compressed.
@@ -104,6 +97,11 @@ class Rows:
     def owners(self) -> NDArray[np.int64]:
         """Shape (nnz,): the row of each index."""
         return np.repeat(np.arange(self.count), np.diff(self.indptr))
+
+    def stated(self, is_allowed: NDArray[np.bool_]) -> Numbers:
+        """Rows that hold an allowed number (shape (numbers,)), and those that hold none at all; ascending."""
+        is_left = np.bincount(self.owners[is_allowed[self.indices]], minlength=self.count) > 0
+        return np.flatnonzero(is_left | (np.diff(self.indptr) == 0)).astype(np.int64)
 
     def gathered(self, rows: Integers) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Several rows, one after the other.
@@ -168,60 +166,22 @@ class PropositionGraph:
         }
 
     @staticmethod
-    def array_names() -> list[str]:
-        """Names of all arrays."""
-        parts = [f"{_dashed(name)}-{part}" for name in _ROWS for part in ("indptr", "indices")]
-        return [*parts, *map(_dashed, _VALUES)]
-
-    @staticmethod
-    def of(arrays: Mapping[str, NDArray[np.generic]]) -> "PropositionGraph":
-        """The graph of saved arrays, which may be memory-mapped; see `is_consistent`."""
-        rows = {name: (arrays[f"{_dashed(name)}-indptr"], arrays[f"{_dashed(name)}-indices"]) for name in _ROWS}
-        return PropositionGraph(
-            **{
-                name: Rows(indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False))
-                for name, (indptr, indices) in rows.items()
-            },
-            clique_counts=arrays["clique-counts"].astype(np.int32, copy=False),
-            similarities=arrays["similarities"].astype(np.float64, copy=False),
-        )
-
-    def is_consistent(self, shape: tuple[int, int, int]) -> bool:
-        """Whether the arrays fit each other and these numbers of propositions, entities and passages.
-
-        Cost: O(size), one pass over each array.
-        """
-        return (
-            all(_fits(getattr(self, name), shape[row], shape[index]) for name, (row, index) in _ROWS.items())
-            and self.clique_counts.shape == self.cliques.indices.shape
-            and self.similarities.shape == self.synonyms.indices.shape
-        )
+    def of(read: Callable[[str], NDArray[Any]]) -> "PropositionGraph":
+        """The graph of saved arrays, each read by its name; they may be memory-mapped."""
+        rows = {name: Rows(read(f"{_dashed(name)}-indptr"), read(f"{_dashed(name)}-indices")) for name in _ROWS}
+        return PropositionGraph(**rows, **{name: read(_dashed(name)) for name in _VALUES})  # type: ignore[arg-type]
 
 
-_PROPOSITION, _ENTITY, _PASSAGE = range(3)
 _VALUES = ("clique_counts", "similarities")
-_ROWS = {
-    "entities": (_PROPOSITION, _ENTITY),
-    "passages": (_PROPOSITION, _PASSAGE),
-    "entity_propositions": (_ENTITY, _PROPOSITION),
-    "passage_propositions": (_PASSAGE, _PROPOSITION),
-    "passage_entities": (_PASSAGE, _ENTITY),
-    "cliques": (_ENTITY, _ENTITY),
-    "synonyms": (_ENTITY, _ENTITY),
-}
-"""What the rows of each part are of, and what they hold."""
-
-
-def _fits(rows: Rows, count: int, bound: int) -> bool:
-    """Whether there are `count` rows, which cover all indices, and these are below `bound`."""
-    indptr, indices = rows.indptr, rows.indices
-    return bool(
-        indptr.shape == (count + 1,)
-        and indptr[0] == 0
-        and indptr[-1] == len(indices)
-        and np.all(indptr[1:] >= indptr[:-1])
-        and (len(indices) == 0 or 0 <= indices.min() <= indices.max() < bound)
-    )
+_ROWS = (
+    "entities",
+    "passages",
+    "entity_propositions",
+    "passage_propositions",
+    "passage_entities",
+    "cliques",
+    "synonyms",
+)
 
 
 def _dashed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One published version, open for reading: implements polyhop.schemas.ports.IndexReader and artefacts.Stored.
+"""One published version, open for reading: implements polyhop.schemas.ports.Stored.
 
 Holds the version until closed; opens an artefact when it is first asked for, by its handle.
 """
@@ -15,10 +15,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact, Stored, unrestricted
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.filters import DATE_FIELD, DATE_FIELDS, METADATA, RECORD_FIELDS, FieldValues, RecordFields
-from polyhop.schemas.ports import PinnedTable, VectorStore
+from polyhop.schemas.ports import Artefact, PinnedTable, Stored, VectorStore, unrestricted
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
@@ -78,29 +77,27 @@ _LONGEST_KEPT = 8_000
 _MOST_KEPT_AT_ONCE = 512
 """More passages in one query are no questions' (a reader samples the corpus), and would push those out."""
 
-_Place = tuple[str, str, int, int]
-"""Record and document of a passage, and its offsets in the record's text."""
 
-
-class PublishedIndex:
+class PublishedIndex(ArrayFolder):
     """A version of an index. Passages are numbered by ascending passage id."""
 
     def __init__(self, layout: Layout, name: str, version: int | None = None) -> None:
         self.layout = layout
         self.name = name
         self._opened: dict[Artefact[Any], object] = {}
-        self._texts: dict[int, tuple[str, str, str]] = {}
-        self._places: dict[int, _Place] = {}
+        self._passages: dict[int, tuple[Any, ...]] = {}
         self._origins: dict[int, PassageOrigin] = {}
+        self._vector_tables: dict[str, PinnedTable] = {}
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
             self.version, self._folder = held.number, held.folder
             self.manifest = read_manifest(self._folder)
+            super().__init__(self._folder.arrays, self.manifest.arrays)
             self.artefacts = frozenset(self.manifest.artefacts)
             with translated(self._folder.tables):
                 self._connection = duckdb.connect(str(self._folder.tables), read_only=True)
-                opened.callback(self._connection.close)
-                rows = self._connection.execute(statement("read", "passage_ids")).fetchall()
+            opened.callback(self._connection.close)
+            rows = self.rows(statement("read", "passage_ids"))
             self._closing = opened.pop_all()
         self.passage_ids: Sequence[str] = [row[0] for row in rows]
         self.passage_titles: Sequence[str] = [row[1] for row in rows]
@@ -108,10 +105,8 @@ class PublishedIndex:
 
     def close(self) -> None:
         """Releases the version, and all that was opened of it: arrays stay mapped while anybody knows them."""
-        self._opened.clear()
-        self._texts.clear()
-        self._places.clear()
-        self._origins.clear()
+        for kept in (self._opened, self._passages, self._origins, self._vector_tables):
+            kept.clear()
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
@@ -121,14 +116,23 @@ class PublishedIndex:
 
     def extraction_tokens(self) -> tuple[int, int]:
         """Prompt and completion tokens of the replies that the extraction rests on; 0 without a model."""
-        with translated(self._folder.tables):
-            row = self._connection.cursor().execute(statement("read", "ledger_tokens")).fetchone() or (0, 0)
-        return int(row[0]), int(row[1])
+        ((prompt, completion),) = self.rows(statement("read", "ledger_tokens"))
+        return prompt, completion
 
     @property
     def tables_file(self) -> Path:
         """The version's DuckDB file."""
         return self._folder.tables
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that the version was built with."""
+        return self.manifest.settings
+
+    @cached_property
+    def number_of_passage(self) -> Mapping[str, int]:
+        """Passage number by id."""
+        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
 
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""
@@ -139,144 +143,79 @@ class PublishedIndex:
         record = self.manifest.tables.get("locations")
         if record is None or not record.rows or not passage_ids:
             return {}
-        with translated(self._folder.tables):
-            values = {"ids": list(passage_ids)}
-            found = self._connection.cursor().execute(statement("read", "locations_by_id"), values)
+        with translated(self.tables_file):
+            found = self._connection.cursor().execute(statement("read", "locations_by_id"), {"ids": list(passage_ids)})
             names = [column[0] for column in found.description]
             rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
         return {row.pop("passage_id"): Location(**{**row, "headings": tuple(row["headings"])}) for row in rows}
 
-    @cached_property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
-        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
-
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         """(passage id, title, text) by number, in the order asked; those read last are kept."""
-        found = {number: row for number in numbers if (row := self._texts.get(number)) is not None}
-        missing = [number for number in dict.fromkeys(numbers) if number not in found]
-        if missing:
-            found.update((number, row[:3]) for number, row in self._read_passages(missing).items())
-        return [found[number] for number in numbers]
+        found = self._read(numbers)
+        return [found[number][:3] for number in numbers]
 
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
         """Where passages come from, by number, in the order asked; those read last are kept."""
         found = {number: origin for number in numbers if (origin := self._origins.get(number)) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         if missing:
-            read = dict(zip(missing, self._read_origins(missing), strict=True))
-            found.update(read)
-            _keep_newest(self._origins, read)
+            rows = self._read(missing)
+            ids = {"ids": list({row[3] for row in rows.values()})}
+            record_of = {row[0]: row[1:] for row in self.rows(statement("read", "origins_of_records"), ids)}
+            for number, (*_, record_id, document_id, start, end) in rows.items():
+                source, metadata = record_of[record_id]
+                found[number] = PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
+            _keep_newest(self._origins, {number: found[number] for number in missing})
         return [found[number] for number in numbers]
 
-    def _read_passages(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Passages by number, each with its place; kept unless there are many."""
-        number_of = {self.passage_ids[number]: number for number in numbers}
-        read = {number_of[row[0]]: row for row in self._rows("passages_by_id", number_of)}
-        if len(read) <= _MOST_KEPT_AT_ONCE:
-            _keep_newest(self._texts, {n: row[:3] for n, row in read.items() if len(row[2]) <= _LONGEST_KEPT})
-            _keep_newest(self._places, {n: row[3:] for n, row in read.items()})
-        return read
-
-    def _read_origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        places = self._places_of(numbers)
-        of_record: dict[str, tuple[str, str]] = {}
-        if "records" in self.manifest.tables:
-            of_record = self._sources("origins_of_records", {place[0] for place in places})
-        others = {place[1] for place in places if place[0] not in of_record}
-        of_document = self._sources("origins_of_documents", others) if others else {}
-        return [_origin(place, of_record.get(place[0]) or of_document[place[1]]) for place in places]
-
-    def _places_of(self, numbers: Sequence[int]) -> list[_Place]:
-        """Places of passages by number, in the order asked; read where they are not kept."""
-        place_of = {number: place for number in numbers if (place := self._places.get(number)) is not None}
-        unknown = [number for number in numbers if number not in place_of]
-        if unknown:
-            place_of.update((number, row[3:]) for number, row in self._read_passages(unknown).items())
-        return [place_of[number] for number in numbers]
-
-    def _sources(self, name: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-        return {row[0]: (row[1], row[2]) for row in self._rows(name, ids)}
-
-    def _rows(self, name: str, ids: Collection[str]) -> list[tuple[Any, ...]]:
-        with translated(self._folder.tables):
-            return self._connection.cursor().execute(statement("read", name), {"ids": list(ids)}).fetchall()
-
-    def artefact(self, handle: Artefact[T]) -> T:
-        """What a handle opens, opened once and kept until closed."""
-        if handle not in self._opened:
-            handle.require_in(self.artefacts, self.name)
-            stored = StoredVersion(self, self._folder.arrays, self._connection)
-            self._opened.setdefault(handle, handle.open(stored))  # of two threads, both get the first one's
-        return cast("T", self._opened[handle])
-
-
-_Kept = TypeVar("_Kept")
-
-
-def _origin(place: _Place, of_record: tuple[str, str]) -> PassageOrigin:
-    record_id, document_id, start, end = place
-    source, metadata = of_record
-    return PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
-
-
-def _keep_newest(kept: dict[int, _Kept], read: Mapping[int, _Kept]) -> None:
-    """Keeps what was read; the oldest go. Threads may do this at once: they only lose what can be read again."""
-    kept.update(read)
-    for number in list(kept)[: max(0, len(kept) - KEPT_PASSAGES)]:
-        kept.pop(number, None)
-
-
-class StoredVersion(ArrayFolder):
-    """An open version as the opener of one artefact gets it; what it opens has its files checked once."""
-
-    def __init__(self, published: PublishedIndex, arrays: Path, connection: duckdb.DuckDBPyConnection) -> None:
-        super().__init__(arrays, published.manifest.arrays)
-        self._published = published
-        self._connection = connection
-        self._vector_tables: dict[str, PinnedTable] = {}
-
-    @property
-    def passage_ids(self) -> Sequence[str]:
-        """Ids of the passages, in number order."""
-        return self._published.passage_ids
-
-    @property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
-        return self._published.number_of_passage
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The settings that the version was built with."""
-        return self._published.manifest.settings
+    def _read(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Rows of `passages_by_id` by number; kept unless there are many, or the text is long."""
+        found = {number: row for number in numbers if (row := self._passages.get(number)) is not None}
+        number_of = {self.passage_ids[number]: number for number in numbers if number not in found}
+        if number_of:
+            rows = self.rows(statement("read", "passages_by_id"), {"ids": list(number_of)})
+            read = {number_of[row[0]]: row for row in rows}
+            if len(read) <= _MOST_KEPT_AT_ONCE:
+                _keep_newest(self._passages, {n: row for n, row in read.items() if len(row[2]) <= _LONGEST_KEPT})
+            found.update(read)
+        return found
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Rows of a query on the version's tables."""
-        with translated(self._published.tables_file), slow_noted(_LOG, "duckdb", sql):
+        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
             return self._connection.cursor().execute(sql, parameters).fetchall()
 
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
         """The same by column, each of shape (rows,)."""
-        with translated(self._published.tables_file), slow_noted(_LOG, "duckdb", sql):
+        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
             return self._connection.cursor().execute(sql, parameters).fetchnumpy()
 
     def cosine_scale(self, kind: str) -> float:
         """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind."""
-        record = self._published.manifest.vectors.get(kind)
+        record = self.manifest.vectors.get(kind)
         return record.encoder.cosine_scale if record is not None else 1.0
 
     def nearest(self, kind: str, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` nearest things of a kind, by an HNSW graph, opened by the first search."""
         if kind not in self._vector_tables:
-            record = self._published.manifest.vectors[kind]
-            store = open_vector_store(self._published.layout.index(self._published.name))
+            record = self.manifest.vectors[kind]
+            store = open_vector_store(self.layout.index(self.name))
             self._vector_tables[kind] = store.open(record.table, record.table_version)
         return self._vector_tables[kind].nearest(vector, count, ef_search)
 
     def artefact(self, handle: Artefact[T]) -> T:
-        """Another artefact of this version."""
-        return self._published.artefact(handle)
+        """What a handle opens, opened once and kept until closed."""
+        if handle not in self._opened:
+            handle.require_in(self)
+            self._opened.setdefault(handle, handle.open(self))  # of two threads, both get the first one's
+        return cast("T", self._opened[handle])
+
+
+def _keep_newest(kept: dict[int, T], read: Mapping[int, T]) -> None:
+    """Keeps what was read; the oldest go. Threads may do this at once: they only lose what can be read again."""
+    kept.update(read)
+    for number in list(kept)[: max(0, len(kept) - KEPT_PASSAGES)]:
+        kept.pop(number, None)
 
 
 def open_vector_store(index: IndexFolder) -> VectorStore:

@@ -3,24 +3,22 @@
 import dataclasses
 import gc
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.filters import Filter, allowed_passages, parse_filter
 from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.ports import IndexReader, Reader, Reranker, Services, SpreadingDatabase
+from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
 from polyhop.schemas.query import UNREAD, Question, Reading, Retrieval, reading_row
-from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
@@ -149,77 +147,6 @@ def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReade
 
     answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
     return ModelReader(chat, answers, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
-
-
-T = TypeVar("T")
-
-
-class RestrictedIndex:
-    """An IndexReader of the allowed passages of another one, numbered from 0 in the same order.
-
-    Attributes:
-        allowed: Shape (n,), int64, ascending: their numbers in the whole version.
-        seconds: What restricting took so far.
-    """
-
-    def __init__(self, whole: IndexReader, allowed: NDArray[np.int64]) -> None:
-        self._whole = whole
-        self._opened: dict[Artefact[Any], object] = {}
-        self._depth = 0
-        self.allowed = allowed
-        self.seconds = 0.0
-        self.name, self.version, self.artefacts = whole.name, whole.version, whole.artefacts
-        self.passage_ids: Sequence[str] = [whole.passage_ids[number] for number in allowed.tolist()]
-        self.passage_titles: Sequence[str] = [whole.passage_titles[number] for number in allowed.tolist()]
-
-    @cached_property
-    def is_allowed(self) -> NDArray[np.bool_]:
-        """Shape (all passages,): which are allowed."""
-        flags = np.zeros(len(self._whole.passage_ids), dtype=np.bool_)
-        flags[self.allowed] = True
-        return flags
-
-    @cached_property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
-        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
-
-    def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
-        """(passage id, title, text) by number, in the order asked."""
-        return self._whole.passages(self.allowed[list(numbers)].tolist())
-
-    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        """Where passages come from, by number, in the order asked."""
-        return self._whole.origins(self.allowed[list(numbers)].tolist())
-
-    def record_of(self, passage_id: str) -> str:
-        """Id of the source record that a passage is, or is a piece of."""
-        return self._whole.record_of(passage_id)
-
-    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
-        """Where passages stand in their files, by id, of those of which anything is known."""
-        return self._whole.locations(passage_ids)
-
-    def whole(self, handle: Artefact[T]) -> T:
-        """What a handle opens for all passages."""
-        return self._whole.artefact(handle)
-
-    def artefact(self, handle: Artefact[T]) -> T:
-        """What is left of it, made when first asked for, then kept."""
-        handle.require_in(self.artefacts, self.name)
-        if handle not in self._opened:
-            if handle.restrict is None:
-                raise ConfigurationError(
-                    f"Strategies that read the artefact '{handle.name}' cannot be filtered: its handle does not say "
-                    "what is left of it (Artefact.restrict); leave out the filter, or name another strategy."
-                )
-            begun, self._depth = time.perf_counter(), self._depth + 1
-            try:
-                self._opened.setdefault(handle, handle.restrict(handle, self))
-            finally:
-                self._depth -= 1
-                self.seconds += 0 if self._depth else time.perf_counter() - begun
-        return cast("T", self._opened[handle])
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"

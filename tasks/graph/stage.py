@@ -12,7 +12,7 @@ from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.tables import Table, text_column
 from polyhop.schemas.text import fold
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
-from polyhop.warehouse.artefacts import open_array, save_arrays, save_title_chunks, text_arrays
+from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
@@ -181,7 +181,7 @@ def finish_chunks(build: Build) -> Counts:
         connection.register("found_chunks", found)
         connection.execute(statement("graph", "fill_title_chunks"))
         connection.unregister("found_chunks")
-    save_title_chunks(arrays, starts, numbers)
+    save_arrays(arrays, "title-chunks", {"indptr": starts, "indices": numbers})
     return {"title_chunks": len(numbers)}
 
 

@@ -4,13 +4,15 @@ A hub's id, like that of every node here, is the one that the graph gave it (of 
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact, Restriction, Stored, gathered, new_numbers, restricted_texts
+from polyhop.schemas.graph import gathered, new_numbers
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows, Numbers
+from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.query import RankedTriple
 
@@ -140,93 +142,39 @@ class StoredHubs:
 
 
 def _open(stored: Stored) -> StoredHubs:
-    graph = HubGraph.of({name: stored.array("hub-paths", name) for name in HubGraph.array_names()})
-    texts = _texts(stored, "hubs", "text-starts", "texts")
-    rows = HubRows.of({name: stored.array("hubs", name) for name in HubRows.array_names()})
-    paths = _paths(stored)
-    hubs = StoredHubs(
-        graph,
-        paths,
-        rows,
-        texts,
+    def texts(name: str) -> StoredTexts:
+        return StoredTexts(stored.array("hub-paths", f"{name}-starts"), stored.array("hub-paths", f"{name}-texts"))
+
+    def all_texts(name: str) -> tuple[str, ...]:
+        found = texts(name)
+        return tuple(found.of(range(len(found.starts) - 1)))
+
+    def path_array(name: str) -> NDArray[Any]:  # which texts paths have was found by another stage than the rest
+        return stored.array("hubs" if name == "path-texts" else "hub-paths", name)
+
+    return StoredHubs(
+        HubGraph.of(partial(stored.array, "hub-paths")),
+        HubPaths.of(path_array),
+        HubRows.of(partial(stored.array, "hubs")),
+        StoredTexts(stored.array("hubs", "text-starts"), stored.array("hubs", "texts")),
         stored.array("hubs", "values"),
-        **{name: _named(stored, name) for name in ("own_ids", "labels", "relation_ids")},
-        predicates=_all(_named(stored, "predicates")),
-        hub_types=_all(_named(stored, "hub_types")),
+        own_ids=texts("own-ids"),
+        labels=texts("labels"),
+        relation_ids=texts("relation-ids"),
+        predicates=all_texts("predicates"),
+        hub_types=all_texts("hub-types"),
         triple_passages=stored.array("hub-paths", "triple-passages"),
         hub_passages=stored.array("hub-paths", "hub-passages"),
         unreached=stored.array("hub-paths", "unreached"),
     )
-    stored.require("hub-paths", fits=_is_graph_consistent(hubs) and _are_passages_known(hubs, len(stored.passage_ids)))
-    counts = dict(stored.rows("SELECT kind, count(*) FROM hub_texts GROUP BY kind"))
-    stored.require("hubs", fits=_are_paths_consistent(hubs, counts.get("hubpath", 0), counts.get("hubvalue", 0)))
-    return hubs
 
 
-def _paths(stored: Stored) -> HubPaths:
-    """Its texts were found by another stage than the rest."""
-    found = {name: stored.array("hub-paths", name) for name in HubPaths.array_names() if name != "path-texts"}
-    return HubPaths.of({**found, "path-texts": stored.array("hubs", "path-texts")})
-
-
-def _named(stored: Stored, name: str) -> StoredTexts:
-    prefix = name.replace("_", "-")
-    return _texts(stored, "hub-paths", f"{prefix}-starts", f"{prefix}-texts")
-
-
-def _texts(stored: Stored, prefix: str, starts: str, texts: str) -> StoredTexts:
-    return StoredTexts(stored.array(prefix, starts), stored.array(prefix, texts))
-
-
-def _all(texts: StoredTexts) -> tuple[str, ...]:
-    return tuple(texts.of(range(len(texts.starts) - 1)))
-
-
-def _is_graph_consistent(hubs: StoredHubs) -> bool:
-    graph = hubs.graph
-    nodes, triples = graph.node_count, len(graph.subjects)
-    return bool(
-        graph.is_consistent()
-        and _are_below(graph.predicates, len(hubs.predicates))
-        and hubs.own_ids.is_consistent(nodes)
-        and hubs.labels.is_consistent(nodes)
-        and hubs.relation_ids.is_consistent(triples)
-        and _are_below(hubs.unreached, nodes)
-        and bool(np.all(np.diff(hubs.paths.hubs) > 0))
-    )
-
-
-def _are_passages_known(hubs: StoredHubs, passages: int) -> bool:
-    pairs = ((hubs.triple_passages, len(hubs.graph.subjects)), (hubs.hub_passages, len(hubs.paths.hubs)))
-    return all(
-        table.ndim == 2 and table.shape[1] == 2 and _are_below(table[:, 0], count) and _are_below(table[:, 1], passages)
-        for table, count in pairs
-    )
-
-
-def _are_paths_consistent(hubs: StoredHubs, row_texts: int, values: int) -> bool:
-    graph, paths = hubs.graph, hubs.paths
-    texts = len(hubs.path_texts.starts) - 1
-    return bool(
-        hubs.path_texts.is_consistent(texts)
-        and paths.is_consistent(graph.node_count, len(graph.subjects), texts)
-        and hubs.rows.is_consistent(paths.path_count, row_texts, len(graph.subjects))
-        and len(hubs.values) == paths.path_count
-        and _are_below(hubs.values, values)
-    )
-
-
-def _are_below(numbers: NDArray[Any], bound: int) -> bool:
-    return len(numbers) == 0 or bool(numbers.min() >= 0 and numbers.max() < bound)
-
-
-def _left(handle: Artefact[StoredHubs], restriction: Restriction) -> StoredHubs:
+def _left(stored: StoredHubs, index: RestrictedIndex) -> StoredHubs:
     """Triples that allowed passages state, or none does; paths of such triples; hubs and nodes keep their numbers."""
-    stored, is_allowed = restriction.whole(handle), restriction.is_allowed
-    kept = triples_left(stored.triple_passages, len(stored.graph.subjects), is_allowed)
-    moved = new_numbers(kept, len(stored.graph.subjects))
-    passages = new_numbers(restriction.allowed, len(is_allowed))
     graph = stored.graph
+    kept = triples_left(stored.triple_passages, len(graph.subjects), index.is_allowed)
+    moved = new_numbers(kept, len(graph.subjects))
+    passages = new_numbers(index.allowed, len(index.is_allowed))
     paths, kept_paths = paths_left(stored.paths, moved)
     return replace(
         stored,
@@ -236,7 +184,7 @@ def _left(handle: Artefact[StoredHubs], restriction: Restriction) -> StoredHubs:
         paths=paths,
         rows=rows_left(stored.rows, new_numbers(kept_paths, stored.paths.path_count), moved),
         values=stored.values[kept_paths],
-        relation_ids=restricted_texts(stored.relation_ids, kept),
+        relation_ids=stored.relation_ids.restricted(kept),
         triple_passages=passages_left(stored.triple_passages, moved, passages),
         hub_passages=passages_left(stored.hub_passages, np.arange(len(stored.paths.hubs)), passages),
     )

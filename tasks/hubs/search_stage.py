@@ -327,7 +327,7 @@ class SearchedPaths:
             starts, data = array(f"{name}-starts"), array(f"{name}-texts")
             return StoredTexts(starts, data).of(range(len(starts) - 1))  # type: ignore[arg-type]
 
-        graph = HubGraph.of({name: array(name) for name in HubGraph.array_names()})
+        graph = HubGraph.of(array)
         named = NamedGraph(graph, texts("own-ids"), texts("labels"), texts("predicates"))
         read = ReadGraph(named, texts("entity-ids"), [])
         names = ("hubs", "path-starts", "triple-starts", "path-triples", "end-kinds", "hashes")

@@ -13,7 +13,6 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.tables import PASSAGES
@@ -24,7 +23,7 @@ from polyhop.warehouse.artefacts import LEXICAL_FILES, ArrayFolder, open_lexical
 from polyhop.warehouse.build import Build, chain_fingerprint
 from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.tables.connection import attached, connect
+from polyhop.warehouse.tables.connection import attached
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,9 @@ class KeptPostings:
     numbers: NDArray[np.int64]
 
 
-def kept_postings(build: Build, analyser: str, before: Path) -> KeptPostings | None:
-    """What need not be counted again; None if the postings cannot be read."""
-    with connect(before, read_only=True) as connection:
-        (_, count) = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    try:
-        index = open_lexical(ArrayFolder(VersionFolder(before.parent).arrays, {}), analyser, count)
-    except DamagedStoreError:
-        return None
+def kept_postings(build: Build, analyser: str, before: Path) -> KeptPostings:
+    """What need not be counted again."""
+    index = open_lexical(ArrayFolder(VersionFolder(before.parent).arrays, {}), analyser)
     with build.tables(read_only=True) as connection, attached(connection, before, "before"):
         numbers = connection.execute(statement("lexical", "numbers_before")).fetchnumpy()["number"]
     return KeptPostings(index, numbers.astype(np.int64))

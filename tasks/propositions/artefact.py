@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact, Restriction, Stored, gathered, new_numbers, restricted_texts
-from polyhop.schemas.propositions import GraphName, Integers, PropositionGraph, PropositionOrigin, Rows, StoredTexts
+from polyhop.schemas.graph import Integers, gathered, new_numbers
+from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
+from polyhop.schemas.propositions import GraphName, PropositionGraph, PropositionOrigin, Rows, StoredTexts
 from polyhop.schemas.settings import PropositionSettings
 from polyhop.warehouse.artefacts import statements_left
 
@@ -91,7 +92,6 @@ def _distinct(pairs: Integers, width: int) -> NDArray[np.int64]:
 
 
 _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"
-_COUNT = "SELECT count(DISTINCT proposition_id) FROM query_table($tables)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,33 +110,25 @@ class StoredPropositions:
 
 def _open(stored: Stored, name: GraphName) -> StoredPropositions:
     settings = PropositionSettings.model_validate(stored.settings.get("propositions", {}))
-    origin = PropositionOrigin.of(name, settings.include)
-    rows = stored.rows(_ENTITIES, {"tables": origin.tables("entities")})
-    (count,) = stored.rows(_COUNT, {"tables": origin.tables("passages")})[0]
-    parts = [*PropositionGraph.array_names(), "text-starts", "texts"]
-    arrays = {part: stored.array(name, part) for part in parts}
-    graph = PropositionGraph.of(arrays)
-    texts = StoredTexts(arrays["text-starts"].astype(np.int64, copy=False), arrays["texts"].astype(np.uint8))
-    shape = (int(count), len(rows), len(stored.passage_ids))
-    stored.require(name, fits=graph.is_consistent(shape) and texts.is_consistent(shape[0]))
-    keys, entities = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
-    return StoredPropositions(graph, texts, keys, entities, settings.synonym_threshold)
+    rows = stored.rows(_ENTITIES, {"tables": PropositionOrigin.of(name, settings.include).tables("entities")})
+    graph = PropositionGraph.of(partial(stored.array, name))
+    texts = StoredTexts(stored.array(name, "text-starts"), stored.array(name, "texts"))
+    keys, names = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+    return StoredPropositions(graph, texts, keys, names, settings.synonym_threshold)
 
 
-def _left(handle: Artefact[StoredPropositions], restriction: Restriction, name: GraphName) -> StoredPropositions:
+def _left(stored: StoredPropositions, index: RestrictedIndex, name: GraphName) -> StoredPropositions:
     """Propositions that allowed passages state; entities keep their numbers, and have no edges where none names them.
 
     The text of a proposition whose passages are several is the one that the whole version has.
     """
-    stored, kept = restriction.whole(handle), statements_left(name, restriction)
-    graph = stored.graph
-    moved = new_numbers(restriction.allowed, len(restriction.is_allowed))
+    graph, kept = stored.graph, statements_left(name, index)
     pairs = {}
     for part in ("entities", "passages"):
         rows = getattr(graph, part)
         starts, offsets = gathered(rows.indptr, kept)
         pairs[part] = np.stack((np.repeat(np.arange(len(kept)), np.diff(starts)), rows.indices[offsets]), axis=1)
-    pairs["passages"][:, 1] = moved[pairs["passages"][:, 1]]
+    pairs["passages"][:, 1] = new_numbers(index.allowed, len(index.is_allowed))[pairs["passages"][:, 1]]
     is_named = np.zeros(graph.entity_propositions.count, dtype=np.bool_)
     is_named[pairs["entities"][:, 1]] = True
     first, second = graph.synonyms.owners, graph.synonyms.indices
@@ -146,9 +138,9 @@ def _left(handle: Artefact[StoredPropositions], restriction: Restriction, name: 
         pairs["passages"][pairs["passages"][:, 1] >= 0],
         np.stack((first[is_left], second[is_left]), axis=1),
         np.asarray(graph.similarities)[is_left],
-        (len(kept), graph.entity_propositions.count, len(restriction.allowed)),
+        (len(kept), graph.entity_propositions.count, len(index.allowed)),
     )
-    return replace(stored, graph=left, texts=restricted_texts(stored.texts, kept))
+    return replace(stored, graph=left, texts=stored.texts.restricted(kept))
 
 
 STORED_PROPOSITIONS = Artefact(

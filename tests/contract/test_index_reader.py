@@ -14,10 +14,9 @@ from memory_index import PASSAGES, MemoryIndex, Passage
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
-from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import entity_id
@@ -154,15 +153,15 @@ def test_texts_read_last_are_kept_and_no_more_of_them_than_allowed(
     published: PublishedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = sorted(CORPUS)
-    published._texts.clear()
+    published._passages.clear()
     monkeypatch.setattr(index_reader, "KEPT_PASSAGES", 3)
     for numbers in ([0, 1, 2, 3, 4], [2, 7, 2], [1, 9], [8, 9]):
         assert [tuple(row) for row in published.passages(numbers)] == [rows[number] for number in numbers]
-    monkeypatch.setattr(published, "_read_passages", lambda _: pytest.fail("read again"))
-    assert [tuple(row) for row in published.passages([9, 8, 9, 1])] == [rows[number] for number in (9, 8, 9, 1)]
-    monkeypatch.setattr(published, "_read_passages", lambda numbers: {n: ("read", "again", str(n)) for n in numbers})
-    assert published.passages([8, 2]) == [rows[8], ("read", "again", "2")]
-    published._texts.clear()
+    monkeypatch.setattr(published, "rows", lambda _, ids: [(passage_id, "read", "again") for passage_id in ids["ids"]])
+    kept = [rows[number] for number in (9, 8, 9, 1)]
+    assert [tuple(row) for row in published.passages([9, 8, 9, 1])] == kept
+    assert published.passages([8, 2]) == [rows[8], (rows[2][0], "read", "again")]
+    published._passages.clear()
 
 
 def test_a_passage_that_is_a_whole_record_is_its_own_record(index: IndexReader) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 from hub_index import hubs_of, names_of_hubs, value_texts_of
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.ports import Artefact
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.stems import ANALYSERS
@@ -199,7 +199,7 @@ class MemoryIndex:
         return passage_id
 
     def artefact(self, handle: Artefact[T]) -> T:
-        handle.require_in(self.artefacts, self.name)
+        handle.require_in(self)
         return self._value(handle)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

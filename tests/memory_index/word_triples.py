@@ -10,8 +10,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import Artefact, IndexReader, Services, Stored
 from polyhop.schemas.query import Question, RankedPassage, RankedTriple, Retrieval
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy

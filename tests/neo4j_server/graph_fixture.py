@@ -8,9 +8,8 @@ import numpy as np
 from neo4j_process import Neo4jServer
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import Activation, ChainRule, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.schemas.ports import GraphKind, GraphStore
+from polyhop.schemas.ports import Artefact, GraphKind, GraphStore
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
 from polyhop.tasks.export.rows import MAKERS, graph_row
 from polyhop.tasks.graph.stage import relation_arrays

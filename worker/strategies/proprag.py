@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import Artefact, IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
-from polyhop.schemas.artefacts import Artefact, Stored
 from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt, Role
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import Artefact, IndexReader, Services, Stored
 from polyhop.schemas.query import Question
 from polyhop.schemas.tables import Table
 from polyhop.schemas.tables import text_column as text

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact, Stored
 from polyhop.schemas.evidence import Edge, Evidence, Node
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import Artefact, IndexReader, Services, Stored
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.tables import Table, count
 from polyhop.schemas.tables import text_column as text
@@ -66,10 +65,7 @@ STAGE = Stage(
 
 
 def _open(stored: Stored) -> NDArray[np.int64]:
-    links = stored.array("title-links", "links")
-    fits = links.ndim == 2 and (links.size == 0 or 0 <= links.min() <= links.max() < len(stored.passage_ids))
-    stored.require("title-links", fits=bool(fits))
-    return links
+    return stored.array("title-links", "links")
 
 
 TITLE_LINKS = Artefact("title-links", _open, strategy="linked-titles")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_index import graph_from, lexical_from
 
-from polyhop.schemas.artefacts import gathered, new_numbers, restricted_graph, restricted_postings
+from polyhop.schemas.graph import gathered, new_numbers
 
 MENTIONS = [{"ada": 2.0, "bo": 1.0}, {"bo": 1.0}, {}, {"cy": 3.0, "ada": 1.0}, {"dan": 1.0}]
 TITLES = {0: ["ada"], 3: ["cy"]}
@@ -22,7 +22,7 @@ def lists(arrays: object, *names: str) -> list[Any]:
 
 @given(SOME)
 def test_a_graph_is_that_of_the_passages_left(allowed: list[int]) -> None:
-    found = restricted_graph(graph_from(MENTIONS, TITLES), np.array(allowed, np.int64))
+    found = graph_from(MENTIONS, TITLES).restricted(np.array(allowed, np.int64))
     titles = {new: TITLES[old] for new, old in enumerate(allowed) if old in TITLES}
     expected = graph_from([MENTIONS[number] for number in allowed], titles)
     assert found.keys == expected.keys
@@ -33,7 +33,7 @@ def test_a_graph_is_that_of_the_passages_left(allowed: list[int]) -> None:
 
 @given(SOME)
 def test_postings_are_those_of_the_passages_left(allowed: list[int]) -> None:
-    found = restricted_postings(lexical_from(TOKENS), np.array(allowed, np.int64))
+    found = lexical_from(TOKENS).restricted(np.array(allowed, np.int64))
     expected = lexical_from([TOKENS[number] for number in allowed])
     assert dict(found.terms) == dict(expected.terms)
     names = ("indptr", "passages", "tf", "lengths")
@@ -42,7 +42,7 @@ def test_postings_are_those_of_the_passages_left(allowed: list[int]) -> None:
 
 def test_entities_that_are_given_stay_and_no_others() -> None:
     graph = graph_from(MENTIONS, TITLES)
-    found = restricted_graph(graph, np.array([0, 3]), np.array([graph.number_of["ada"], graph.number_of["dan"]]))
+    found = graph.restricted(np.array([0, 3]), np.array([graph.number_of["ada"], graph.number_of["dan"]]))
     assert found.keys == ("ada", "dan")
     assert (found.indptr.tolist(), found.indices.tolist(), found.tf.tolist()) == ([0, 1, 2], [0, 0], [2.0, 1.0])
 

@@ -12,8 +12,8 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.artefacts import Artefact, Stored
 from polyhop.schemas.errors import DamagedStoreError, MissingArtefactError, StatementRejectedError
+from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import GRAPH, SURFACES, lexical_of
@@ -108,24 +108,20 @@ def test_an_array_is_not_written_through(index: PublishedIndex) -> None:
         lengths[0] = 7
 
 
-def test_numbers_that_an_opener_refuses_are_damage(index: PublishedIndex) -> None:
-    with pytest.raises(DamagedStoreError, match=r"towers… is damaged \(its numbers do not fit .*--index towns"):
-        index.artefact(handle(lambda stored: stored.require("towers", fits=False)))
-    assert index.artefact(handle(lambda stored: stored.require("towers", fits=True))) is None
+def test_an_array_that_is_not_there_is_damage(index: PublishedIndex) -> None:
     with pytest.raises(DamagedStoreError, match=r"towers_heights.npy is damaged"):
         index.artefact(handle(lambda stored: stored.array("towers", "heights")))
 
 
 def test_closing_lets_go_of_everything_that_was_opened(root: Path) -> None:
     index = open_published(root, "towns")
-    held = [weakref.ref(index.artefact(one)) for one in (GRAPH, SURFACES, lexical_of("plain"))]  # type: ignore[misc]
+    held = [weakref.ref(index.artefact(one)) for one in (GRAPH, SURFACES, lexical_of("plain"))]
     array = weakref.ref(index.artefact(lexical_of("plain")).lengths)
-    searching = weakref.ref(index.artefact(handle(lambda stored: stored.nearest)).__self__)
     assert index.number_of_passage == {"a": 0, "b": 1}
-    assert all(one() is not None for one in (*held, array, searching))
+    assert all(one() is not None for one in (*held, array))
     index.close()
     gc.collect()
-    assert [one() for one in (*held, array, searching)] == [None] * 5
+    assert [one() for one in (*held, array)] == [None] * 4
     assert "number_of_passage" not in vars(index)
 
 

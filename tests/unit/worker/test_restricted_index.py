@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_index import PASSAGES, MemoryIndex, MemoryServices
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.ports import Artefact, IndexReader, RestrictedIndex
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.warehouse.artefacts import (
@@ -23,7 +22,6 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.worker.session import RestrictedIndex
 from polyhop.worker.strategies.registry import make
 
 SUBSETS = st.sets(st.integers(0, len(PASSAGES) - 1), min_size=1).map(sorted)
@@ -83,8 +81,8 @@ def test_arrays_are_those_of_an_index_of_these_passages_alone(numbers: list[int]
     for name in ("indptr", "indices", "label_indptr"):
         np.testing.assert_array_equal(getattr(relations, name), getattr(expected, name))
     for analyser in ("plain", "stems"):
-        one, other = left.artefact(lexical_of(analyser)), part.artefact(lexical_of(analyser))  # type: ignore[assignment]
-        assert one.terms == other.terms  # type: ignore[attr-defined]
+        one, other = left.artefact(lexical_of(analyser)), part.artefact(lexical_of(analyser))
+        assert one.terms == other.terms
         for name in ("indptr", "passages", "tf", "lengths"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert left.artefact(ENTITY_IDS) == part.artefact(ENTITY_IDS)

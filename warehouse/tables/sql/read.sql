@@ -81,10 +81,9 @@ s AS (
 SELECT n AS passage, surface, sum(tf)::DOUBLE AS tf, bool_or(is_title) AS is_title
 FROM s GROUP BY n, surface ORDER BY n, surface;
 
--- name: tables_of_triples
--- Which of the tables that triples and metadata are read from the version has: a text's has no nodes.
-SELECT table_name FROM duckdb_tables()
-WHERE database_name = current_database() AND table_name IN ('relations', 'entities', 'nodes', 'node_passages');
+-- name: tables_of_nodes
+-- The table of a graph's nodes; none in the version of a text.
+SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND table_name = 'nodes';
 
 -- name: triples_of_nodes
 -- Triples of a graph whose subject has one of these ids of its own; of a value without an id, its entity id.
@@ -117,10 +116,6 @@ WHERE key IN (SELECT unnest($ids)) AND type IS NOT NULL ORDER BY 1;
 -- name: origins_of_records
 -- Source and metadata of the records asked for.
 SELECT record_id, source, metadata_json FROM records WHERE record_id IN (SELECT unnest($ids));
-
--- name: origins_of_documents
--- The same of documents, for passages without a record of their own.
-SELECT document_id, source, metadata_json FROM documents WHERE document_id IN (SELECT unnest($ids));
 
 -- name: records_of_passages
 -- Number of each passage's record, in number order of passages.

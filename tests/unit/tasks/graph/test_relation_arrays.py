@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from polyhop.schemas.graph import EntityTexts, RelationGraph
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.propositions import StoredTexts
 from polyhop.tasks.graph.stage import relation_arrays
 from polyhop.warehouse.artefacts import text_arrays
 
@@ -41,5 +42,5 @@ def test_there_may_be_no_relation_and_no_entity() -> None:
 def test_texts_come_back_whatever_they_hold() -> None:
     rows = [("Ada", "PERSON", "wrote\tnotes\n"), ("", "", ""), ("Łódź 東京", "", "a\x00b")]
     arrays = text_arrays(field for row in rows for field in row)
-    texts = EntityTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
-    assert [texts.fields(number) for number in range(3)] == rows
+    texts = StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
+    assert texts.of(range(9)) == [field for row in rows for field in row]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.graph import BipartiteGraph, with_edges
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, chunk_edges, chunk_keys
 
 
@@ -61,7 +61,7 @@ def test_a_graph_with_further_edges_has_both(seed: int, rows: int, columns: int)
     has, further = kind == 1, kind == 2
     keys = tuple(map(str, range(columns)))
     graph = BipartiteGraph(starts(has), np.nonzero(has)[1].astype(np.int32), tf[has], title[has], keys)
-    joined = with_edges(graph, starts(further), np.nonzero(further)[1].astype(np.int32))
+    joined = graph.with_edges(starts(further), np.nonzero(further)[1].astype(np.int32))
     either = kind > 0
     assert joined.indptr.tolist() == starts(either).tolist()
     assert joined.indices.tolist() == np.nonzero(either)[1].tolist()

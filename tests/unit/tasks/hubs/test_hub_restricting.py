@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hub_index import hubs_of, written
 
-from polyhop.schemas.artefacts import new_numbers
+from polyhop.schemas.graph import new_numbers
 from polyhop.tasks.hubs.artefact import passages_left, paths_left, triples_left
 
 HUBS, _ = hubs_of(

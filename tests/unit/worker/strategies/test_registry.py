@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from memory_index import MemoryServices
 
-from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownStrategyError
+from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import DEFAULT_STRATEGIES, DEFAULT_STRATEGY
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES

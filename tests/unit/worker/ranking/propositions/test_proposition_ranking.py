@@ -360,9 +360,9 @@ def test_a_question_does_not_depend_on_its_batch(g_prop_6: Any) -> None:
 def test_a_graph_opened_memory_mapped_ranks_as_the_one_that_was_saved(g_prop_6: Any, tmp_path: Path) -> None:
     saved = g_prop_6.graph
     save_arrays(tmp_path, "propositions", {**saved.arrays, "vectors": g_prop_6.unit_vectors})
-    graph = PropositionGraph.of({name: open_array(tmp_path, f"propositions_{name}") for name in saved.arrays})
+    graph = PropositionGraph.of(lambda name: open_array(tmp_path, f"propositions_{name}"))
     vectors = open_array(tmp_path, "propositions_vectors")
-    index = PropositionIndex(graph, weighted_graph(graph, 2.0), vectors, g_prop_6.texts_of)  # type: ignore[arg-type]
+    index = PropositionIndex(graph, weighted_graph(graph, 2.0), vectors, g_prop_6.texts_of)
     opened = rank_passages(index, [g_prop_6.similarities()], GOLDEN_6, 5, g_prop_6.encode)[0]
     built = ranked(g_prop_6, GOLDEN_6, 5)
     assert opened.passages.tolist() == built.passages.tolist()
