@@ -11,7 +11,6 @@ from threading import Thread
 from typing import Any
 
 from polyhop.schemas.errors import PolyhopError, SourceError
-from polyhop.schemas.filters import check_filter, parse_filter
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.records import BadRecord, TripleIds
@@ -269,15 +268,6 @@ class Submitted:
     bad: list[BadRecord]
 
 
-def check_where(settings: Settings, index: str, where: str) -> None:
-    """Makes sure that questions can be filtered so."""
-    from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES
-
-    asked = parse_filter(where)
-    with closing(open_published(settings.root, index)) as published:
-        check_filter(asked, published.artefact(RECORD_FIELD_VALUES).types)
-
-
 def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionRequest) -> Submitted:
     """Submits a file as one job.
 
@@ -301,7 +291,8 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     parse_parameters(spec_of(job.strategy), job.parameters)
     require_artefacts(job.strategy, manifest.artefacts, job.index)
     if job.where is not None:
-        check_where(settings, job.index, job.where)
+        with closing(open_published(settings.root, job.index)) as published:
+            published.allowed_passages(job.where)  # raises where the filter is wrong
     records, bad = usable_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]

@@ -407,6 +407,18 @@ class MissingArtefactError(QuestionError):
         )
 
 
+class FilterError(ConfigurationError):
+    """A filter cannot be used: it does not parse, names an unknown field, or compares what cannot be compared.
+
+    Attributes:
+        column: Character of the filter at which it is wrong, from 1.
+    """
+
+    def __init__(self, reason: str, column: int) -> None:
+        self.column = column
+        super().__init__(f"The filter is wrong at column {column}: {reason}{'' if reason.endswith('?') else '.'}")
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     matches = get_close_matches(name, sorted(known), n=1, cutoff=0.6)

@@ -5,7 +5,7 @@ Holds the version until closed; opens an artefact when it is first asked for, by
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ContractError
-from polyhop.schemas.filters import DATE_FIELD, DATE_FIELDS, METADATA, RECORD_FIELDS, FieldValues, RecordFields
-from polyhop.schemas.ports import Artefact, PinnedTable, Stored, VectorStore, unrestricted
+from polyhop.schemas.ports import Artefact, PinnedTable, VectorStore
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
@@ -26,44 +24,7 @@ from polyhop.warehouse.files.run_history import read_timings
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
-
-
-def _open(stored: Stored) -> RecordFields:
-    records = stored.columns(statement("read", "records_of_passages"))["record"].astype(np.int64)
-    if len(stored.passage_ids) and not len(records):
-        raise ContractError(
-            "This version was built before questions could be filtered, and has no metadata by record; run polyhop "
-            "index on its source again, which derives nothing else."
-        )
-    types = dict.fromkeys(RECORD_FIELDS, "text")
-    types |= {METADATA + name: kind for name, kind in stored.rows(statement("read", "metadata_types"))}
-    types |= dict.fromkeys(DATE_FIELDS, "date") if stored.rows(statement("read", "has_dates"))[0][0] else {}
-    count = int(records.max()) + 1 if len(records) else 0
-    return RecordFields(count, records, types, _reader(stored))
-
-
-def _reader(stored: Stored) -> Callable[[str], FieldValues]:
-    def read(field: str) -> FieldValues:
-        if field in RECORD_FIELDS:
-            return _values(stored.columns(statement("read", "record_values"), {"field": field}))
-        if field in DATE_FIELDS:
-            role = field.removeprefix(DATE_FIELD).removeprefix(".")
-            return _values(stored.columns(statement("read", "date_values"), {"role": role}))
-        return _values(stored.columns(statement("read", "metadata_values"), {"name": field.removeprefix(METADATA)}))
-
-    return read
-
-
-def _values(columns: Mapping[str, NDArray[Any]]) -> FieldValues:
-    rows = columns["record"].astype(np.int64)
-    numbers = np.ma.filled(columns["number"].astype(np.float64), np.nan)
-    moments = np.ma.filled(columns["moment"].astype("datetime64[us]"), np.datetime64("NaT"))
-    return FieldValues(rows, columns["value"].tolist(), columns["kind"].tolist(), numbers, moments)
-
-
-RECORD_FIELD_VALUES = Artefact("records", _open, is_optional=False, restrict=unrestricted)
-"""What filters look at."""
-
+from polyhop.warehouse.tables.filters import allowed_passages
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -167,6 +128,15 @@ class PublishedIndex(ArrayFolder):
                 found[number] = PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
             _keep_newest(self._origins, {number: found[number] for number in missing})
         return [found[number] for number in numbers]
+
+    def allowed_passages(self, where: str) -> NDArray[np.int64]:
+        """Numbers of the passages whose records a filter allows, ascending.
+
+        Raises:
+            FilterError: If it does not parse, or does not fit the version's metadata.
+        """
+        with translated(self._folder.tables):
+            return allowed_passages(self._connection.cursor(), where)
 
     def _read(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Rows of `passages_by_id` by number; kept unless there are many, or the text is long."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
-from polyhop.schemas.filters import Filter, allowed_passages, parse_filter
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
 from polyhop.schemas.query import UNREAD, Question, Reading, Retrieval, reading_row
@@ -23,7 +22,7 @@ from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
-from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, PublishedIndex
+from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
 from polyhop.warehouse.open_encoders import open_path_encoder, open_question_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
@@ -224,7 +223,6 @@ class IndexSession:
 
         Raises:
             FilterError: If it does not parse, or does not fit the version's metadata.
-            ContractError: If the version was built before questions could be filtered.
         """
         return self if text is None else self._filtered.of(text)
 
@@ -342,12 +340,11 @@ with every batch."""
 class FilteredSession(IndexSession):
     """A session for the passages that a filter allows; shares the version and the services of the whole one."""
 
-    def __init__(self, whole: IndexSession, asked: Filter) -> None:
+    def __init__(self, whole: IndexSession, where: str) -> None:
         super().__init__(whole.published, whole.settings, cast("Services", _FilteredServices(whole.services)))
         begun = time.perf_counter()
-        allowed = allowed_passages(asked, whole.published.artefact(RECORD_FIELD_VALUES))
-        self._asked = asked
-        self._restricted = self.index = RestrictedIndex(whole.published, allowed)
+        self._where = " ".join(where.split())
+        self._restricted = self.index = RestrictedIndex(whole.published, whole.published.allowed_passages(where))
         self._matching_seconds = time.perf_counter() - begun
 
     @property
@@ -362,7 +359,7 @@ class FilteredSession(IndexSession):
         Its `seconds` are what making it ready took, once for all questions that are asked with it.
         """
         return {
-            "where": self._asked.text,
+            "where": self._where,
             "passages": self.passage_count,
             "of": len(self.published.passage_ids),
             "seconds": round(self._matching_seconds + self._restricted.seconds, 6),
@@ -380,7 +377,7 @@ class FilteredSession(IndexSession):
         note = Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages")
         evidence = dataclasses.replace(found.evidence, notes=(note, *found.evidence.notes))
         if not self.passage_count:
-            nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
+            nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._where}")
             evidence = dataclasses.replace(evidence, fallback=nothing)
         noted = dataclasses.replace(answered, retrieval=dataclasses.replace(found, evidence=evidence))
         return {**super().document(strategy, noted), "filter": row}
@@ -399,17 +396,16 @@ class FilteredSession(IndexSession):
 
 
 class FilteredSessions:
-    """The filters that stay ready on an open version, by what they say."""
+    """The filters that stay ready on an open version, by their texts."""
 
     def __init__(self, whole: IndexSession) -> None:
         self._whole = whole
-        self._ready: dict[Filter, FilteredSession] = {}
+        self._ready: dict[str, FilteredSession] = {}
 
     def of(self, text: str) -> FilteredSession:
         """The session of a filter; the ones that were used longest ago go first."""
-        asked = parse_filter(text)
-        session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
-        self._ready[asked] = session
+        session = self._ready.pop(text, None) or FilteredSession(self._whole, text)
+        self._ready[text] = session
         most = len(self._whole.published.passage_ids)
         while len(self._ready) > ALWAYS_KEPT:
             if len(self._ready) <= KEPT_FILTERS and sum(one.passage_count for one in self._ready.values()) <= most:

@@ -117,47 +117,40 @@ WHERE key IN (SELECT unnest($ids)) AND type IS NOT NULL ORDER BY 1;
 -- Source and metadata of the records asked for.
 SELECT record_id, source, metadata_json FROM records WHERE record_id IN (SELECT unnest($ids));
 
--- name: records_of_passages
--- Number of each passage's record, in number order of passages.
-WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
-SELECT r.n AS record FROM passages AS p JOIN r USING (record_id) ORDER BY p.passage_id;
 
 -- name: metadata_types
--- Fields of metadata and their types.
-SELECT name, type FROM metadata_columns ORDER BY name;
-
--- name: metadata_values
--- Values of a field, in number order of records.
-WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
-SELECT r.n AS record, v.value, v.kind, v.number, v.moment
-FROM metadata_values AS v JOIN r USING (record_id) WHERE v.name = $name ORDER BY r.n, v.ordinal;
-
--- name: record_values
--- Values of a field that every record has.
-SELECT
-    row_number() OVER (ORDER BY record_id) - 1 AS record,
-    CASE $field WHEN 'id' THEN record_id WHEN 'document' THEN document_id WHEN 'title' THEN title ELSE source END AS value,
-    'text' AS kind,
-    NULL::DOUBLE AS number,
-    NULL::TIMESTAMP AS moment
-FROM records ORDER BY record_id;
+-- Fields of metadata by the names that filters use, and their types.
+SELECT 'metadata.' || name, type FROM metadata_columns ORDER BY name;
 
 -- name: has_dates
--- Whether dates were looked for: the version has entities.
-SELECT EXISTS (SELECT 1 FROM entities);
+-- A row if dates were looked for: the version has entities.
+SELECT 1 FROM entities LIMIT 1;
+
+-- name: metadata_values
+-- Values of metadata, each under the name that filters use.
+SELECT record_id, 'metadata.' || name AS name, kind, value, number, moment FROM metadata_values;
+
+-- name: record_values
+-- Values of the fields that every record has.
+SELECT
+    record_id,
+    unnest(['id', 'document', 'title', 'source']) AS name,
+    'text' AS kind,
+    unnest([record_id, document_id, title, source]) AS value,
+    NULL::DOUBLE AS number,
+    NULL::TIMESTAMP AS moment
+FROM records;
 
 -- name: date_values
--- Dates that the passages of a record state, in number order of records; of one role, unless it is ''.
-WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
+-- Dates that the passages of a record state, under `date` and under their role.
 SELECT
-    r.n AS record,
-    d.value,
+    p.record_id,
+    unnest(['date', 'date.' || d.role]) AS name,
     'date' AS kind,
+    d.value,
     NULL::DOUBLE AS number,
     try_cast(d.value || CASE length(d.value) WHEN 4 THEN '-01-01' WHEN 7 THEN '-01' ELSE '' END AS TIMESTAMP) AS moment
-FROM dates AS d JOIN passages AS p USING (passage_id) JOIN r USING (record_id)
-WHERE $role = '' OR d.role = $role
-ORDER BY r.n, p.passage_id, d.start_offset;
+FROM dates AS d JOIN passages AS p USING (passage_id);
 
 -- name: relation_passages
 -- Offset of each relation among those of relation_edges (graph.sql), and the passages that state it; NULL where none does.
