@@ -127,9 +127,8 @@ class PrefectRunner(DirectRunner):
             from prefect_dask.task_runners import DaskTaskRunner
 
             runner, do_batch = DaskTaskRunner(address=pool.address), partial(_do_on_worker, work, pool.threads)
-        tasks = [
-            as_task(n, partial(_do_group, do_batch, g, {}), stage.name) for n, g in zip(words, groups, strict=True)
-        ]
+        runs = [partial(_do_group, do_batch, group, {}) for group in groups]
+        tasks = [as_task(name, run, stage.name) for name, run in zip(words, runs, strict=True)]
         try:
             with runner as started:
                 for future in [started.submit(each, {}) for each in tasks]:
