@@ -42,11 +42,11 @@ class TimedRunner(DirectRunner):
         yield from super().batches(stage, build, numbers)
         self.processor[stage.name] += time.process_time() - start
 
-    def step(self, stage: str, run: Callable[[Any], Any], build: Any) -> Any:
+    def step(self, name: str, run: Callable[[], Any]) -> Any:
         """As usual."""
         start = time.process_time()
-        done = super().step(stage, run, build)
-        self.processor[stage] += time.process_time() - start
+        done = super().step(name, run)
+        self.processor[name.removesuffix(" finish")] += time.process_time() - start
         return done
 
 

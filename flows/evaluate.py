@@ -430,7 +430,7 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
 
 
 def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
-    manifest, recorded = published.manifest, published.stage_timings()
+    manifest, recorded = published.manifest, published.stage_uses()
     stages = []
     if variant is not None:
         spec = spec_of(variant.strategy)
@@ -443,13 +443,14 @@ def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str,
         is_ledger = "extraction_ledger" in stage.table_names
         own = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
         tokens.append(published.extraction_tokens() if is_ledger else own)
-    timings = {stage.name: recorded.get(stage.name) for stage in stages}
-    seconds = [timing.seconds for timing in timings.values() if timing is not None]
+    uses = {stage.name: recorded.get(stage.name) for stage in stages}
+    seconds = [use.seconds for use in uses.values() if use is not None]
+    shown = {"seconds", "units", "computed"}
     return {
         "prompt_tokens": sum(prompt for prompt, _ in tokens),
         "completion_tokens": sum(completion for _, completion in tokens),
-        "seconds": sum(seconds) if len(seconds) == len(timings) else None,
-        "stages": {name: timing.model_dump() if timing else None for name, timing in timings.items()},
+        "seconds": sum(seconds) if len(seconds) == len(uses) else None,
+        "stages": {name: use and use.model_dump(include=shown) for name, use in uses.items()},
     }
 
 

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.ports import (
     GRAPH_KINDS,
@@ -33,8 +34,6 @@ from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.version_rows import export_rows
-
-T = TypeVar("T")
 
 REVISION = 1
 """Counts changes of what is written for the same tables."""
@@ -78,28 +77,6 @@ class ExportReport:
             "has_vectors": self.has_vectors,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
         }
-
-
-class StepRunner(Protocol):
-    """Runs the steps of an export: directly, or as tasks of a flow run."""
-
-    def step(self, name: str, run: Callable[[], T]) -> T:
-        """Runs a step and returns its result; it may be run again after a failure that may be temporary."""
-        ...
-
-
-class DirectSteps:
-    """Runs every step at once, in this process."""
-
-    def __init__(self, on_progress: Callable[[str, int, int], None] | None = None) -> None:
-        self._on_progress = on_progress
-
-    def step(self, name: str, run: Callable[[], T]) -> T:
-        """Runs the step and reports that it is done."""
-        result = run()
-        if self._on_progress is not None:
-            self._on_progress(f"export {name}", 1, 1)
-        return result
 
 
 class Published:
@@ -157,7 +134,7 @@ class Published:
         return ArrayFolder(self._folder.arrays, self.manifest.arrays).array("vectors-entity", "matrix")
 
 
-def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -> ExportReport:
+def run_export(settings: Settings, request: ExportRequest, runner: DirectRunner) -> ExportReport:
     """Makes the database hold the current version of an index.
 
     Raises:
@@ -172,12 +149,16 @@ def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -
         return export_version(published, store, runner)
 
 
-def export_version(published: Published, store: GraphStore, runner: StepRunner) -> ExportReport:
+def export_version(published: Published, store: GraphStore, runner: DirectRunner) -> ExportReport:
     """Makes a graph store hold a published version."""
     export = _Export(published, store)
-    if not runner.step("comparison", export.is_done):
-        for name, step in export.steps():
-            runner.step(name, export.timed(name, step))
+    is_done = runner.step("export comparison", export.is_done)
+    runner.progress("export comparison", 1, 1)
+    for name, step in () if is_done else export.steps():
+        begun = time.perf_counter()
+        runner.step(f"export {name}", step)
+        export.report.seconds[name] = time.perf_counter() - begun
+        runner.progress(f"export {name}", 1, 1)
     return export.report
 
 
@@ -237,16 +218,6 @@ class _Export:
         yield "deletions", self._delete
         yield "vector index", self._index_vectors
         yield "verification", self._verify
-
-    def timed(self, name: str, run: Callable[[], None]) -> Callable[[], None]:
-        """The same step, with its seconds in the report."""
-
-        def timed() -> None:
-            begun = time.perf_counter()
-            run()
-            self.report.seconds[name] = time.perf_counter() - begun
-
-        return timed
 
     def _prepare(self) -> None:
         self._store.prepare(has_hubs=self._published.has_hubs)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from polyhop.flows.reports import IndexReport, ModelUse, StageTimings
-from polyhop.flows.runner import Runner, model_run, model_use
+from polyhop.flows.reports import IndexReport, ModelUse
+from polyhop.flows.runner import DirectRunner, model_run, model_use
 from polyhop.flows.sources import check_sources, is_elsewhere, with_sources
 from polyhop.schemas.errors import (
     MASK,
@@ -22,7 +22,6 @@ from polyhop.schemas.errors import (
     DamagedStoreError,
     ManifestMismatchError,
     PolyhopError,
-    SourceError,
     UnknownIndexError,
     redact,
 )
@@ -32,13 +31,13 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
 from polyhop.schemas.settings import EncoderSettings, ExtractionSettings, HubSettings, Section, Settings, strategies_for
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.publish.publish import check_deletions, prune, publish_stage, tidy, was_killed
+from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import begin_run, end_run, read_timings, starter
+from polyhop.warehouse.files.run_history import begin_run, end_run, stage_uses, starter
 from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
@@ -101,7 +100,10 @@ class RunHistory:
         damaged = f"damaged, made again: {'; '.join(report.damaged)}" if report.damaged else ""
         said = [damaged or ("" if report.changed else "nothing has changed"), report.pin_sentence]
         sentence = "; ".join(filter(None, said))
-        self._end("published" if report.changed else "unchanged", sentence, report.counts)
+        if report.changed:
+            self._end("published", sentence, report.counts, report.version)
+        else:
+            self._end("unchanged", sentence, report.counts)
 
     def ended_ill(self, outcome: Outcome, sentence: str) -> None:
         """Writes why the run failed or was stopped; of one that never held the lease only if there is an index.
@@ -112,12 +114,13 @@ class RunHistory:
             if self._begun is not None or self._folder.path.is_dir():
                 self._end(outcome, sentence, {})
 
-    def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int]) -> None:
+    def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int], published: int = 0) -> None:
         ended = {
             "outcome": outcome,
             "sentence": redact(sentence)[:SENTENCE_CHARACTERS],
             "seconds": round(time.perf_counter() - self._clock, 3),
             "version": self._version(),
+            "published": published,
             "counts": dict(counts),
             "stages": self._stages,
             "cached": self._cached,
@@ -302,7 +305,7 @@ class CurrentVersion:
 _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 
-def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> IndexReport:
+def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -> IndexReport:
     """Indexes a corpus, or finds that nothing has changed.
 
     Raises:
@@ -333,7 +336,7 @@ class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
     def __init__(
-        self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory, *, is_after_kill: bool
+        self, build: Build, request: IndexRequest, runner: DirectRunner, history: RunHistory, *, is_after_kill: bool
     ) -> None:
         manifest = latest_manifest(build)
         kept = manifest.artefacts if manifest else ()
@@ -356,8 +359,7 @@ class _Run:
         if manifest and not request.full:
             self._build = self._build.with_earlier(manifest, damage.arrays, damage.tables)
         self._current = CurrentVersion(manifest, damage, request)
-        before = read_timings(build.folder.version(manifest.version)) if manifest else {}
-        self._timings = StageTimings(before)
+        self._uses_before = stage_uses(build.folder, manifest.version) if manifest else {}
 
     def _clock(self, stage: str) -> AbstractContextManager[None]:
         """Measures a block of a stage, for the report and for the run history."""
@@ -390,10 +392,9 @@ class _Run:
 
     def _publish(self) -> None:
         build = replace(self._build, distrusted=self._current.distrusted_vectors())
-        last = publish_stage([self._source, *self._stages])
-        self._timings.write(build.staging)
-        with self._clock(last.name):
-            published = self._runner.step(last.name, last.finish, build)
+        finish = partial(publish, build, [self._source, *self._stages])
+        with self._clock("publish"):
+            published = self._runner.step("publish finish", finish)
             self._report.removed_versions = prune(build, is_after_kill=self._is_after_kill)
         clear_staging(build)
         self._report.changes = {name: count for name, count in published.items() if name != "version"}
@@ -421,11 +422,10 @@ class _Run:
                 continue
             with self._clock(stage.name):
                 units = self._run_batches(stage)
-                faults = stage.faults(self._build) if stage.faults is not None else []
+                faults = stage.faults(self._build)
                 if not faults:
                     self._finish(stage)
             computed = self._report.computed.get(stage.name, 0)
-            self._timings.computed(stage.name, self._report.seconds[stage.name], units, computed)
             self._history.units(stage.name, units, computed)
             if faults:
                 self._build = ingested
@@ -435,18 +435,13 @@ class _Run:
 
     def _set_aside(self, faults: list[str]) -> None:
         """Moves the passages of part files with faults to the quarantine."""
-        if self._source.quarantine is None:
-            raise SourceError(f"A {self._build.source_kind} has no passages that could be set aside.")
-        set_aside = self._source.quarantine
-        counts = self._runner.step(self._source.name, lambda build: set_aside(build, faults), self._build)
-        self._build = self._ingested(counts)
+        set_aside = partial(self._source.quarantine, self._build, faults)
+        self._build = self._ingested(self._runner.step(f"{self._source.name} finish", set_aside))
 
     def _ingested(self, counts: Counts) -> Build:
         """The build once its source is read, or some of its passages were set aside."""
         build = self._build.with_counts(self._source.name, counts)
-        if self._source.outcome is not None:
-            build = build.with_outcome(self._source.name, self._source.outcome(build))
-        return self._source.done(build)
+        return self._source.done(build.with_outcome(self._source.name, self._source.outcome(build)))
 
     def _known_in_front(self) -> tuple[list[str], tuple[str, ...]]:
         """The first stages whose results the current version holds, and those whose part files the next one reads."""
@@ -483,15 +478,13 @@ class _Run:
                     unread.update(result.unread)
                     self._report.unread_files += result.unread_files
                     units += result.units
-                counts = self._runner.step(source.name, source.finish, self._build)
+                counts = self._runner.step(f"{source.name} finish", partial(source.finish, self._build))
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             self._build = self._ingested(counts)
         self._check_deletions()
         if not is_read:
             self._note_taken_over(source.name)
-        else:
-            self._timings.computed(source.name, self._report.seconds[source.name])
 
     def _check_deletions(self) -> None:
         """Refuses to go on with a source that lost much, before anything is derived from it."""
@@ -520,15 +513,13 @@ class _Run:
         self._note_taken_over(stage.name)
 
     def _note_taken_over(self, stage: str) -> None:
-        known = self._timings.taken_over(stage)
+        known = self._uses_before.get(stage)
         self._history.units(stage, known.units if known else 0, 0, is_taken_over=True)
 
     def _finish(self, stage: Stage) -> None:
-        counts = self._runner.step(stage.name, stage.finish, self._build)
+        counts = self._runner.step(f"{stage.name} finish", partial(stage.finish, self._build))
         build = self._build.with_counts(stage.name, counts)
-        if stage.outcome is not None:
-            build = build.with_outcome(stage.name, stage.outcome(build))
-        self._build = stage.done(build)
+        self._build = stage.done(build.with_outcome(stage.name, stage.outcome(build)))
 
     def _run_batches(self, stage: Stage) -> int:
         """Runs the batches that are still to do; returns how many units they hold, and those that need none."""

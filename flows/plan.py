@@ -199,7 +199,7 @@ def plan_index(
             counts = first.finish(build)
             planner = CachePlanner(cache, settings)
             asked = [stage for stage in stages if _is_asked(stage, model, kind)]
-            steps = _steps(asked, build, planner)
+            steps = [step for stage in asked for step in stage.plan(build, planner)]
             later = _embedded_later(build) if encoder else ()
         estimates = tuple(planner.estimate(step) for step in steps)
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
@@ -215,11 +215,6 @@ def plan_index(
         not_planned=(*_asked_later(settings, artefacts, kind), *later),
         encoder=encoder,
     )
-
-
-def _steps(stages: Iterable[Stage], build: Build, planner: "CachePlanner") -> list[PlannedStep | PlannedEmbedding]:
-    """What those of the stages that plan would ask."""
-    return [step for stage in stages if stage.plan is not None for step in stage.plan(build, planner)]
 
 
 def _asked_later(settings: Settings, artefacts: Sequence[str], kind: SourceKind) -> tuple[str, ...]:

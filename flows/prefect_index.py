@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from prefect import flow, get_run_logger, runtime
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from polyhop.flows.deployments import run_tags
 from polyhop.flows.export import ExportReport, ExportRequest, run_export
@@ -35,12 +36,12 @@ from polyhop.flows.prefect_run import (
     Progress,
     StrategyName,
     artifact_key,
+    as_task,
     clean_run,
     emit,
     flow_settings,
     refusal_events,
     rename_run,
-    run_as_tasks,
     run_flow,
     run_step,
     show_table,
@@ -49,7 +50,7 @@ from polyhop.flows.prefect_run import (
     warn_of_secrets,
 )
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import Pool, batch_pool, chosen_pool, portable_work
+from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
 from polyhop.flows.verify import VerifyReport, run_verify
 from polyhop.flows.verify import repair as repair_stores
 from polyhop.schemas.errors import StoreError, has_secret
@@ -57,17 +58,36 @@ from polyhop.schemas.records import source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.graph.address import find_address
 from polyhop.warehouse.user_files import load_settings
+
+T = TypeVar("T")
 
 LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0
 """For "as long as it takes": JSON, which carries parameters, has no infinity."""
 
 
-class PrefectRunner:
-    """Runs the batches of a stage, at most `TASK_RUNS` groups of them, and its last step as Prefect task runs.
+def _do_group(
+    do_batch: Callable[[int], BatchResult], group: list[int], done: dict[int, BatchResult]
+) -> list[BatchResult]:
+    """Does the batches of one task run; a retry leaves out those that are done."""
+    for number in group:
+        if number not in done:
+            done[number] = do_batch(number)
+    return [done[number] for number in group]
+
+
+def _do_on_worker(work: BatchWork, threads: int, number: int) -> BatchResult:
+    with clean_run():  # in the Dask worker, which runs the task
+        return do_on_worker(work, number, threads)
+
+
+class PrefectRunner(DirectRunner):
+    """Runs steps, and groups of a stage's batches, as Prefect task runs.
+
+    Of a stage there are at most `TASK_RUNS` groups, or two per process of the pool if those are more.
 
     Args:
         index: Name of the index, for the keys of artifacts.
@@ -75,47 +95,56 @@ class PrefectRunner:
     """
 
     def __init__(self, index: str, pool: Pool | None = None) -> None:
+        super().__init__(pool=pool)
         self._index = index
-        self._pool = pool
         self._progress: dict[str, Progress] = {}
         self._units: dict[str, str] = {}
         self._is_group_done = True
 
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
-        """One task run per group of batches, in order; a retry leaves out those that are done."""
-        self._units[stage.name] = stage.unit(build)
-        pool = chosen_pool(self._pool, stage, build, numbers)
-        if pool is not None:
-            yield from run_as_tasks(pool, portable_work(stage, build), numbers)
+        """One task run per group of batches, yielding their results in order; with a pool several at once.
+
+        Threads wait for our processes and not Prefect's own pool of processes, which one that is killed would end.
+        """
+        self._units[stage.name] = stage.unit
+        pool = self.pool_for(stage, build, numbers)
+        size = max(1, -(-len(numbers) // max(TASK_RUNS, 2 * pool.width if pool else 0)))
+        groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]
+        words = [
+            f"{stage.name} batch {g[0]}" if len(g) == 1 else f"{stage.name} batches {g[0]} to {g[-1]}" for g in groups
+        ]
+        if pool is None:
+            for name, group in zip(words, groups, strict=True):
+                run = partial(_do_group, partial(stage.run, build), group, {})
+                for number, result in zip(group, run_step(name, run, stage.name), strict=True):
+                    self._is_group_done = number == group[-1]
+                    yield result
             return
-        size = max(1, -(-len(numbers) // TASK_RUNS))
-        for first in range(0, len(numbers), size):
-            group = numbers[first : first + size]
-            done: dict[int, BatchResult] = {}
-            self._run_group(stage.name, partial(stage.run, build), group, done)
-            for number in group:
-                self._is_group_done = number == group[-1]
-                yield done[number]
+        work = portable_work(stage, build)
+        runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=pool.width)
+        do_batch = partial(pool.run, work)
+        if isinstance(pool, DaskPool):
+            from prefect_dask.task_runners import DaskTaskRunner
 
-    @staticmethod
-    def _run_group(
-        stage: str, run: Callable[[int], BatchResult], group: list[int], done: dict[int, BatchResult]
-    ) -> None:
-        def run_group() -> None:
-            for number in group:
-                if number not in done:
-                    done[number] = run(number)
+            runner, do_batch = DaskTaskRunner(address=pool.address), partial(_do_on_worker, work, pool.threads)
+        runs = [partial(_do_group, do_batch, group, {}) for group in groups]
+        tasks = [as_task(name, run, stage.name) for name, run in zip(words, runs, strict=True)]
+        try:
+            with runner as started:
+                for future in [started.submit(each, {}) for each in tasks]:
+                    yield from future.result()
+        except pool.losses as error:
+            raise work.given_up() from error
 
-        words = f"batch {group[0]}" if len(group) == 1 else f"batches {group[0]} to {group[-1]}"
-        run_step(f"{stage} {words}", run_group, stage)
-
-    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
+    def step(self, name: str, run: Callable[[], T]) -> T:
         """One task run."""
-        return run_step(f"{stage} finish", partial(run, build))
+        return run_step(name, run)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
         if not done or not self._is_group_done:  # batches of a group are done together, and said together
+            return
+        if " " in stage:  # a step, which is a task run
             return
         units = self._units.get(stage, "units")
         of = f"{total:,}" if done == total else f"at most {total:,}"  # a batch to come may be a short one
@@ -243,17 +272,6 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
     return IndexReport.from_json(document)
 
 
-T = TypeVar("T")
-
-
-class PrefectSteps:
-    """Runs every step as a Prefect task run."""
-
-    def step(self, name: str, run: Callable[[], T]) -> T:
-        """One task run."""
-        return run_step(f"export {name}", run)
-
-
 @flow(name="export", flow_run_name=started_name("export", "index"), persist_result=False)
 def export_flow(
     index: str,
@@ -267,7 +285,7 @@ def export_flow(
         log = get_run_logger()
         warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
         request = ExportRequest(index, find_address(uri, user, None, database))
-        report = run_export(load_settings(settings or {}), request, PrefectSteps())
+        report = run_export(load_settings(settings or {}), request, PrefectRunner(index))
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]

@@ -25,12 +25,10 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.context import SyncClientContext
 from prefect.events import emit_event
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.urls import url_for
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from polyhop.flows.runner import BatchWork, Pool, ProcessPool, dead_workers_error
 from polyhop.schemas.errors import (
     BudgetExceededError,
     LossRefusedError,
@@ -42,7 +40,6 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.settings import Settings, as_environment, flatten
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.stage import BatchResult
 from polyhop.worker.strategies.registry import STRATEGIES
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
@@ -333,8 +330,8 @@ def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
     return False
 
 
-def run_step(name: str, run: Callable[[], T], task_name: str | None = None, *, retries: int = RETRIES) -> T:
-    """Runs a function as one task run, again if it fails of something temporary; its result stays in this process.
+def as_task(name: str, run: Callable[[], T], task_name: str | None = None, *, retries: int = RETRIES) -> "Task[[], T]":
+    """A function as a task, whose run is repeated if it fails of something temporary and keeps its result in memory.
 
     Args:
         name: What the dashboard calls the task run.
@@ -345,7 +342,7 @@ def run_step(name: str, run: Callable[[], T], task_name: str | None = None, *, r
 
     @task(
         name=task_name or name,
-        task_run_name=_literal(name),
+        task_run_name=name.replace("{", "{{").replace("}", "}}"),  # to Prefect it is a template
         retries=retries,
         retry_delay_seconds=RETRY_DELAY_SECONDS[:retries] or 0,
         retry_condition_fn=is_retryable,
@@ -355,75 +352,9 @@ def run_step(name: str, run: Callable[[], T], task_name: str | None = None, *, r
     def work() -> T:
         return run()
 
-    return work()
+    return work
 
 
-def _literal(name: str) -> str:
-    """A task run's name is a template to Prefect."""
-    return name.replace("{", "{{").replace("}", "}}")
-
-
-DoBatch = Callable[[int], BatchResult]
-
-
-def run_as_tasks(pool: Pool, work: BatchWork, numbers: list[int]) -> Iterator[BatchResult]:
-    """One task run per group of batches, several at once; yields results in the order of `numbers`.
-
-    There are at most `TASK_RUNS` of them, or two per process if those are more.
-    """
-    size = -(-len(numbers) // max(TASK_RUNS, 2 * pool.width))
-    groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]
-    if isinstance(pool, ProcessPool):
-
-        def wait_for(number: int) -> BatchResult:
-            return pool.run(work, number)
-
-        yield from _results(ThreadPoolTaskRunner(max_workers=pool.width), work, wait_for, groups)
-    else:
-        yield from _on_dask(pool, work, groups)
-
-
-def _on_dask(pool: Any, work: BatchWork, groups: list[list[int]]) -> Iterator[BatchResult]:
-    from distributed import KilledWorker
-    from prefect_dask.task_runners import DaskTaskRunner
-
-    from polyhop.flows.runner import do_on_worker
-
-    threads = pool.threads
-
-    def do_here(number: int) -> BatchResult:
-        with clean_run():  # in the worker, which runs the task
-            return do_on_worker(work, number, threads)
-
-    try:
-        yield from _results(DaskTaskRunner(address=pool.address), work, do_here, groups)
-    except KilledWorker as error:
-        raise dead_workers_error(work) from error
-
-
-def _results(
-    runner: TaskRunner[Any],
-    work: BatchWork,
-    do_batch: DoBatch,
-    groups: list[list[int]],
-) -> Iterator[BatchResult]:
-    def do_group(group: list[int]) -> list[BatchResult]:
-        return [do_batch(number) for number in group]
-
-    stage = work.stage
-    with runner as started:
-        futures = []
-        for group in groups:
-            words = f"batch {group[0]}" if len(group) == 1 else f"batches {group[0]} to {group[-1]}"
-            run_group: Task[[list[int]], list[BatchResult]] = task(
-                name=stage,
-                task_run_name=f"{stage} {words}",
-                retries=len(RETRY_DELAY_SECONDS),
-                retry_delay_seconds=RETRY_DELAY_SECONDS,
-                retry_condition_fn=is_retryable,
-                cache_policy=NO_CACHE,
-                persist_result=False,
-            )(do_group)
-            futures.append(started.submit(run_group, {"group": group}))
-        for future in futures:
-            yield from future.result()
+def run_step(name: str, run: Callable[[], T], task_name: str | None = None, *, retries: int = RETRIES) -> T:
+    """Runs a function as one task run in this process; arguments as of `as_task`."""
+    return as_task(name, run, task_name, retries=retries)()

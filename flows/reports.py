@@ -1,15 +1,11 @@
-"""What an index run says it did (the JSON contract of `polyhop index`), and what its stages took."""
+"""What an index run says it did (the JSON contract of `polyhop index`)."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.schemas.text import plural
-from polyhop.warehouse.files.layout import VersionFolder
-from polyhop.warehouse.files.run_history import write_timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,34 +139,3 @@ class IndexReport:
         """The report whose `to_json` this is."""
         names = [f.name for f in fields(IndexReport) if f.name != "model"]
         return IndexReport(**{name: document[name] for name in names}, model=ModelUse(**document["model"]))
-
-
-class StageTimings:
-    """By stage: this run's own, and for results taken over those of the run that computed them.
-
-    Args:
-        before: Timings of the current version.
-    """
-
-    def __init__(self, before: Mapping[str, StageTiming]) -> None:
-        self._before = before
-        self._known: dict[str, StageTiming] = {}
-
-    def computed(self, stage: str, seconds: float, units: int = 0, computed: int = 0) -> None:
-        """Notes a stage that ran: units in its batches, and how many of them no cache could answer."""
-        self._known[stage] = StageTiming(seconds=round(seconds, 6), units=units, computed=computed)
-
-    def taken_over(self, stage: str) -> StageTiming | None:
-        """Notes a stage whose result is the current version's; returns what it took there, None if nobody knows."""
-        self._known.pop(stage, None)
-        if stage in self._before:
-            self._known[stage] = self._before[stage]
-        return self._known.get(stage)
-
-    def write(self, folder: VersionFolder) -> None:
-        """Writes them into the version that is being built.
-
-        Raises:
-            StoreError: If the disk refuses.
-        """
-        write_timings(folder, self._known)

@@ -7,25 +7,27 @@ costs the batches in flight: they are done again.
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from polyhop.flows.reports import ModelUse
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
 from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.open_models import chats_usage, close_chats
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -72,16 +74,21 @@ class BatchWork:
     """The batches of one stage, for another process.
 
     Attributes:
-        stage: Name of the stage.
-        run: Its batch function.
+        stage: The stage.
         build: The build; its paths are absolute, and it holds no password.
         version: Version of Polyhop that the run has.
     """
 
-    stage: str
-    run: Callable[[Build, int], BatchResult]
+    stage: Stage
     build: Build
     version: str = VERSION
+
+    def given_up(self) -> StoreError:
+        """The error of a run that gives up on a batch."""
+        return StoreError(
+            f"A batch of stage {self.stage.name} was given up: the processes that did it kept dying (killed, or out of "
+            "memory). Lower runner.workers or batch_size and run again; finished batches are kept."
+        )
 
 
 def portable_work(stage: Stage, build: Build) -> BatchWork:
@@ -91,29 +98,33 @@ def portable_work(stage: Stage, build: Build) -> BatchWork:
     entities = settings.encoder.entities.model_copy(update={"api_base": ""})
     encoder = settings.encoder.model_copy(update={"api_base": "", "entities": entities})
     hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings(), "encoder": encoder}
-    return BatchWork(stage.name, stage.run, replace(build, settings=settings.model_copy(update=hidden)))
+    return BatchWork(stage, replace(build, settings=settings.model_copy(update=hidden)))
 
 
 def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """Does one batch in this process."""
+    """Does one batch in this process, with so many threads of an encoder unless the settings say how many."""
+    build = work.build
     if work.version != VERSION:
         raise ConfigurationError(
             f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
             "on all hosts."
         )
-    if not work.build.staging.tables.is_file():
+    if not build.staging.tables.is_file():
         raise ConfigurationError(
-            f"A process that does batches does not see {Path(work.build.settings.root)}; put the root folder on "
+            f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on "
             "storage that all workers of the cluster mount at the same path, or set runner.kind=processes."
         )
+    encoder = build.settings.encoder
+    encoder = encoder.model_copy(update={"threads": encoder.threads or threads})
     with _one_batch:
-        return work.run(_with_threads(work.build, threads), number)
+        return work.stage.run(replace(build, settings=build.settings.model_copy(update={"encoder": encoder})), number)
 
 
-def _with_threads(build: Build, threads: int) -> Build:
-    settings = build.settings
-    encoder = settings.encoder.model_copy(update={"threads": settings.encoder.threads or threads})
-    return replace(build, settings=settings.model_copy(update={"encoder": encoder}))
+def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
+    """Does one batch on a Dask worker; 0 threads: as many as the worker was given."""
+    from distributed import get_worker
+
+    return do_batch(work, number, threads or get_worker().state.nthreads)
 
 
 MOST_DEATHS = 3
@@ -124,80 +135,9 @@ passages (1 ms each, and 2 s for a process to start); chosen."""
 _ORPHANED = 1  # exit code of a process whose run was killed: a failure, though nobody is left to read it
 
 
-class Pool(Protocol):
-    """Processes that do batches."""
-
-    @property
-    def width(self) -> int:
-        """How many batches it takes at once."""
-        ...
-
-    def takes(self, stage: Stage, units: int) -> bool:
-        """Whether it pays to have a stage's batches of so many units done there."""
-        ...
-
-    def run(self, work: BatchWork, number: int) -> BatchResult:
-        """Does one batch and waits for it; safe for many threads."""
-        ...
-
-
-def chosen_pool(pool: Pool | None, stage: Stage, build: Build, numbers: list[int]) -> Pool | None:
-    """The pool, if batches of a stage should be done there; a single one is not worth it."""
-    if pool is None or len(numbers) < 2 or not stage.is_portable(build):
-        return None
-    return pool if pool.takes(stage, len(numbers) * build.settings.batch_size) else None
-
-
-@contextmanager
-def batch_pool(settings: Settings) -> Iterator["Pool | None"]:
-    """The pool that the settings name, closed after the block; None: the run does its batches itself.
-
-    Raises:
-        ConfigurationError: If it is Dask's, and Dask is not installed or no scheduler answers.
-    """
-    chosen = settings.runner
-    workers = chosen.workers or usable_cores()
-    if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
-        yield None
-        return
-    if chosen.kind == "dask":
-        pool: ProcessPool | DaskPool = _dask_pool(chosen.address, workers)
-    else:
-        pool = ProcessPool(workers, where_it_pays=chosen.kind == "auto")
-    try:
-        yield pool
-    finally:
-        pool.close()
-
-
-def _dask_pool(address: str, workers: int) -> "DaskPool":
-
-    return DaskPool(address, workers)
-
-
-def run_in_pool(pool: Pool, work: BatchWork, numbers: list[int]) -> Iterator[BatchResult]:
-    """Does batches in the processes of a pool, yielding results in the order of `numbers`."""
-    with ThreadPoolExecutor(pool.width, "polyhop-batch") as waiting:
-        futures: list[Future[BatchResult]] = [waiting.submit(pool.run, work, number) for number in numbers]
-        try:
-            for future in futures:
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
-
-
 def usable_cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def dead_workers_error(work: BatchWork) -> StoreError:
-    """What a run says that gives up on a batch."""
-    return StoreError(
-        f"A batch of stage {work.stage} was given up: the processes that did it kept dying (killed, or out of memory). "
-        "Lower runner.workers or batch_size and run again; finished batches are kept."
-    )
 
 
 class ProcessPool:
@@ -205,29 +145,24 @@ class ProcessPool:
 
     Args:
         workers: Number of processes.
-        where_it_pays: Whether they do long stages only, of which a batch keeps one core busy. Then the run does
-            batches itself where no process can start (a program without `if __name__ == "__main__"`).
+        may_do_without: Whether the run does batches itself where no process can start (a program without
+            `if __name__ == "__main__"`).
+
+    Attributes:
+        width: How many batches it takes at once.
     """
 
-    def __init__(self, workers: int, *, where_it_pays: bool = False) -> None:
-        self._workers = workers
-        self._where_it_pays = where_it_pays
+    def __init__(self, workers: int, *, may_do_without: bool = False) -> None:
+        self.width = workers
+        self.losses: tuple[type[Exception], ...] = ()  # `run` says it itself
+        self._may_do_without = may_do_without
         self._has_done_any = False
         self._threads = max(1, usable_cores() // workers)
         self._executor: ProcessPoolExecutor | None = None
         self._changing = Lock()
 
-    @property
-    def width(self) -> int:
-        """One batch per process."""
-        return self._workers
-
-    def takes(self, stage: Stage, units: int) -> bool:
-        """Every stage's, or those that pay."""
-        return not self._where_it_pays or (stage.is_one_core and units >= LEAST_UNITS)
-
     def run(self, work: BatchWork, number: int) -> BatchResult:
-        """Does one batch; again if a process dies meanwhile.
+        """Does one batch and waits for it, again if a process dies meanwhile; safe for many threads.
 
         Raises:
             StoreError: If processes keep dying.
@@ -237,13 +172,17 @@ class ProcessPool:
             try:
                 result = executor.submit(do_batch, work, number, self._threads).result()
             except BrokenProcessPool:
-                self._forget(executor)
+                # One that dies takes the executor with it; the next batch starts new processes.
+                with self._changing:
+                    if self._executor is executor:
+                        self._executor = None
+                executor.shutdown(wait=False, cancel_futures=True)
             else:
                 self._has_done_any = True
                 return result
-        if self._where_it_pays and not self._has_done_any:
+        if self._may_do_without and not self._has_done_any:
             return do_batch(work, number, usable_cores())
-        raise dead_workers_error(work)
+        raise work.given_up()
 
     def close(self) -> None:
         """Waits for batches in flight and ends the processes."""
@@ -255,15 +194,8 @@ class ProcessPool:
             if self._executor is None:
                 # DuckDB and LanceDB do not survive a fork of the process that used them
                 context = multiprocessing.get_context("spawn")
-                self._executor = ProcessPoolExecutor(self._workers, context, initializer=_begin_process)
+                self._executor = ProcessPoolExecutor(self.width, context, initializer=_begin_process)
             return self._executor
-
-    def _forget(self, broken: ProcessPoolExecutor) -> None:
-        """Lets the next batch start new processes: one that dies takes the executor with it."""
-        with self._changing:
-            if self._executor is broken:
-                self._executor = None
-        broken.shutdown(wait=False, cancel_futures=True)
 
 
 def _begin_process() -> None:
@@ -271,22 +203,23 @@ def _begin_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     configure_logs_as_parent()
     run = multiprocessing.parent_process()
-    if run is not None:
-        ended, ends = multiprocessing.Pipe(duplex=False)
-        watch = Thread(target=_end_with, args=(run.sentinel, ended), name="polyhop-parent", daemon=True)
-        watch.start()
-        # A thread that outlives the interpreter's modules makes DuckDB's binding print 40 lines.
-        Finalize(None, _end_watch, args=(watch, ends), exitpriority=0)
+    if run is None:
+        return
+    sentinel = run.sentinel
+    ended, ends = multiprocessing.Pipe(duplex=False)
 
+    def end_with_run() -> None:
+        if sentinel in wait([sentinel, ended]):
+            os._exit(_ORPHANED)
 
-def _end_with(run: int, ended: Connection) -> None:
-    if run in wait([run, ended]):
-        os._exit(_ORPHANED)
+    def end_watch() -> None:
+        ends.close()
+        watch.join()
 
-
-def _end_watch(watch: Thread, ends: Connection) -> None:
-    ends.close()
-    watch.join()
+    watch = Thread(target=end_with_run, name="polyhop-parent", daemon=True)
+    watch.start()
+    # A thread that outlives the interpreter's modules makes DuckDB's binding print 40 lines.
+    Finalize(None, end_watch, exitpriority=0)
 
 
 CONNECT_SECONDS = 10
@@ -311,6 +244,7 @@ class DaskPool:
 
     Attributes:
         threads: Threads of an encoder on a worker; 0: as many as the worker was given.
+        losses: Errors by which Dask says that workers keep dying.
 
     Raises:
         ConfigurationError: If Dask is not installed.
@@ -324,6 +258,7 @@ class DaskPool:
                 "runner.kind=dask needs Dask: pip install 'polyhop[dask]' (or set runner.kind=processes)."
             ) from error
         self._distributed: Any = distributed
+        self.losses: tuple[type[Exception], ...] = (distributed.KilledWorker,)
         self._address = address
         self._workers = workers
         self.threads = 0 if address else max(1, usable_cores() // workers)
@@ -345,10 +280,6 @@ class DaskPool:
         """Two batches per worker."""
         return max(1, _QUEUED * len(self._started().nthreads()))
 
-    def takes(self, stage: Stage, units: int) -> bool:
-        """Every stage's."""
-        return True
-
     def run(self, work: BatchWork, number: int) -> BatchResult:
         """Does one batch on a worker; Dask gives it to another one if that worker dies.
 
@@ -359,62 +290,59 @@ class DaskPool:
         try:
             result: BatchResult = future.result()
             return result
-        except self._distributed.KilledWorker as error:
-            raise dead_workers_error(work) from error
+        except self.losses as error:
+            raise work.given_up() from error
 
     def close(self) -> None:
         """Disconnects, and ends the cluster if it was started for the run."""
         self._opened.close()
 
     def _started(self) -> Any:
+        dask, where = self._distributed, self._address
         with self._changing:
             if self._client is None:
-                self._client = self._opened.enter_context(self._connected())
+                if not where:
+                    options = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+                    where = self._opened.enter_context(dask.LocalCluster(**options, preload=[_END_AT_ONCE]))
+                try:
+                    client = dask.Client(where, timeout=CONNECT_SECONDS, set_as_default=False)
+                except (OSError, ValueError, TimeoutError) as error:
+                    raise StoreUnavailableError(
+                        f"No Dask scheduler answers at {self._address} ({error}); start one with `dask scheduler`, or "
+                        "leave runner.address empty for a cluster on this machine."
+                    ) from error
+                self._client = self._opened.enter_context(client)
             return self._client
 
-    def _connected(self) -> Any:
-        dask, where = self._distributed, self._address
-        if not where:
-            options = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-            where = self._opened.enter_context(dask.LocalCluster(**options, preload=[_END_AT_ONCE]))
-        try:
-            return dask.Client(where, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise StoreUnavailableError(
-                f"No Dask scheduler answers at {self._address} ({error}); start one with `dask scheduler`, or leave "
-                "runner.address empty for a cluster on this machine."
-            ) from error
+
+Pool = ProcessPool | DaskPool
 
 
-def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """In a worker: does one batch."""
-    from distributed import get_worker
+@contextmanager
+def batch_pool(settings: Settings) -> Iterator[Pool | None]:
+    """The pool that the settings name, closed after the block; None: the run does its batches itself.
 
-    return do_batch(work, number, threads or get_worker().state.nthreads)
-
-
-class Runner(Protocol):
-    """Runs the functions of stages: directly, or as tasks of a flow run."""
-
-    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterable[BatchResult]:
-        """Runs batches, yielding their results in order; other processes may do those that are portable."""
-        ...
-
-    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
-        """Runs a stage's last step."""
-        ...
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Called before the first batch and after each: units done, and units of all batches at most."""
-        ...
-
-    def note(self, line: str) -> None:
-        """Shows a line about what the run waits for."""
-        ...
+    Raises:
+        ConfigurationError: If it is Dask's, and Dask is not installed or no scheduler answers.
+    """
+    chosen = settings.runner
+    workers = chosen.workers or usable_cores()
+    if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
+        yield None
+        return
+    pool: Pool
+    if chosen.kind == "dask":
+        pool = DaskPool(chosen.address, workers)
+    else:
+        pool = ProcessPool(workers, may_do_without=chosen.kind == "auto")
+    try:
+        yield pool
+    finally:
+        pool.close()
 
 
 class DirectRunner:
-    """Runs everything in this process, in order, but what a pool of processes can do.
+    """Runs stages and steps in this process, in order, but what a pool of processes can do.
 
     Args:
         on_progress: Called after each batch with stage, units done, units of all batches at most.
@@ -432,25 +360,45 @@ class DirectRunner:
         self._on_progress = on_progress
         self._on_note = on_note
 
-    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
-        """Runs the batches in the pool if there is one for them, else sequentially."""
-        pool = chosen_pool(self._pool, stage, build, numbers)
-        if pool is not None:
-            yield from run_in_pool(pool, portable_work(stage, build), numbers)
-            return
-        for number in numbers:
-            yield stage.run(build, number)
+    def pool_for(self, stage: Stage, build: Build, numbers: list[int]) -> Pool | None:
+        """The pool, if batches of a stage should be done there; a single one is not worth it.
 
-    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
-        """Runs the step immediately."""
-        return run(build)
+        With runner.kind = auto only long stages are, of which a batch keeps one core busy.
+        """
+        if len(numbers) < 2 or not stage.is_portable(build):
+            return None
+        units = len(numbers) * build.settings.batch_size
+        if build.settings.runner.kind == "auto" and not (stage.is_one_core and units >= LEAST_UNITS):
+            return None
+        return self._pool
+
+    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
+        """Does batches, yielding their results in order; in the pool if there is one for them."""
+        pool = self.pool_for(stage, build, numbers)
+        if pool is None:
+            yield from (stage.run(build, number) for number in numbers)
+            return
+        work = portable_work(stage, build)
+        with ThreadPoolExecutor(pool.width, "polyhop-batch") as waiting:
+            futures = [waiting.submit(pool.run, work, number) for number in numbers]
+            try:
+                for future in futures:
+                    yield future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def step(self, name: str, run: Callable[[], T]) -> T:
+        """Runs a step, like the last one of a stage."""
+        del name
+        return run()
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Forwards to the callback."""
+        """Called before the first batch and after each: units done, and units of all batches at most."""
         if self._on_progress is not None:
             self._on_progress(stage, done, total)
 
     def note(self, line: str) -> None:
-        """Shows a line, if anybody reads them."""
+        """Shows a line about what the run waits for."""
         if self._on_note is not None:
             self._on_note(line)

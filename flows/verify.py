@@ -86,7 +86,6 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
         report.differences["arrays"] = [*damage.arrays.values()]
         report.differences["vectors"] = [*damage.vectors.values()]
-        report.differences["timings"] = [damage.timings] if damage.timings else []
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
@@ -113,7 +112,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         close_encoders()
         for path in find_damaged_caches(layout):
             set_aside(path)
-    if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
+    if any(report.differences.get(name) for name in ("tables", "arrays", "vectors")):
         pinned = pinned_version(folder)
         if pinned is not None:
             point_to(folder, pinned)  # unpinned, so that the run derives from it and takes its place

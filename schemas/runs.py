@@ -1,4 +1,4 @@
-"""What is recorded of an index run and of its stages' times, and the tables that show it in SQL.
+"""What is recorded of an index run and its stages, and the tables that show it in SQL.
 
 No version holds any of it: a version is equal to a rebuild, and a run that published nothing is recorded as well.
 """
@@ -51,6 +51,7 @@ class RunRecord(_Recorded):
         started: UTC, ISO 8601.
         sentence: Why it failed or was stopped, or what it found; "" while it runs.
         version: The version that was current when it ended, 0 if there was none.
+        published: The version that it published, 0 if none.
         peak_memory_mb: The most memory that its process ever held, in MB (10**6 bytes).
     """
 
@@ -63,6 +64,7 @@ class RunRecord(_Recorded):
     sentence: str = ""
     seconds: float = 0.0
     version: int = 0
+    published: int = 0
     counts: dict[str, int] = Field(default_factory=dict)
     stages: dict[str, StageUse] = Field(default_factory=dict)
     cached: int = 0
@@ -136,25 +138,3 @@ INDEX_STAGES = Table(
 def reused_units(stages: Mapping[str, StageUse]) -> int:
     """Units that stages did not compute."""
     return sum(stage.units - stage.computed for stage in stages.values())
-
-
-class StageTiming(BaseModel):
-    """Seconds of a stage in the run that computed its result, and how much of it that run computed.
-
-    Units are passages or documents, as the stage counts them in its batches, and 0 for a stage of one step. Those that
-    were not computed came from caches, so that the seconds are fewer than those of a first run.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    seconds: float = Field(ge=0)
-    units: int = Field(0, ge=0)
-    computed: int = Field(0, ge=0)
-
-
-class VersionTimings(BaseModel):
-    """By stage; a stage whose seconds nobody recorded is not in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    stages: dict[str, StageTiming] = Field(default_factory=dict)

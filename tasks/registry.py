@@ -5,6 +5,7 @@ A stage that another package brings is an entry point of the group `polyhop.stag
 """
 
 import heapq
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -14,7 +15,7 @@ from polyhop.schemas.errors import ConfigurationError, extensions, load_extensio
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.tables import TABLE_OF
 from polyhop.tasks.corpus.stage import INGEST
-from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
+from polyhop.tasks.embeddings.stage import AnnStage, EmbedStage
 from polyhop.tasks.extraction.stage import EXTRACT
 from polyhop.tasks.graph.stage import CHUNKS, GRAPH, RELATIONS
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
@@ -22,7 +23,7 @@ from polyhop.tasks.hubs.stage import HUB_STAGES
 from polyhop.tasks.lexical.stage import LEXICAL
 from polyhop.tasks.propositions.stage import PROPOSITIONS, TRIPLES
 from polyhop.tasks.resolution.stage import RESOLVE
-from polyhop.tasks.stage import Stage
+from polyhop.tasks.stage import SourceStage, Stage
 from polyhop.warehouse.vectors.kinds import kinds_in
 
 STAGES: Sequence[Stage] = (
@@ -41,6 +42,7 @@ STAGES: Sequence[Stage] = (
 """Ours, besides those per kind of vectors; where reads and writes leave the order open, they run in this one."""
 
 GROUP = "polyhop.stages"
+_NAME = re.compile(r"[a-z][a-z0-9-]*")  # no `_`: it ends the prefix of a stage's array files
 ALWAYS = ("source", "entities")
 """Artefacts that every version has."""
 
@@ -55,6 +57,12 @@ def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> lis
     # No two stages fill one table or write arrays of one name, and no other package takes a name of ours.
     owner: dict[str, str] = {}
     for stage in ordered:
+        for name in filter(None, (stage.name or "_", stage.arrays)):
+            if not _NAME.fullmatch(name):
+                raise ConfigurationError(
+                    f"The stage or the arrays '{name}' need another name: lower-case letters, digits and - only, a "
+                    "letter first."
+                )
         arrays = [f"arrays {stage.arrays}"] if stage.arrays else []
         for name in (*(f"table {table.name}" for table in stage.tables), *arrays):
             if owner.setdefault(name, stage.name) != stage.name:
@@ -88,7 +96,7 @@ class _Known:
         embedded = {f"vectors:{kind.name}": kind for kind in kinds_in(artefacts, "vectors")}
         embedded |= {f"vectors:{kind.name}": kind for kind in kinds_in(artefacts, "ann")}
         kinds = sorted(embedded.values(), key=lambda kind: kind.name)
-        ours = [*STAGES, *map(embed_stage, kinds), *map(ann_stage, kinds)]
+        ours = [*STAGES, *map(EmbedStage, kinds), *map(AnnStage, kinds)]
         self._source: SourceKind = source
         self.stages = [stage for stage in ours if source in stage.sources]
         self._writers = {artefact: stage for stage in self.stages for artefact in stage.writes}
@@ -97,7 +105,7 @@ class _Known:
     def writer_of(self, artefact: str) -> Stage:
         """The stage that makes it."""
         if artefact not in self._writers and artefact.startswith("vectors:"):
-            self._add([embed_stage(kind) for kind in kinds_in([artefact])])  # read by a stage, not by a strategy
+            self._add([EmbedStage(kind) for kind in kinds_in([artefact])])  # read by a stage, not by a strategy
         if artefact not in self._writers and not self._is_complete:
             self._is_complete = True
             self._add([stage for stage in _of_others() if self._source in stage.sources])
@@ -153,7 +161,7 @@ def _taken(name: str, stage: Stage) -> ConfigurationError:
 
 def source_kind(stages: Collection[str]) -> SourceKind:
     """What a version is made from, by the names of the stages that made it."""
-    return next(stage.sources[0] for stage in STAGES if stage.contents is not None and stage.name in stages)
+    return next(stage.sources[0] for stage in STAGES if isinstance(stage, SourceStage) and stage.name in stages)
 
 
 @cache

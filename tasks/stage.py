@@ -1,19 +1,19 @@
-"""What a stage is: what it reads and writes, functions that run anywhere, what it would ask of a model."""
+"""What a stage is: what it reads and writes, methods that run anywhere, what it would ask of a model."""
 
 import gc
-import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import SourceError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.records import SOURCE_KINDS, SourceKind
 from polyhop.schemas.settings import PASSAGES, Space
@@ -170,8 +170,6 @@ def planned_step(
 
 
 Counts = dict[str, int]
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
-"""No `_`: it ends the prefix of a stage's array files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,125 +189,101 @@ class BatchResult:
     unread_files: tuple[str, ...] = ()
 
 
-def no_batches(_: Build) -> list[int]:
-    """For stages that are one step."""
-    return []
-
-
-def nothing_to_run(_: Build, batch: int) -> BatchResult:
-    """The batch function of stages without batches."""
-    raise ValueError(f"this stage has no batch {batch}")
-
-
-def nothing_kept(_: Build) -> int:
-    """For stages whose batches hold all units."""
-    return 0
-
-
-def stays_here(_: Build) -> bool:
-    """For stages whose batches run in the process of the run."""
-    return False
-
-
-def plain_units(_: Build) -> str:
-    """For stages whose units have no name of their own."""
-    return "units"
-
-
-def named(unit: str) -> Callable[[Build], str]:
-    """For stages whose batches hold units of this name, whatever the settings."""
-    return lambda _: unit
-
-
-def no_settings(_: Build) -> Mapping[str, object]:
-    """For stages that obey no setting."""
-    return {}
-
-
-def language_setting(build: Build) -> Mapping[str, object]:
-    """For stages that take texts apart into words; English, the default, is none."""
+def language_setting(build: Build) -> dict[str, object]:
+    """The setting of stages that take texts apart into words; English, the default, is none."""
     code = build.settings.corpus.language
     return {} if code == ENGLISH else {"language": code}
 
 
-def no_files(_: Build) -> Mapping[str, str]:
-    """For stages that read nothing but what other stages wrote."""
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
-    """One step from a source to a published version.
+    """One step from a source to a published version; a stage is a subclass of it, which overrides what it needs.
 
     Its place in the order follows from `reads` and `writes`. It is skipped if a published version holds its result: if
     what it reads, its settings, the files that it reads and its revision are the same.
 
     Attributes:
-        name: Name, as seen in manifests, progress and on the dashboard.
-        reads: Artefacts that other stages write; empty for the stage that reads the source.
+        name: As seen in manifests, progress and on the dashboard: lower-case letters, digits and -.
+        reads: Artefacts that other stages write.
         writes: Artefacts that it makes, as strategies name them in `needs`, or as other stages do in `reads`.
-        finish: Puts the batches together into tables and arrays; returns counts that depend on the result only.
         revision: To be raised with every change of its code that changes its result.
-        settings: Settings that have a say in the result, by name.
-        files: sha256 of what else determines it, by name: prompts, files of people.
-        batches: Numbers of the batches still to do; empty if `finish` does all the work.
-        run: Does one batch; safe to repeat, safe beside other batches; returns what it did.
-        kept: How many units need no batch, because the version before has what comes of them.
-        is_portable: Whether `run` may run in another process: it can be pickled, asks no model (the run's own process
-            keeps their budget), and writes nothing but part files and caches.
-        is_one_core: Whether a batch keeps one core busy, because it holds the interpreter's lock; so more processes on
-            the same machine do more batches at once.
-        unit: What the batches hold, for people who watch: passages, texts.
         tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
         arrays: Prefix of the array files that it writes, "" if none.
-        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say, or
-            (of the stage that reads the source) because it keeps more than others read; asked after `finish`.
-        contents: For the stage that reads the source, which it does in every run: hashes of what came out, by artefact;
-            its fingerprint is that of the artefact "source".
-        faults: Part files (columns of polyhop.tasks.stage.FAULTS) of passages that a rule failed on, asked after the
-            batches; they go to the quarantine, and the stage runs again without them.
-        quarantine: For the stage that reads the source: moves such passages to the quarantine; returns its counts.
+        unit: What its batches hold, for people who watch: passages, texts.
+        is_one_core: Whether a batch keeps one core busy, because it holds the interpreter's lock; so more processes on
+            the same machine do more batches at once.
         reads_parts_of: Stages whose part files `finish` reads; they must run if this one does.
-        plan: What it would ask of a model, step by step, of an ingested source; nothing is asked.
         invariants: What must hold when a version is published, by name: each a SELECT of the number of rows that break
             it and one example.
         sources: Kinds of sources that it is for.
     """
 
     name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    finish: Callable[[Build], Counts]
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     revision: int = 1
-    settings: Callable[[Build], Mapping[str, object]] = no_settings
-    files: Callable[[Build], Mapping[str, str]] = no_files
-    batches: Callable[[Build], list[int]] = no_batches
-    run: Callable[[Build, int], BatchResult] = nothing_to_run
-    kept: Callable[[Build], int] = nothing_kept
-    is_portable: Callable[[Build], bool] = stays_here
-    is_one_core: bool = False
-    unit: Callable[[Build], str] = plain_units
     tables: tuple[Table, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()
     arrays: str = ""
-    outcome: Callable[[Build], str] | None = None
-    contents: Callable[[Build], Mapping[str, str]] | None = None
-    faults: Callable[[Build], list[str]] | None = None
-    quarantine: Callable[[Build, list[str]], Counts] | None = None
+    unit: str = "units"
+    is_one_core: bool = False
     reads_parts_of: tuple[str, ...] = ()
-    plan: Callable[[Build, Planner], Iterable[PlannedStep | PlannedEmbedding]] | None = None
-    invariants: Mapping[str, str] = field(default_factory=dict)
+    invariants: Mapping[str, str] = MappingProxyType({})
     sources: tuple[SourceKind, ...] = SOURCE_KINDS
 
-    def __post_init__(self) -> None:
-        """Checks the names, which become parts of file names."""
-        for name in (self.name, *filter(None, [self.arrays])):
-            if not _NAME.fullmatch(name):
-                raise ConfigurationError(
-                    f"The stage or the arrays '{name}' need another name: lower-case letters, digits and - only, a "
-                    "letter first."
-                )
+    def settings(self, build: Build) -> Mapping[str, object]:
+        """Settings that have a say in the result, by name."""
+        return {}
+
+    def files(self, build: Build) -> Mapping[str, str]:
+        """sha256 of what else determines the result, by name: prompts, files of people."""
+        return {}
+
+    def batches(self, build: Build) -> list[int]:
+        """Numbers of the batches still to do; none if `finish` does all the work."""
+        return []
+
+    def is_portable(self, build: Build) -> bool:
+        """Whether `run` may run in another process.
+
+        Then the stage can be pickled, asks no model (the run's own process keeps their budget), and writes nothing but
+        part files and caches.
+        """
+        return False
+
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Does one batch; safe to repeat, safe beside other batches."""
+        raise ValueError(f"stage {self.name} has no batch {batch}")
+
+    def kept(self, build: Build) -> int:
+        """How many units need no batch, because the version before has what comes of them."""
+        return 0
+
+    def faults(self, build: Build) -> list[str]:
+        """Part files (columns of FAULTS) of passages that a rule failed on, asked after the batches.
+
+        They go to the quarantine, and the stage runs again without them.
+        """
+        return []
+
+    def quarantine(self, build: Build, faults: list[str]) -> Counts:
+        """Moves the passages of part files with faults to the quarantine, if the stage reads the source; its counts."""
+        raise SourceError(f"A {build.source_kind} has no passages that could be set aside.")
+
+    def finish(self, build: Build) -> Counts:
+        """Puts the batches together into tables and arrays; returns counts that depend on the result only."""
+        raise NotImplementedError
+
+    def outcome(self, build: Build) -> str:
+        """Hash of what came out, asked after `finish`; "" where the fingerprint determines it.
+
+        It does not where a model has a say, or where the stage that reads the source keeps more than others read.
+        """
+        return ""
+
+    def plan(self, build: Build, planner: Planner) -> Iterable[PlannedStep | PlannedEmbedding]:
+        """What it would ask of a model, step by step, of an ingested source; nothing is asked."""
+        return ()
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -317,10 +291,7 @@ class Stage:
         return (*(table.name for table in self.tables), *(table for table, _, _ in self.rows))
 
     def fingerprint(self, build: Build) -> str:
-        """sha256 of everything that determines the result.
-
-        Args:
-            build: The build, with the results of all that the stage reads.
+        """sha256 of everything that determines the result, for a build with the results of all that the stage reads.
 
         Raises:
             PolyhopError: If a file or a setting that it needs cannot be used.
@@ -329,18 +300,28 @@ class Stage:
         return chain_fingerprint(self.name, self.revision, inputs, dict(self.settings(build)))
 
     def recipe(self, build: Build) -> str:
-        """sha256 of what determines the result besides what it reads of other stages.
-
-        Raises:
-            PolyhopError: If a file or a setting that it needs cannot be used.
-        """
+        """sha256 of what determines the result besides what it reads of other stages."""
         return chain_fingerprint(self.name, self.revision, dict(self.files(build)), dict(self.settings(build)))
 
     def done(self, build: Build) -> Build:
         """The build once this stage is done, or its result taken over: the stages that read it can go on."""
-        if self.contents is None:
-            result = build.outcome(self.name)
-            return build.with_results([(artefact, self.name, result) for artefact in self.writes])
+        result = build.outcome(self.name)
+        return build.with_results([(artefact, self.name, result) for artefact in self.writes])
+
+
+class SourceStage(Stage):
+    """A stage that reads the source, which it does in every run, in one batch; its fingerprint is that of "source"."""
+
+    def batches(self, build: Build) -> list[int]:
+        """One: the source is read from start to end."""
+        return [0]
+
+    def contents(self, build: Build) -> Mapping[str, str]:
+        """Hashes of what came out, by artefact."""
+        raise NotImplementedError
+
+    def done(self, build: Build) -> Build:
+        """The build once the source is read."""
         found = self.contents(build)
         read = build.with_fingerprint(self.name, found["source"])
         return read.with_results([(artefact, artefact, found[artefact]) for artefact in self.writes])

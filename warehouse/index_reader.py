@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.ports import Artefact, PinnedTable, VectorStore
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.schemas.runs import StageTiming
+from polyhop.schemas.runs import StageUse
 from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import read_timings
+from polyhop.warehouse.files.run_history import stage_uses
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
@@ -71,9 +71,9 @@ class PublishedIndex(ArrayFolder):
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
-    def stage_timings(self) -> Mapping[str, StageTiming]:
+    def stage_uses(self) -> Mapping[str, StageUse]:
         """What the stages took that built this version, as far as it was recorded."""
-        return read_timings(self._folder)
+        return stage_uses(self.layout.index(self.name), self.version)
 
     def extraction_tokens(self) -> tuple[int, int]:
         """Prompt and completion tokens of the replies that the extraction rests on; 0 without a model."""

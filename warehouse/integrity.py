@@ -11,26 +11,24 @@ from pathlib import Path
 from polyhop.schemas.manifest import Manifest
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
-from polyhop.warehouse.files.run_history import find_timing_damage
 from polyhop.warehouse.index_reader import open_vector_store
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is damaged, in sentences by table, by array file and by kind of vectors; "" for whole timings."""
+    """What is damaged, in sentences by table, by array file and by kind of vectors."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, str] = field(default_factory=dict)
     vectors: Mapping[str, str] = field(default_factory=dict)
-    timings: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.tables or self.arrays or self.vectors or self.timings)
+        return bool(self.tables or self.arrays or self.vectors)
 
     def sentences(self) -> list[str]:
         """All that is wrong, each sentence once."""
-        found = [*self.tables.values(), *self.arrays.values(), *self.vectors.values(), self.timings]
-        return [*dict.fromkeys(filter(None, found))]
+        found = [*self.tables.values(), *self.arrays.values(), *self.vectors.values()]
+        return [*dict.fromkeys(found)]
 
     def concerns(self, tables: Collection[str], array_prefix: str) -> bool:
         """Whether one of these tables, or an array whose name begins so, is damaged."""
@@ -52,7 +50,6 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
             dict.fromkeys({**manifest.tables, **manifest.history}, tables.result()) if tables.result() else {},
             {name: found for name, found in arrays.items() if found},
             {kind: found for kind, found in of_vectors.items() if found},
-            find_timing_damage(folder),
         )
 
 

@@ -472,10 +472,11 @@ def extraction(
 
 
 def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":
-    from polyhop.flows.export import DirectSteps, run_export
+    from polyhop.flows.export import run_export
+    from polyhop.flows.runner import DirectRunner
 
     with progress() as update:
-        return run_export(settings, request, DirectSteps(update))
+        return run_export(settings, request, DirectRunner(update))
 
 
 def _on_prefect(settings: "Settings", request: "ExportRequest") -> "ExportReport":

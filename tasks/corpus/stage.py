@@ -30,7 +30,7 @@ from polyhop.tasks.passages.records import (
     quarantine_table,
     table_of_rows,
 )
-from polyhop.tasks.stage import BatchResult, Counts, Stage, named, no_search_for_cycles
+from polyhop.tasks.stage import BatchResult, Counts, SourceStage, no_search_for_cycles
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files.corpora import read_corpus
@@ -138,12 +138,6 @@ _FETCHED = 2_048
 """Rows at a time, so that few texts are in memory."""
 
 
-def kept_content(build: Build) -> str:
-    """Hash of all that the staged version keeps of its sources."""
-    files = sorted(build.staging.arrays.glob(f"{PREFIX}_*"))
-    return content_hash(PREFIX, *(f"{file.name} {file_checksum(file)}" for file in files)) if files else ""
-
-
 MOST_COMPARED = 1_000_000
 """Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
 
@@ -249,47 +243,6 @@ def parts_folder(build: Build) -> Path:
     return build.folder.staging / "parts" / "ingest"
 
 
-def ingest_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages."""
-    with no_search_for_cycles():
-        return _read(build, batch)
-
-
-def _read(build: Build, batch: int) -> BatchResult:
-    folder = parts_folder(build)
-    shutil.rmtree(folder, ignore_errors=True)
-    unread = Unread()
-    mentions = Mentions(build.is_partial)
-    numbers, records = count(batch), 0
-    unchanged = Unchanged(build.earlier_tables("ingest", INGEST.recipe(build), ["passages"]), folder, numbers)
-    read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
-    for pieces, bad, seen in chunks(build, read):
-        write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
-        records += seen
-    unchanged.write()
-    records += unchanged.count
-    drop_deleted(folder, mentions.deleted)
-    if not records and not mentions.deleted and not build.reads_kept_only:
-        raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
-    for kept in build.kept:
-        of_records = "carried" if kept.name == build.source_name else "others"
-        gone = mentions.ids if kept.name == build.source_name else set[str]()
-        left = unchanged.kept(kept, gone, of_records)
-        for pieces, _, _ in chunks(build, still_kept(kept, gone, left)):
-            tables = _parts(pieces, kept.name)
-            tables[of_records] = tables.pop("records")
-            write_part(folder, next(numbers), tables)
-    files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
-    nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
-    write_part(folder, next(numbers), {**nothing, "files": files})
-    return BatchResult(records, records, unread=dict(unread), unread_files=tuple(unread.names))
-
-
-def _settings(build: Build) -> dict[str, object]:
-    """What has a say in the passages of a record."""
-    return {"max_passage_characters": build.settings.corpus.max_passage_characters}
-
-
 def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | BadRecord | Tombstone]:
     """What is read: the source, or nothing where only what is kept of others stays."""
     if build.reads_kept_only:
@@ -314,46 +267,6 @@ def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
     return {"passages": passages_table(pieces, origin), "records": records_table(pieces, origin)}
 
 
-def ingest_finish(build: Build) -> Counts:
-    """Fills the tables; refuses a corpus with too many unusable records."""
-    folder = parts_folder(build)
-    passages = {"passages": part_files(folder, "passages")}
-    with build.tables() as connection:
-        if build.kept:
-            _check_read(build, connection, folder)
-        connection.execute(statement("sources", "first_in_source"), passages)
-        connection.execute(statement("sources", "used_twice"), passages)
-        # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
-        read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
-        connection.execute(statement("sources", "refused"), read)
-        connection.execute(statement("sources", "no_kept_refused"))
-        files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
-        for kept in build.kept:
-            name = "refused_before" if kept.name == build.source_name else "kept_refused"
-            values = {"files": [str(kept.refused)]}
-            if kept.name == build.source_name:
-                values["read"] = sorted(files)
-            connection.execute(statement("sources", name), values)
-        connection.execute(statement("ingest", "first_use"))
-        connection.execute(statement("ingest", "fill_quarantine"), passages)
-        connection.execute(statement("ingest", "drop_piece_ids"), passages)
-        connection.execute(statement("ingest", "fill_passages"), passages)
-        connection.execute(statement("ingest", "fill_locations"), passages)
-        connection.execute(statement("ingest", "fill_documents"), passages)
-        fill_records(connection, passages)
-        write_kept(build, connection, folder)
-        good, bad, *forgiven = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0)
-        refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
-        documents, found = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, refused, *forgiven)
-    if not found:
-        raise SourceError(
-            f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was published. To "
-            "be rid of the index, remove its folder."
-        )
-    return {"records": good, "quarantined": bad, "documents": documents, "passages": found}
-
-
 def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Refuses a source that is itself unusable, however many records other sources have."""
     read = {"quarantine": part_files(folder, "quarantine")}
@@ -363,58 +276,134 @@ def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pat
     check_share(build, good, bad, refused, *forgiven)
 
 
-def quarantine_passages(build: Build, faults: list[str]) -> Counts:
-    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
-    is_read = build.source is not None or build.reads_kept_only
-    parts = part_files(parts_folder(build), "passages") if is_read else []
-    with build.tables() as connection:
-        # lines are known only where this run has read the source; the tables of a published version have none
-        if parts:
-            connection.execute(statement("ingest", "places_in_parts"), {"passages": parts})
-        else:
-            connection.execute(statement("ingest", "places_in_documents"))
-        connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
-        connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
-        connection.execute(statement("ingest", "drop_locations"))
-        connection.execute(statement("ingest", "number_again"))
-        connection.execute(statement("ingest", "drop_empty_documents"))
-        connection.execute(statement("ingest", "count_again"))
-        drop_records(connection)
-        good, bad, *forgiven = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0)
-        refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
-        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, refused, *forgiven)
-    return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+class Ingest(SourceStage):
+    """All sources of an index to documents, passages and quarantine."""
+
+    name = "ingest"
+    writes = ("source", "passages")
+    revision = 2
+    tables = (DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS)
+    arrays = PREFIX
+    unit = "records"
+    invariants = statements("passage_invariants")
+    sources = ("corpus",)
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """What has a say in the passages of a record."""
+        return {"max_passage_characters": build.settings.corpus.max_passage_characters}
+
+    @no_search_for_cycles()
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Reads the source from start to end, then what is kept of others; writes parts of `batch_size` passages."""
+        folder = parts_folder(build)
+        shutil.rmtree(folder, ignore_errors=True)
+        unread = Unread()
+        mentions = Mentions(build.is_partial)
+        numbers, records = count(batch), 0
+        unchanged = Unchanged(build.earlier_tables("ingest", self.recipe(build), ["passages"]), folder, numbers)
+        read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
+        for pieces, bad, seen in chunks(build, read):
+            write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
+            records += seen
+        unchanged.write()
+        records += unchanged.count
+        drop_deleted(folder, mentions.deleted)
+        if not records and not mentions.deleted and not build.reads_kept_only:
+            raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
+        for kept in build.kept:
+            of_records = "carried" if kept.name == build.source_name else "others"
+            gone = mentions.ids if kept.name == build.source_name else set[str]()
+            left = unchanged.kept(kept, gone, of_records)
+            for pieces, _, _ in chunks(build, still_kept(kept, gone, left)):
+                tables = _parts(pieces, kept.name)
+                tables[of_records] = tables.pop("records")
+                write_part(folder, next(numbers), tables)
+        files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
+        nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
+        write_part(folder, next(numbers), {**nothing, "files": files})
+        return BatchResult(records, records, unread=dict(unread), unread_files=tuple(unread.names))
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the tables; refuses a corpus with too many unusable records."""
+        folder = parts_folder(build)
+        parts = {"passages": part_files(folder, "passages")}
+        with build.tables() as connection:
+            if build.kept:
+                _check_read(build, connection, folder)
+            connection.execute(statement("sources", "first_in_source"), parts)
+            connection.execute(statement("sources", "used_twice"), parts)
+            # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
+            read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
+            connection.execute(statement("sources", "refused"), read)
+            connection.execute(statement("sources", "no_kept_refused"))
+            files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
+            for kept in build.kept:
+                name = "refused_before" if kept.name == build.source_name else "kept_refused"
+                values = {"files": [str(kept.refused)]}
+                if kept.name == build.source_name:
+                    values["read"] = sorted(files)
+                connection.execute(statement("sources", name), values)
+            connection.execute(statement("ingest", "first_use"))
+            connection.execute(statement("ingest", "fill_quarantine"), parts)
+            connection.execute(statement("ingest", "drop_piece_ids"), parts)
+            connection.execute(statement("ingest", "fill_passages"), parts)
+            connection.execute(statement("ingest", "fill_locations"), parts)
+            connection.execute(statement("ingest", "fill_documents"), parts)
+            fill_records(connection, parts)
+            write_kept(build, connection, folder)
+            good, bad, *forgiven = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (
+                0,
+                0,
+            )
+            refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
+            documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+        check_share(build, good, bad, refused, *forgiven)
+        if not passages:
+            raise SourceError(
+                f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was "
+                "published. To be rid of the index, remove its folder."
+            )
+        return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+
+    def outcome(self, build: Build) -> str:
+        """Hash of all that the staged version keeps of its sources."""
+        files = sorted(build.staging.arrays.glob(f"{PREFIX}_*"))
+        return content_hash(PREFIX, *(f"{file.name} {file_checksum(file)}" for file in files)) if files else ""
+
+    def quarantine(self, build: Build, faults: list[str]) -> Counts:
+        """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
+        is_read = build.source is not None or build.reads_kept_only
+        parts = part_files(parts_folder(build), "passages") if is_read else []
+        with build.tables() as connection:
+            # lines are known only where this run has read the source; the tables of a published version have none
+            if parts:
+                connection.execute(statement("ingest", "places_in_parts"), {"passages": parts})
+            else:
+                connection.execute(statement("ingest", "places_in_documents"))
+            connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
+            connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
+            connection.execute(statement("ingest", "drop_locations"))
+            connection.execute(statement("ingest", "number_again"))
+            connection.execute(statement("ingest", "drop_empty_documents"))
+            connection.execute(statement("ingest", "count_again"))
+            drop_records(connection)
+            good, bad, *forgiven = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0)
+            refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
+            documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+        check_share(build, good, bad, refused, *forgiven)
+        return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+
+    def contents(self, build: Build) -> dict[str, str]:
+        """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""
+        with build.tables(read_only=True) as connection:
+            row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
+            places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
+            located = connection.execute(statement("ingest", "content_of_locations")).fetchone() or ("",)
+        # nothing where nothing is known, so that a corpus of records is what it was before there were locations
+        return {
+            "source": content_hash("ingest", row[0], *places, *filter(None, located)),
+            "passages": content_hash("passages", row[0]),
+        }
 
 
-def ingest_contents(build: Build) -> dict[str, str]:
-    """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""
-    with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
-        places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-        located = connection.execute(statement("ingest", "content_of_locations")).fetchone() or ("",)
-    # nothing where nothing is known, so that a corpus of records is what it was before there were locations
-    return {
-        "source": content_hash("ingest", row[0], *places, *filter(None, located)),
-        "passages": content_hash("passages", row[0]),
-    }
-
-
-INGEST = Stage(
-    "ingest",
-    reads=(),
-    writes=("source", "passages"),
-    finish=ingest_finish,
-    batches=lambda _: [0],
-    run=ingest_batch,
-    revision=2,
-    settings=_settings,
-    unit=named("records"),
-    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS),
-    arrays=PREFIX,
-    outcome=kept_content,
-    contents=ingest_contents,
-    quarantine=quarantine_passages,
-    invariants=statements("passage_invariants"),
-    sources=("corpus",),
-)
+INGEST = Ingest()

@@ -5,7 +5,6 @@ by which the next version copies them.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.settings import LOCAL
-from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, named, no_search_for_cycles
+from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.models.cached_encoder import CachedEncoder
@@ -55,101 +54,153 @@ def read_hashes(path: Path) -> list[bytes]:
     return hashes
 
 
-def read_texts(path: Path, numbers: list[int]) -> list[str]:
-    """Texts of the things with these numbers."""
-    texts: list[str] = pq.read_table(path, columns=["text"]).column(0).take(pa.array(numbers, pa.int64())).to_pylist()
-    return texts
-
-
 Vectors = NDArray[np.float32]
 _TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precision"}
 """Settings of an encoder that a version remembers: it is made again when they change (from the cache, if it can be)."""
 
 
-def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
-    """The model, and what the rows of the kind depend on.
+class EmbedStage(Stage):
+    """Vectors of one kind, in the array `vectors-<kind>_matrix`."""
 
-    The local encoder without more is known by its name alone.
-    """
-    choice = build.settings.encoder.choice_of(kind.space)
-    told = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
-    return {"name": choice.name, **told, **_model_of(kind, build), **kind.parameters(build.settings)}
+    unit = "texts"
 
+    def __init__(self, kind: VectorKind) -> None:
+        self.kind = kind
+        self.name, self.arrays = f"embed-{kind.name}", f"vectors-{kind.name}"
+        self.reads, self.writes = (kind.input,), (f"vectors:{kind.name}",)
+        self.revision = kind.revision
+        self.rows = (("embeddings", "owner_kind", kind.name),)
+        self._known_as = kind.encoded_as or kind.name
 
-def _model_of(kind: VectorKind, build: Build) -> dict[str, object]:
-    """Which model an encoder in a folder is: its files may be replaced."""
-    choice = build.settings.encoder.choice_of(kind.space)
-    is_folder = choice.name.startswith("onnx:") or Path(choice.name.partition(":")[2]).is_dir()
-    return {"model": open_encoder(build.settings, kind.space).model} if choice.name != LOCAL and is_folder else {}
+    def settings(self, build: Build) -> dict[str, object]:
+        """The model, and what the rows of the kind depend on; the local encoder without more is known by its name."""
+        choice = build.settings.encoder.choice_of(self.kind.space)
+        told: dict[str, object] = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
+        is_folder = choice.name.startswith("onnx:") or Path(choice.name.partition(":")[2]).is_dir()
+        if choice.name != LOCAL and is_folder:  # its files may be replaced
+            told["model"] = self._encoder(build).model
+        return {"name": choice.name, **told, **self.kind.parameters(build.settings)}
 
+    def batches(self, build: Build) -> list[int]:
+        """Batches without a finished part; the things are listed first, unless an interrupted run has done so."""
+        folder, path = build.parts(self.name), self._things(build)
+        if not path.is_file():
+            key = partial(self._encoder(build).key, kind=self._known_as)
+            with writing("the list of what is embedded", folder), no_search_for_cycles():
+                write_batches(path, SCHEMA, (_table(things, key) for things in self._listed(build)))
+        return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
 
-def batches(kind: VectorKind, build: Build) -> list[int]:
-    """Batches without a finished part; the things are listed first, unless an interrupted run has done so."""
-    folder, path = _folder(kind, build), _things(kind, build)
-    if not path.is_file():
-        key = partial(open_encoder(build.settings, kind.space).key, kind=_known_as(kind))
-        with writing("the list of what is embedded", folder), no_search_for_cycles():
-            write_batches(path, SCHEMA, (_table(things, key) for things in _listed(kind, build)))
-    return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
+    def is_portable(self, build: Build) -> bool:
+        """Unless a server encodes, whose budget and speed are one process's, or a device that processes would share."""
+        name = build.settings.encoder.choice_of(self.kind.space).name
+        return not name.startswith(("litellm:", "sentence-transformers:"))
 
+    def plan(self, build: Build, planner: Planner) -> Iterator[PlannedEmbedding]:
+        """What is embedded of the source itself; what only other stages find is known when they have run."""
+        if not is_known_in_advance(self.kind, build):
+            return
+        texts = (text for things in self._listed(build) for _, text in things)
+        step = planner.embedding(self.name, texts, self._known_as, self.kind.space)
+        if step is None:
+            return
+        yield step
+        if self.kind.name == "passage":
+            # the sentences by which publishing measures how far apart an encoder holds texts
+            with build.tables(read_only=True) as connection:
+                query = self.kind.statement("things_in_order")
+                found = connection.execute(query, self.kind.parameters(build.settings)).fetchall()
+            chosen = sampled_texts([self.kind.text(first, second) for _, first, second in found])
+            measured = planner.embedding("measure-encoder", sampled_sentences([found[n][2] for n in chosen]), "")
+            if measured is not None and measured.units:
+                yield measured
 
-def _folder(kind: VectorKind, build: Build) -> Path:
-    return build.parts(f"embed-{kind.name}")
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Encodes what of one batch the version before does not have, and writes its part."""
+        encoder = self._encoder(build)
+        things = read_batch(self._things(build), batch)
+        hashes = hashes_of(things.column("content_hash").to_pylist())
+        missing = np.flatnonzero(self._earlier(build, encoder.dimension).rows_of(hashes) < 0)
+        if not len(missing):
+            return BatchResult(len(things), 0)
+        computed = encoder.misses
+        try:
+            vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), self._known_as)
+        except ModelUnavailableError as error:
+            done = self._embedded(build, encoder)
+            error.args = (f"{error} {done} texts are embedded and kept; run the same command again.",)
+            raise
+        table = pa.table(
+            {
+                "number": pa.array(missing + batch * build.settings.batch_size, pa.int64()),
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension),
+            }
+        )
+        write_part(build.parts(self.name), batch, {"vectors": table})
+        return BatchResult(len(things), encoder.misses - computed)
 
+    def finish(self, build: Build) -> Counts:
+        """Writes the matrix, in number order, with the content hashes of its rows, and lists the vectors."""
+        encoder, things = self._encoder(build), self._things(build)
+        hashes = hashes_of(read_hashes(things))
+        values = {"kind": self.kind.name, "model": encoder.model, "dimension": encoder.dimension}
+        with build.tables() as connection:
+            connection.execute(statement("vectors", "fill_embeddings"), {**values, "things": [str(things)]})
+        arrays = build.staging.arrays
+        with writing("vectors", arrays):
+            matrix = np.empty((len(hashes), encoder.dimension), np.float32)
+            np.save(arrays / f"{self.arrays}_hashes.npy", hashes)
+            np.save(arrays / f"{self.arrays}_matrix.npy", self._filled(build, hashes, matrix))
+        return {"vectors": len(hashes)}
 
-def _things(kind: VectorKind, build: Build) -> Path:
-    return _folder(kind, build) / "things.parquet"
+    def _filled(self, build: Build, hashes: Hashes, matrix: Vectors) -> Vectors:
+        """The matrix, filled from the parts, else from the version before."""
+        is_filled = np.zeros(len(matrix), dtype=np.bool_)
+        for file in part_files(build.parts(self.name), "vectors"):
+            part = pq.read_table(file)
+            numbers = part.column("number").to_numpy()
+            matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
+            is_filled[numbers] = True
+        left, earlier = np.flatnonzero(~is_filled), self._earlier(build, matrix.shape[1])
+        rows = earlier.rows_of(hashes[left])
+        earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
+        gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
+        if len(gone):
+            things = pq.read_table(self._things(build), columns=["text"]).column(0)
+            matrix[gone] = self._encoder(build).encode(things.take(pa.array(gone)).to_pylist(), self._known_as)
+        return matrix
 
+    def _embedded(self, build: Build, encoder: CachedEncoder) -> str:
+        """How many of all texts of the kind have a vector, like "8 of 24"."""
+        keys = read_hashes(self._things(build))
+        is_copied = self._earlier(build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
+        known = encoder.known([key.hex() for key in keys])
+        done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
+        return f"{done:,} of {len(keys):,}"
 
-def _known_as(kind: VectorKind) -> str:
-    return kind.encoded_as or kind.name
+    def _encoder(self, build: Build) -> CachedEncoder:
+        return open_encoder(build.settings, self.kind.space)
 
+    def _things(self, build: Build) -> Path:
+        return build.parts(self.name) / "things.parquet"
 
-def _listed(kind: VectorKind, build: Build) -> Iterator[list[Thing]]:
-    """Ids and texts, a batch at a time."""
-    with build.tables(read_only=True) as connection, _named(kind):
-        found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
-        while rows := found.fetchmany(build.settings.batch_size):
-            yield [(thing, kind.text(first, second)) for thing, first, second in rows]
+    def _listed(self, build: Build) -> Iterator[list[Thing]]:
+        """Ids and texts, a batch at a time; says whose rows they are if DuckDB refuses to read them."""
+        kind = self.kind
+        try:
+            with build.tables(read_only=True) as connection:
+                found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
+                while rows := found.fetchmany(build.settings.batch_size):
+                    yield [(thing, kind.text(first, second)) for thing, first, second in rows]
+        except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+            raise ConfigurationError(
+                f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. Update or "
+                "uninstall the package that brings it."
+            ) from error
 
-
-@contextmanager
-def _named(kind: VectorKind) -> Iterator[None]:
-    """Says whose rows they are if DuckDB refuses to read them."""
-    try:
-        yield
-    except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-        raise ConfigurationError(
-            f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. Update or "
-            "uninstall the package that brings it."
-        ) from error
-
-
-def is_portable(kind: VectorKind, build: Build) -> bool:
-    """Unless a server encodes, whose budget and speed are one process's, or a device that processes would share."""
-    return not build.settings.encoder.choice_of(kind.space).name.startswith(("litellm:", "sentence-transformers:"))
-
-
-def plan(kind: VectorKind, build: Build, planner: Planner) -> Iterator[PlannedEmbedding]:
-    """What is embedded of the source itself; what only other stages find is known when they have run."""
-    if not is_known_in_advance(kind, build):
-        return
-    texts = (text for things in _listed(kind, build) for _, text in things)
-    step = planner.embedding(f"embed-{kind.name}", texts, _known_as(kind), kind.space)
-    if step is None:
-        return
-    yield step
-    measured = planner.embedding("measure-encoder", _measured(kind, build), "") if kind.name == "passage" else None
-    if measured is not None and measured.units:
-        yield measured
-
-
-def _measured(kind: VectorKind, build: Build) -> list[str]:
-    """The sentences by which publishing measures how far apart an encoder holds texts."""
-    with build.tables(read_only=True) as connection:
-        found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings)).fetchall()
-    chosen = sampled_texts([kind.text(first, second) for _, first, second in found])
-    return sampled_sentences([found[number][2] for number in chosen])
+    def _earlier(self, build: Build, dimension: int) -> EarlierVectors:
+        """The vectors of this kind in the version before, if they may be copied."""
+        files = build.earlier_files(f"{self.arrays}_hashes.npy", f"{self.arrays}_matrix.npy")
+        return open_earlier(files, dimension)
 
 
 def is_by_server(build: Build, kind: VectorKind) -> bool:
@@ -162,116 +213,18 @@ def is_known_in_advance(kind: VectorKind, build: Build) -> bool:
     return kind.input == "passages" or (kind.name == "entity" and build.source_kind == "graph")
 
 
-def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
-    """Encodes what of one batch the version before does not have, and writes its part."""
-    encoder = open_encoder(build.settings, kind.space)
-    things = read_batch(_things(kind, build), batch)
-    hashes = hashes_of(things.column("content_hash").to_pylist())
-    missing = np.flatnonzero(_earlier(kind, build, encoder.dimension).rows_of(hashes) < 0)
-    if not len(missing):
-        return BatchResult(len(things), 0)
-    computed = encoder.misses
-    try:
-        vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
-    except ModelUnavailableError as error:
-        done = _embedded(kind, build, encoder)
-        error.args = (f"{error} {done} texts are embedded and kept; run the same command again.",)
-        raise
-    table = pa.table(
-        {
-            "number": pa.array(missing + batch * build.settings.batch_size, pa.int64()),
-            "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension),
-        }
-    )
-    write_part(_folder(kind, build), batch, {"vectors": table})
-    return BatchResult(len(things), encoder.misses - computed)
-
-
-def _embedded(kind: VectorKind, build: Build, encoder: CachedEncoder) -> str:
-    """How many of all texts of the kind have a vector, like "8 of 24"."""
-    keys = read_hashes(_things(kind, build))
-    is_copied = _earlier(kind, build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
-    known = encoder.known([key.hex() for key in keys])
-    done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
-    return f"{done:,} of {len(keys):,}"
-
-
-def _earlier(kind: VectorKind, build: Build, dimension: int) -> EarlierVectors:
-    """The vectors of this kind in the version before, if they may be copied."""
-    prefix = f"vectors-{kind.name}"
-    return open_earlier(build.earlier_files(f"{prefix}_hashes.npy", f"{prefix}_matrix.npy"), dimension)
-
-
-def finish(kind: VectorKind, build: Build) -> Counts:
-    """Writes the matrix, in number order, with the content hashes of its rows, and lists the vectors."""
-    encoder, things = open_encoder(build.settings, kind.space), _things(kind, build)
-    hashes = hashes_of(read_hashes(things))
-    values = {"kind": kind.name, "model": encoder.model, "dimension": encoder.dimension, "things": [str(things)]}
-    with build.tables() as connection:
-        connection.execute(statement("vectors", "fill_embeddings"), values)
-    arrays, prefix = build.staging.arrays, f"vectors-{kind.name}"
-    with writing("vectors", arrays):
-        shape = len(hashes), encoder.dimension
-        np.save(arrays / f"{prefix}_hashes.npy", hashes)
-        np.save(arrays / f"{prefix}_matrix.npy", _matrix(kind, build, hashes, np.empty(shape, np.float32)))
-    return {"vectors": len(hashes)}
-
-
-def _matrix(kind: VectorKind, build: Build, hashes: Hashes, matrix: Vectors) -> Vectors:
-    """Fills the matrix: from the parts, else from the version before."""
-    is_filled = np.zeros(len(matrix), dtype=np.bool_)
-    for file in part_files(_folder(kind, build), "vectors"):
-        part = pq.read_table(file)
-        numbers = part.column("number").to_numpy()
-        matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
-        is_filled[numbers] = True
-    left, earlier = np.flatnonzero(~is_filled), _earlier(kind, build, matrix.shape[1])
-    rows = earlier.rows_of(hashes[left])
-    earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
-    gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
-    if len(gone):
-        texts = read_texts(_things(kind, build), gone.tolist())
-        matrix[gone] = open_encoder(build.settings, kind.space).encode(texts, _known_as(kind))
-    return matrix
-
-
-def ann_settings(build: Build) -> dict[str, object]:
-    """How the graph is built."""
-    return build.settings.vectors.model_dump(mode="json")
-
-
-def ann_finish(kind: VectorKind, build: Build) -> Counts:
-    """Nothing yet: publishing writes the vectors to LanceDB, and builds the graph on them there."""
-    del kind, build
-    return {}
-
-
-def embed_stage(kind: VectorKind) -> Stage:
-    """Vectors of one kind, in the array `vectors-<kind>_matrix`."""
-    return Stage(
-        f"embed-{kind.name}",
-        reads=(kind.input,),
-        writes=(f"vectors:{kind.name}",),
-        finish=partial(finish, kind),
-        revision=kind.revision,
-        settings=partial(embed_settings, kind),
-        batches=partial(batches, kind),
-        run=partial(run_batch, kind),
-        is_portable=partial(is_portable, kind),
-        plan=partial(plan, kind),
-        unit=named("texts"),
-        rows=(("embeddings", "owner_kind", kind.name),),
-        arrays=f"vectors-{kind.name}",
-    )
-
-
-def ann_stage(kind: VectorKind) -> Stage:
+class AnnStage(Stage):
     """A graph for approximate search on the vectors of one kind."""
-    return Stage(
-        f"ann-{kind.name}",
-        reads=(f"vectors:{kind.name}",),
-        writes=(f"ann:{kind.name}",),
-        finish=partial(ann_finish, kind),
-        revision=kind.revision,
-        settings=ann_settings,
-    )
+
+    def __init__(self, kind: VectorKind) -> None:
+        self.name = f"ann-{kind.name}"
+        self.reads, self.writes = (f"vectors:{kind.name}",), (f"ann:{kind.name}",)
+        self.revision = kind.revision
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """How the graph is built."""
+        return build.settings.vectors.model_dump(mode="json")
+
+    def finish(self, build: Build) -> Counts:
+        """Nothing yet: publishing writes the vectors to LanceDB, and builds the graph on them there."""
+        return {}

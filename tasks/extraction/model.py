@@ -416,27 +416,6 @@ def _text(passage: Passage) -> str:
     return passage_text(passage.title, passage.text)
 
 
-def unit(build: Build) -> str:
-    """What a batch of extraction holds: a model reads documents, everything else passages."""
-    return "documents" if build.settings.extraction.extractor == "model" else "passages"
-
-
-def is_by_rules(build: Build) -> bool:
-    """Whether batches may run elsewhere: a model's budget and rate are one process's, a file would be read by each."""
-    return build.settings.extraction.extractor == "rules"
-
-
-def plan(build: Build, planner: Planner) -> list[PlannedStep]:
-    """The three steps over an ingested corpus, whoever is set to extract from it."""
-    extraction = build.settings.extraction
-    contract, asked = Contract.of(extraction), questions(demonstration=extraction.demonstration)
-    totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
-    for passages in _documents(build):
-        found = plan_passages(passages, contract, asked, planner)
-        totals = [total + step for total, step in zip(totals, found, strict=True)]
-    return totals
-
-
 def plan_passages(
     passages: Sequence[Passage], contract: Contract, asked: Questions, planner: Planner
 ) -> list[PlannedStep]:
@@ -471,7 +450,7 @@ def plan_passages(
     ]
 
 
-def _documents(build: Build) -> Iterator[list[Passage]]:
+def documents_of(build: Build) -> Iterator[list[Passage]]:
     """All passages of some documents at a time."""
     size, offset = build.settings.batch_size, 0
     while True:

@@ -20,11 +20,10 @@ from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import (
     DOCUMENT_CHARACTERS,
     changed_lengths,
-    is_by_rules,
+    documents_of,
     model_pages,
-    plan,
+    plan_passages,
     questions,
-    unit,
 )
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
@@ -49,8 +48,17 @@ from polyhop.tasks.raw_rows import (
     raw_rows,
     write_changed,
 )
-from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
-from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_file, part_files, write_part
+from polyhop.tasks.stage import (
+    FAULTS,
+    BatchResult,
+    Counts,
+    PlannedStep,
+    Planner,
+    Stage,
+    language_setting,
+    no_search_for_cycles,
+)
+from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.names import open_finder
@@ -193,37 +201,6 @@ MOST_REPLACED = 0.1
 """Share of passages with other rows since, above which all rows are written to one file again; chosen."""
 
 
-def rules_batches(build: Build, recipe: str) -> list[int]:
-    """Batches still to do, of the passages whose rows the version before does not have.
-
-    Which these are can differ from what an interrupted run saw (another version came between): so a part counts if it
-    has all passages that its batch has now.
-    """
-    fresh, folder = _fresh(build, recipe), build.parts("extract")
-    return [
-        number
-        for number, ids in enumerate(_batches(build, fresh))
-        if not is_part_done(folder, number) or not set(_ids_in(part_file(folder, _DONE, number))).issuperset(ids)
-    ]
-
-
-def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
-    """Extracts one batch and writes its part."""
-    size = build.settings.batch_size
-    ids = _fresh(build, recipe)[batch * size : (batch + 1) * size]
-    with build.tables(read_only=True) as connection:
-        rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
-    rules, pages = rules_of(build), BatchPages()
-    with no_search_for_cycles():
-        for row in rows:
-            pages.add_page(Passage(*row), rules)
-        tables = raw_tables(pages.pages)
-    tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
-    tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
-    write_part(build.parts("extract"), batch, tables)
-    return BatchResult(len(ids), len(ids))
-
-
 def join_rows(build: Build, recipe: str) -> None:
     """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
@@ -323,91 +300,7 @@ def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterato
         yield table.filter(pc.is_in(table.column("passage_id"), pa.array(ids, pa.string())))
 
 
-REVISION = 4
-"""Raise it with every change of the extraction code that changes what is extracted."""
-
 _IMPORT = "import:"
-
-
-def settings(build: Build) -> dict[str, object]:
-    """Who finds names, and how."""
-    extraction = build.settings.extraction
-    chosen: dict[str, object] = {"ner": extraction.ner, **language_setting(build)}
-    if extraction.ner == "spacy":
-        chosen["spacy_model"] = extraction.spacy_model
-    if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
-        chosen["regex_drop_stopwords"] = False
-    if extraction.extractor != "rules":
-        chosen |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
-    if extraction.extractor == "model":
-        chosen |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
-        chosen |= changed_lengths(build.settings.models.longest_reply)
-    return chosen
-
-
-def files(build: Build) -> dict[str, str]:
-    """What a model is asked, or the extractions to import."""
-    extraction = build.settings.extraction
-    if extraction.extractor == "model":
-        return {"questions": questions(demonstration=extraction.demonstration).hash}
-    if extraction.extractor.startswith(_IMPORT):
-        return {"import": file_hash(_imported_file(extraction), "the extractions")}
-    return {}
-
-
-def outcome(build: Build) -> str:
-    """Hash of what was extracted: a model's replies are not determined by the fingerprint."""
-    if build.settings.extraction.extractor != "model":
-        return build.fingerprint("extract")
-    folder = build.parts("extract")
-    parts = {name: part_files(folder, name) for name in RAW}
-    if not all(parts.values()):
-        return content_hash("extract")
-    with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("extract", "content_of_parts"), parts).fetchone() or ()
-    return content_hash("extract", *map(str, row))
-
-
-def batches(build: Build) -> list[int]:
-    """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
-    if build.settings.extraction.extractor == "rules":
-        return rules_batches(build, recipe(build))
-    with build.tables(read_only=True) as connection:
-        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    count = documents if build.settings.extraction.extractor == "model" else passages
-    folder = build.parts("extract")
-    size = build.settings.batch_size
-    return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
-
-
-def run_batch(build: Build, batch: int) -> BatchResult:
-    """Extracts one batch and writes its part."""
-    extractor = build.settings.extraction.extractor
-    if extractor == "rules":
-        return run_rules(build, batch, recipe(build))
-    pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
-    tables = {
-        **raw_tables(pages.pages),
-        "ledger": ledger_table(pages.ledger),
-        "counts": counts_table(pages.counts),
-        "faults": arrow_table(FAULTS, sorted(pages.faults)),
-    }
-    write_part(build.parts("extract"), batch, tables, is_complete=not pages.has_failed)
-    return BatchResult(len(pages.pages), pages.computed)
-
-
-def kept(build: Build) -> int:
-    """Passages whose rows the version before has."""
-    if build.settings.extraction.extractor != "rules":
-        return 0
-    with build.tables(read_only=True) as connection:
-        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    return int(passages) - len(_fresh(build, recipe(build)))
-
-
-def recipe(build: Build) -> str:
-    """Hash of what determines a passage's rows besides its texts and the titles of the corpus."""
-    return chain_fingerprint("extract", REVISION, {}, settings(build))
 
 
 def _by_import(build: Build, batch: int) -> BatchPages:
@@ -479,28 +372,6 @@ def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
         )
 
 
-def faults(build: Build) -> list[str]:
-    """Part files of the batches in which a rule failed on passages."""
-    written = part_files(build.parts("extract"), FAULTS.name)
-    return [file for file in written if pq.read_metadata(file).num_rows]
-
-
-def finish(build: Build) -> Counts:
-    """Fills the ledger, keeps what rules found for the next version, counts raw rows; the rest is resolution's work."""
-    folder = build.parts("extract")
-    counts: Counter[str] = Counter()
-    with build.tables() as connection:
-        ledger, counted = part_files(folder, "ledger"), part_files(folder, "counts")
-        if ledger:
-            connection.execute(statement("extract", "fill_ledger"), {"ledger": ledger})
-        if counted:
-            rows = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
-            counts.update(dict(rows))
-    if keeps_rows(build):
-        join_rows(build, recipe(build))
-    return _raw_counts(build) | dict(sorted(counts.items()))
-
-
 def _raw_counts(build: Build) -> dict[str, int]:
     counts = dict.fromkeys(RAW, 0)
     with build.tables(read_only=True) as connection:
@@ -511,24 +382,146 @@ def _raw_counts(build: Build) -> dict[str, int]:
     return counts
 
 
-EXTRACT = Stage(
-    "extract",
-    reads=("passages",),
-    writes=("extraction",),
-    finish=finish,
-    revision=REVISION,
-    settings=settings,
-    files=files,
-    batches=batches,
-    run=run_batch,
-    kept=kept,
-    is_portable=is_by_rules,
-    is_one_core=True,
-    unit=unit,
-    tables=(EXTRACTION_LEDGER,),
-    arrays=PREFIX,
-    outcome=outcome,
-    faults=faults,
-    plan=plan,
-    sources=("corpus",),
-)
+class Extract(Stage):
+    """Passages to raw rows: by rules, by a model, or from a file."""
+
+    name = "extract"
+    reads = ("passages",)
+    writes = ("extraction",)
+    revision = 4  # raise it with every change of the extraction code that changes what is extracted
+    tables = (EXTRACTION_LEDGER,)
+    arrays = PREFIX
+    unit = "passages"
+    is_one_core = True
+    sources = ("corpus",)
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """Who finds names, and how."""
+        extraction = build.settings.extraction
+        chosen: dict[str, object] = {"ner": extraction.ner, **language_setting(build)}
+        if extraction.ner == "spacy":
+            chosen["spacy_model"] = extraction.spacy_model
+        if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
+            chosen["regex_drop_stopwords"] = False
+        if extraction.extractor != "rules":
+            chosen |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
+        if extraction.extractor == "model":
+            chosen |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
+            chosen |= changed_lengths(build.settings.models.longest_reply)
+        return chosen
+
+    def files(self, build: Build) -> dict[str, str]:
+        """What a model is asked, or the extractions to import."""
+        extraction = build.settings.extraction
+        if extraction.extractor == "model":
+            return {"questions": questions(demonstration=extraction.demonstration).hash}
+        if extraction.extractor.startswith(_IMPORT):
+            return {"import": file_hash(_imported_file(extraction), "the extractions")}
+        return {}
+
+    def batches(self, build: Build) -> list[int]:
+        """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
+        if build.settings.extraction.extractor == "rules":
+            # Which passages are fresh can differ from what an interrupted run saw (another version came between): so a
+            # part counts if it has all passages that its batch has now.
+            folder = build.parts("extract")
+            return [
+                number
+                for number, ids in enumerate(_batches(build, _fresh(build, self.recipe(build))))
+                if not is_part_done(folder, number)
+                or not set(_ids_in(part_file(folder, _DONE, number))).issuperset(ids)
+            ]
+        with build.tables(read_only=True) as connection:
+            documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+        count = documents if build.settings.extraction.extractor == "model" else passages
+        folder = build.parts("extract")
+        size = build.settings.batch_size
+        return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
+
+    def is_portable(self, build: Build) -> bool:
+        """Of rules: a model's budget and rate are one process's, a file would be read by each."""
+        return build.settings.extraction.extractor == "rules"
+
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Extracts one batch and writes its part."""
+        extractor = build.settings.extraction.extractor
+        if extractor == "rules":
+            return self._run_rules(build, batch)
+        pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
+        tables = {
+            **raw_tables(pages.pages),
+            "ledger": ledger_table(pages.ledger),
+            "counts": counts_table(pages.counts),
+            "faults": arrow_table(FAULTS, sorted(pages.faults)),
+        }
+        write_part(build.parts("extract"), batch, tables, is_complete=not pages.has_failed)
+        return BatchResult(len(pages.pages), pages.computed)
+
+    def _run_rules(self, build: Build, batch: int) -> BatchResult:
+        """Extracts one batch and writes its part."""
+        size = build.settings.batch_size
+        ids = _fresh(build, self.recipe(build))[batch * size : (batch + 1) * size]
+        with build.tables(read_only=True) as connection:
+            rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
+        rules, pages = rules_of(build), BatchPages()
+        with no_search_for_cycles():
+            for row in rows:
+                pages.add_page(Passage(*row), rules)
+            tables = raw_tables(pages.pages)
+        tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
+        tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
+        write_part(build.parts("extract"), batch, tables)
+        return BatchResult(len(ids), len(ids))
+
+    def kept(self, build: Build) -> int:
+        """Passages whose rows the version before has."""
+        if build.settings.extraction.extractor != "rules":
+            return 0
+        with build.tables(read_only=True) as connection:
+            _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+        return int(passages) - len(_fresh(build, self.recipe(build)))
+
+    def faults(self, build: Build) -> list[str]:
+        """Part files of the batches in which a rule failed on passages."""
+        written = part_files(build.parts("extract"), FAULTS.name)
+        return [file for file in written if pq.read_metadata(file).num_rows]
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the ledger, keeps what rules found for the next version, counts raw rows."""
+        folder = build.parts("extract")
+        counts: Counter[str] = Counter()
+        with build.tables() as connection:
+            ledger, counted = part_files(folder, "ledger"), part_files(folder, "counts")
+            if ledger:
+                connection.execute(statement("extract", "fill_ledger"), {"ledger": ledger})
+            if counted:
+                rows = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
+                counts.update(dict(rows))
+        if keeps_rows(build):
+            join_rows(build, self.recipe(build))
+        return _raw_counts(build) | dict(sorted(counts.items()))
+
+    def outcome(self, build: Build) -> str:
+        """Hash of what was extracted: a model's replies are not determined by the fingerprint."""
+        if build.settings.extraction.extractor != "model":
+            return build.fingerprint("extract")
+        folder = build.parts("extract")
+        parts = {name: part_files(folder, name) for name in RAW}
+        if not all(parts.values()):
+            return content_hash("extract")
+        with build.tables(read_only=True) as connection:
+            row = connection.execute(statement("extract", "content_of_parts"), parts).fetchone() or ()
+        return content_hash("extract", *map(str, row))
+
+    def plan(self, build: Build, planner: Planner) -> list[PlannedStep]:
+        """The three steps over an ingested corpus, whoever is set to extract from it."""
+        extraction = build.settings.extraction
+        contract, asked = Contract.of(extraction), questions(demonstration=extraction.demonstration)
+        totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
+        for passages in documents_of(build):
+            found = plan_passages(passages, contract, asked, planner)
+            totals = [total + step for total, step in zip(totals, found, strict=True)]
+        return totals
+
+
+EXTRACT = Extract()

@@ -112,42 +112,58 @@ def _numbers(title: str, number_of: Mapping[str, int]) -> Iterator[int]:
             yield number_of[key]
 
 
-def finish(build: Build) -> Counts:
-    """Writes the arrays."""
-    with build.tables(read_only=True) as connection:
-        edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
-        row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
-    passage_count, entity_count = row
-    per_passage = np.bincount(edges["passage"].astype(np.int64), minlength=passage_count)
-    save_arrays(
-        build.staging.arrays,
-        "bipartite",
-        {
-            "indptr": np.concatenate([[0], np.cumsum(per_passage)]).astype(np.int64),
-            "indices": edges["entity"].astype(np.int32),
-            "tf": edges["tf"].astype(np.float64),
-            "title": edges["is_title"].astype(np.bool_),
-        },
-    )
-    return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
+class BipartiteStage(Stage):
+    """Mentions to entity-passage arrays."""
+
+    name = "graph"
+    reads = ("entities",)
+    writes = ("graph",)
+    arrays = "bipartite"
+
+    def finish(self, build: Build) -> Counts:
+        """Writes the arrays."""
+        with build.tables(read_only=True) as connection:
+            edges = connection.execute(statement("graph", "bipartite_edges")).fetchnumpy()
+            row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
+        passage_count, entity_count = row
+        per_passage = np.bincount(edges["passage"].astype(np.int64), minlength=passage_count)
+        save_arrays(
+            build.staging.arrays,
+            "bipartite",
+            {
+                "indptr": np.concatenate([[0], np.cumsum(per_passage)]).astype(np.int64),
+                "indices": edges["entity"].astype(np.int32),
+                "tf": edges["tf"].astype(np.float64),
+                "title": edges["is_title"].astype(np.bool_),
+            },
+        )
+        return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
 
 
-def finish_relations(build: Build) -> Counts:
-    """Writes the arrays of relations between named entities, and what these are called."""
-    with build.tables(read_only=True) as connection, no_search_for_cycles():
-        edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
-        entities = connection.execute(statement("graph", "entity_fields")).fetchall()
-        texts = text_arrays(chain.from_iterable(entities))
-    sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
-    arrays = relation_arrays(sources, targets, labels, len(entities))
-    save_arrays(build.staging.arrays, "relations", {**arrays, **texts})
-    return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
+GRAPH = BipartiteStage()
 
 
-GRAPH = Stage("graph", reads=("entities",), writes=("graph",), finish=finish, arrays="bipartite")
-RELATIONS = Stage(
-    "relations", reads=("entities",), writes=("graph:relations",), finish=finish_relations, arrays="relations"
-)
+class RelationStage(Stage):
+    """Relations between named entities to arrays of neighbours."""
+
+    name = "relations"
+    reads = ("entities",)
+    writes = ("graph:relations",)
+    arrays = "relations"
+
+    def finish(self, build: Build) -> Counts:
+        """Writes the arrays of relations between named entities, and what these are called."""
+        with build.tables(read_only=True) as connection, no_search_for_cycles():
+            edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
+            entities = connection.execute(statement("graph", "entity_fields")).fetchall()
+            texts = text_arrays(chain.from_iterable(entities))
+        sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
+        arrays = relation_arrays(sources, targets, labels, len(entities))
+        save_arrays(build.staging.arrays, "relations", {**arrays, **texts})
+        return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
+
+
+RELATIONS = RelationStage()
 
 
 TITLE_CHUNKS = Table(
@@ -161,35 +177,37 @@ TITLE_CHUNKS = Table(
 )
 
 
-def finish_chunks(build: Build) -> Counts:
-    """Fills the table and writes the arrays."""
-    arrays = build.staging.arrays
-    indptr = np.asarray(open_array(arrays, "bipartite_indptr"), dtype=np.int64)
-    indices = np.asarray(open_array(arrays, "bipartite_indices"), dtype=np.int32)
-    with build.tables() as connection:
-        passages = connection.execute(statement("read", "passage_ids")).fetchall()
-        entities = connection.execute(statement("graph", "entity_numbers")).fetchall()
-        number_of = {key: number for number, (key, _) in enumerate(entities)}
-        starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
-        rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
-        found = pa.table(
-            {
-                "passage_id": pa.array([passages[row][0] for row in rows], pa.string()),
-                "entity_id": pa.array([entities[number][1] for number in numbers.tolist()], pa.string()),
-            }
-        )
-        connection.register("found_chunks", found)
-        connection.execute(statement("graph", "fill_title_chunks"))
-        connection.unregister("found_chunks")
-    save_arrays(arrays, "title-chunks", {"indptr": starts, "indices": numbers})
-    return {"title_chunks": len(numbers)}
+class TitleChunkStage(Stage):
+    """Parts of titles that are names to edges."""
+
+    name = "title-chunks"
+    reads = ("graph", "passages")
+    writes = ("graph:title-chunks",)
+    tables = (TITLE_CHUNKS,)
+    arrays = "title-chunks"
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the table and writes the arrays."""
+        arrays = build.staging.arrays
+        indptr = np.asarray(open_array(arrays, "bipartite_indptr"), dtype=np.int64)
+        indices = np.asarray(open_array(arrays, "bipartite_indices"), dtype=np.int32)
+        with build.tables() as connection:
+            passages = connection.execute(statement("read", "passage_ids")).fetchall()
+            entities = connection.execute(statement("graph", "entity_numbers")).fetchall()
+            number_of = {key: number for number, (key, _) in enumerate(entities)}
+            starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
+            rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
+            found = pa.table(
+                {
+                    "passage_id": pa.array([passages[row][0] for row in rows], pa.string()),
+                    "entity_id": pa.array([entities[number][1] for number in numbers.tolist()], pa.string()),
+                }
+            )
+            connection.register("found_chunks", found)
+            connection.execute(statement("graph", "fill_title_chunks"))
+            connection.unregister("found_chunks")
+        save_arrays(arrays, "title-chunks", {"indptr": starts, "indices": numbers})
+        return {"title_chunks": len(numbers)}
 
 
-CHUNKS = Stage(
-    "title-chunks",
-    reads=("graph", "passages"),
-    writes=("graph:title-chunks",),
-    finish=finish_chunks,
-    tables=(TITLE_CHUNKS,),
-    arrays="title-chunks",
-)
+CHUNKS = TitleChunkStage()

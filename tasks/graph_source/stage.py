@@ -50,7 +50,7 @@ from polyhop.tasks.passages.records import (
     quarantine_table,
     table_of_rows,
 )
-from polyhop.tasks.stage import BatchResult, Counts, Stage, named
+from polyhop.tasks.stage import BatchResult, Counts, SourceStage
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.corpora import read_graph_sources
 from polyhop.warehouse.files.graph_files import read_graph
@@ -243,21 +243,6 @@ def parts_folder(build: Build) -> Path:
     return build.folder.staging / "parts" / NAME
 
 
-def read_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the graph from start to end and writes parts of `LINES_PER_PART` lines."""
-    if build.source is None:
-        raise SourceError("There is nothing to read; name a graph.")
-    folder = parts_folder(build)
-    shutil.rmtree(folder, ignore_errors=True)
-    lines = 0
-    for number, (good, bad) in enumerate(_chunks(build, build.source), start=batch):
-        counted = pa.table({"good": [len(good)]})
-        write_part(folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad), "lines": counted})
-        lines += len(good) + len(bad)
-    lines += write_text_parts(build, folder)
-    return BatchResult(lines, lines)
-
-
 def _lines(build: Build, source: Source) -> Iterator[GraphLine | BadRecord]:
     """The graph, wherever it is, as the settings say."""
     graph = build.settings.graph
@@ -282,52 +267,67 @@ def _chunks(build: Build, source: Source) -> Iterator[tuple[list[GraphLine], lis
         yield good, bad
 
 
-def finish(build: Build) -> Counts:
-    """Fills the tables; refuses a graph with too many unusable lines, and its texts likewise."""
-    folder = parts_folder(build)
-    with build.tables() as connection:
-        for name, parts in _FILLED:
-            connection.execute(statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None)
-        read = {name: part_files(folder, name) for name in ("lines", "quarantine")}
-        found = connection.execute(statement("graph_source", "count_records"), read).fetchone()
-        good, bad, related = found or (0, 0, 0)
-        refused = {"quarantine": read["quarantine"]}
-        bad_lines = connection.execute(statement("graph_source", "some_bad_lines"), refused).fetchall()
-        check_share(build, good, bad, bad_lines)
-        if not related:
-            raise SourceError(f"There is no usable statement in {build.source}; a graph needs at least one.")
-        texts = fill_texts(build, folder, connection)
-        connection.execute(statement("graph_texts", "fill_quarantine"), refused)
-        row = connection.execute(statement("graph_source", "count_graph")).fetchone() or (0, 0, 0, 0, 0)
-    counts = dict(zip(("quarantined", "entities", "literals", "relations", "self_loops"), row, strict=True))
-    return {"statements": good, **counts, **texts}
+class IngestGraph(SourceStage):
+    """A knowledge graph to entities, relations and passages."""
+
+    name = NAME
+    writes = ("source", "passages", "entities")
+    tables = (DOCUMENTS, PASSAGES, *RECORD_TABLES, ENTITIES, RELATIONS, NODES, NODE_PASSAGES, QUARANTINE)
+    unit = "statements"
+    invariants = statements("entity_invariants") | statements("graph_invariants") | statements("passage_invariants")
+    sources = ("graph",)
+
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Reads the graph from start to end and writes parts of `LINES_PER_PART` lines."""
+        if build.source is None:
+            raise SourceError("There is nothing to read; name a graph.")
+        folder = parts_folder(build)
+        shutil.rmtree(folder, ignore_errors=True)
+        lines = 0
+        for number, (good, bad) in enumerate(_chunks(build, build.source), start=batch):
+            counted = pa.table({"good": [len(good)]})
+            write_part(
+                folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad), "lines": counted}
+            )
+            lines += len(good) + len(bad)
+        lines += write_text_parts(build, folder)
+        return BatchResult(lines, lines)
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the tables; refuses a graph with too many unusable lines, and its texts likewise."""
+        folder = parts_folder(build)
+        with build.tables() as connection:
+            for name, parts in _FILLED:
+                connection.execute(
+                    statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None
+                )
+            read = {name: part_files(folder, name) for name in ("lines", "quarantine")}
+            found = connection.execute(statement("graph_source", "count_records"), read).fetchone()
+            good, bad, related = found or (0, 0, 0)
+            refused = {"quarantine": read["quarantine"]}
+            bad_lines = connection.execute(statement("graph_source", "some_bad_lines"), refused).fetchall()
+            check_share(build, good, bad, bad_lines)
+            if not related:
+                raise SourceError(f"There is no usable statement in {build.source}; a graph needs at least one.")
+            texts = fill_texts(build, folder, connection)
+            connection.execute(statement("graph_texts", "fill_quarantine"), refused)
+            row = connection.execute(statement("graph_source", "count_graph")).fetchone() or (0, 0, 0, 0, 0)
+        counts = dict(zip(("quarantined", "entities", "literals", "relations", "self_loops"), row, strict=True))
+        return {"statements": good, **counts, **texts}
+
+    def contents(self, build: Build) -> dict[str, str]:
+        """Hashes of all that was read ("source"), of the graph ("entities") and of the texts ("passages")."""
+        with build.tables(read_only=True) as connection:
+            row = connection.execute(statement("graph_source", "content_of_graph")).fetchone() or ("", "", "")
+            rest = connection.execute(statement("graph_source", "content_of_the_rest")).fetchone() or ("", "")
+            passages = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
+            places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
+        graph = map(str, row)
+        return {
+            "source": content_hash(NAME, *map(str, (*row, *rest, *passages, *places))),
+            "passages": content_hash("passages", passages[0]),
+            "entities": content_hash("nodes", *graph),
+        }
 
 
-def contents(build: Build) -> dict[str, str]:
-    """Hashes of all that was read ("source"), of the graph alone ("entities"), and of the texts alone ("passages")."""
-    with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("graph_source", "content_of_graph")).fetchone() or ("", "", "")
-        rest = connection.execute(statement("graph_source", "content_of_the_rest")).fetchone() or ("", "")
-        passages = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
-        places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-    graph = map(str, row)
-    return {
-        "source": content_hash(NAME, *map(str, (*row, *rest, *passages, *places))),
-        "passages": content_hash("passages", passages[0]),
-        "entities": content_hash("nodes", *graph),
-    }
-
-
-INGEST_GRAPH = Stage(
-    NAME,
-    reads=(),
-    writes=("source", "passages", "entities"),
-    finish=finish,
-    batches=lambda _: [0],
-    run=read_batch,
-    unit=named("statements"),
-    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, ENTITIES, RELATIONS, NODES, NODE_PASSAGES, QUARANTINE),
-    contents=contents,
-    invariants=statements("entity_invariants") | statements("graph_invariants") | statements("passage_invariants"),
-    sources=("graph",),
-)
+INGEST_GRAPH = IngestGraph()

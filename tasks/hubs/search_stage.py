@@ -382,13 +382,6 @@ _PASSAGES: Mapping[SourceKind, str] = {"graph": "passages_attached_to_hubs", "co
 Arrays = dict[str, NDArray[np.generic]]
 
 
-def settings(build: Build) -> dict[str, object]:
-    """What hubs are, and how far their paths go."""
-    chosen = build.settings.hubs
-    HubRule.of(chosen, build.source_kind)
-    return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
-
-
 def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
     """How far the settings let hubs and paths of a source be searched."""
     length = DEFAULT_LENGTHS[kind] if chosen.max_path_length is None else chosen.max_path_length
@@ -416,49 +409,6 @@ def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
     """The paths as the stage `hubs` reads them from arrays."""
     arrays = path_arrays(search)
     return SearchedPaths.of(read, {**arrays, "hashes": path_hashes(read.named, arrays)})
-
-
-def finish(build: Build) -> Counts:
-    """Fills the tables and writes the arrays."""
-    with build.tables() as connection:
-        read, search = found_hubs(build, connection)
-        arrays = path_arrays(search)
-        arrays["hashes"] = path_hashes(read.named, arrays)
-        insert(connection, _hubs_table(search, read, arrays), HUBS_TABLE.name, HUBS_TABLE.key)
-        insert(connection, _candidates_table(read, arrays), HUB_CANDIDATES.name, HUB_CANDIDATES.key)
-        covered = Covered.by(arrays["path-triples"], read.named.graph)
-        uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
-        insert(
-            connection, pa.table({"relation_id": uncovered}, HUB_UNCOVERED.arrow), HUB_UNCOVERED.name, HUB_UNCOVERED.key
-        )
-        insert(
-            connection, _coverage_table(connection, covered, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key
-        )
-        hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
-        # Shape (e, 2): numbers of hubs that the search found, and of passages.
-        hubs = arrays["hubs"]
-        pairs = passage_pairs(connection, _PASSAGES[build.source_kind])
-        pairs = pairs[np.isin(pairs[:, 0], hubs)]
-        saved = {
-            **read.named.graph.arrays,
-            **arrays,
-            "unreached": search.unreached,
-            **_names(read, hub_types),
-            "triple-passages": passage_pairs(connection, "passages_of_triples"),
-            "hub-passages": np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64),
-        }
-    save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
-    return {
-        "hubs": len(arrays["hubs"]),
-        "unreached_hubs": len(search.unreached),
-        "paths": len(arrays["end-kinds"]),
-        "left_out_paths": _left_out(search),
-        "candidates": len(arrays["candidates"]),
-        "nodes": len(covered.nodes),
-        "covered_nodes": int(covered.nodes.sum()),
-        "triples": len(covered.triples),
-        "covered_triples": int(covered.triples.sum()),
-    }
 
 
 def _left_out(search: HubSearch) -> int:
@@ -541,14 +491,64 @@ def _coverage_table(
     return pa.table(dict(zip(HUB_COVERAGE.column_names, zip(*rows, strict=True), strict=True)), HUB_COVERAGE.arrow)
 
 
-HUB_PATH_SEARCH = Stage(
-    "hub-paths",
-    reads=("source", "entities", "passages"),  # what links texts to nodes of a graph is part of the source alone
-    writes=("hub-paths",),
-    finish=finish,
-    settings=settings,
-    tables=(HUBS_TABLE, HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED),
-    revision=2,
-    arrays=PATH_ARRAYS,
-    invariants=statements("hub_invariants"),
-)
+class HubPathSearch(Stage):
+    """Hubs of a graph and their paths."""
+
+    name = "hub-paths"
+    reads = ("source", "entities", "passages")  # what links texts to nodes of a graph is part of the source alone
+    writes = ("hub-paths",)
+    revision = 2
+    tables = (HUBS_TABLE, HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED)
+    arrays = PATH_ARRAYS
+    invariants = statements("hub_invariants")
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """What hubs are, and how far their paths go."""
+        chosen = build.settings.hubs
+        HubRule.of(chosen, build.source_kind)
+        return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the tables and writes the arrays."""
+        with build.tables() as connection:
+            read, search = found_hubs(build, connection)
+            arrays = path_arrays(search)
+            arrays["hashes"] = path_hashes(read.named, arrays)
+            covered = Covered.by(arrays["path-triples"], read.named.graph)
+            uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
+            filled = {
+                HUBS_TABLE: _hubs_table(search, read, arrays),
+                HUB_CANDIDATES: _candidates_table(read, arrays),
+                HUB_UNCOVERED: pa.table({"relation_id": uncovered}, HUB_UNCOVERED.arrow),
+                HUB_COVERAGE: _coverage_table(connection, covered, read, search, arrays),
+            }
+            for table, rows in filled.items():
+                insert(connection, rows, table.name, table.key)
+            hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
+            # Shape (e, 2): numbers of hubs that the search found, and of passages.
+            hubs = arrays["hubs"]
+            pairs = passage_pairs(connection, _PASSAGES[build.source_kind])
+            pairs = pairs[np.isin(pairs[:, 0], hubs)]
+            saved = {
+                **read.named.graph.arrays,
+                **arrays,
+                "unreached": search.unreached,
+                **_names(read, hub_types),
+                "triple-passages": passage_pairs(connection, "passages_of_triples"),
+                "hub-passages": np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64),
+            }
+        save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
+        return {
+            "hubs": len(arrays["hubs"]),
+            "unreached_hubs": len(search.unreached),
+            "paths": len(arrays["end-kinds"]),
+            "left_out_paths": _left_out(search),
+            "candidates": len(arrays["candidates"]),
+            "nodes": len(covered.nodes),
+            "covered_nodes": int(covered.nodes.sum()),
+            "triples": len(covered.triples),
+            "covered_triples": int(covered.triples.sum()),
+        }
+
+
+HUB_PATH_SEARCH = HubPathSearch()

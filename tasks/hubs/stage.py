@@ -31,7 +31,7 @@ from polyhop.tasks.hubs.search_stage import (
     found_hubs,
     searched_paths,
 )
-from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, named, planned_step
+from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, planned_step
 from polyhop.warehouse.artefacts import save_arrays, text_arrays
 from polyhop.warehouse.build import (
     Build,
@@ -223,103 +223,6 @@ _REPLIES = Table(
 _ASKED = pa.schema([("lines", pa.string()), ("unit_id", pa.string())])
 
 
-def settings(build: Build) -> dict[str, object]:
-    """Who writes the texts, and what of a path is embedded."""
-    chosen = build.settings.hubs
-    said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
-    return said | ({"model": _model(build)} if _asks(build) else {})
-
-
-def files(build: Build) -> dict[str, str]:
-    """The prompt."""
-    return {"prompt": path_text_task().prompt.hash} if _asks(build) else {}
-
-
-def batches(build: Build) -> list[int]:
-    """Batches of paths without a finished part, none if a template writes; the paths are listed first, once."""
-    if not _asks(build):
-        return []
-    folder, path = _replies_folder(build), _asked(build)
-    if not path.is_file():
-        requests = _requests(SearchedPaths.open(build.staging.arrays))
-        with writing("the list of paths to ask about", folder):
-            write_batches(path, _ASKED, map(_asked_table, _batched(requests, build)))
-    return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
-
-
-def run(build: Build, batch: int) -> BatchResult:
-    """Asks about one batch of paths; what fails is asked again by the next run."""
-    from polyhop.warehouse.open_models import open_chat
-
-    asked = read_batch(_asked(build), batch).to_pylist()
-    requests = [path_request(row["lines"], row["unit_id"]) for row in asked]
-    outcomes = open_chat(build.settings, Role.EXTRACT).ask(requests)
-    rows = [
-        {
-            "lines": dict(request.inputs)["triples"],
-            "text": usable_text(outcome.reply),
-            "model": outcome.model,
-            "prompt_tokens": outcome.usage.prompt_tokens,
-            "completion_tokens": outcome.usage.completion_tokens,
-        }
-        for request, outcome in zip(requests, outcomes, strict=True)
-        if outcome.reply is not None
-    ]
-    table = pa.Table.from_pylist(rows, schema=_REPLIES.arrow)
-    write_part(_replies_folder(build), batch, {"replies": table}, is_complete=len(rows) == len(requests))
-    return BatchResult(len(requests), sum(not outcome.is_cached for outcome in outcomes))
-
-
-def finish(build: Build) -> Counts:
-    """Fills the tables of paths and texts, and writes the arrays."""
-    import pyarrow.parquet as pq
-
-    searched = SearchedPaths.open(build.staging.arrays)
-    parts = part_files(_replies_folder(build), "replies") if _asks(build) else []
-    replies = [row for part in parts for row in pq.read_table(part).to_pylist()]
-    written = {row["lines"]: (row["text"], row["model"]) for row in replies if row["text"]}
-    texts, rows = DistinctTexts(), RowCollector(build.settings.hubs.levels)
-    numbers: list[int] = []
-    folder = build.parts("hubs") / "rows"
-    for chunk, table in enumerate(path_tables(searched, written, rows)):
-        numbers += map(texts.number, table.column("text").to_pylist())
-        write_part(folder, chunk, {"paths": table})
-    values = DistinctTexts()
-    value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
-    _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts, "hubname": searched.hub_names()})
-    saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
-    save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
-    counts = {
-        "paths": searched.path_count,
-        "path_texts": len(texts.texts),
-        "row_texts": len(rows.texts.texts),
-        "value_texts": len(values.texts),
-    }
-    if _asks(build):
-        counts["failed_path_texts"] = row_count(_asked(build)) - len(replies)
-        counts |= {name: sum(row[name] for row in replies) for name in ("prompt_tokens", "completion_tokens")}
-    return counts
-
-
-def outcome(build: Build) -> str:
-    """Hash of what came out: a model's replies are not determined by the fingerprint."""
-    if not _asks(build):
-        return build.fingerprint("hubs")
-    with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("hubs", "content_of_paths")).fetchone() or ()
-    return content_hash("hubs", build.fingerprint("hubs"), *map(str, row))
-
-
-def plan(build: Build, planner: Planner) -> Iterator[PlannedStep]:
-    """One request per path of different words. What a text corpus relates is known only when it is extracted."""
-    if not _asks(build) or build.source_kind == "corpus":
-        return
-    with build.tables(read_only=True) as connection:
-        searched = searched_paths(*found_hubs(build, connection))
-    for requests in _batched(_requests(searched), build):
-        yield planned_step(path_text_task(), requests, planner)
-
-
 def _asks(build: Build) -> bool:
     return build.settings.hubs.textualiser == "model"
 
@@ -364,20 +267,107 @@ def _fill(build: Build, folder: Path, texts: dict[str, list[str]]) -> None:
         connection.unregister("incoming")
 
 
-HUBS = Stage(
-    "hubs",
-    reads=("hub-paths",),
-    writes=("hubs",),
-    finish=finish,
-    settings=settings,
-    files=files,
-    batches=batches,
-    run=run,
-    unit=named("paths"),
-    tables=(HUB_PATHS, HUB_TEXTS),
-    arrays=ARRAYS,
-    outcome=outcome,
-    plan=plan,
-    invariants=statements("hub_path_invariants"),
-)
+class HubStage(Stage):
+    """Texts of paths, by a template or a model."""
+
+    name = "hubs"
+    reads = ("hub-paths",)
+    writes = ("hubs",)
+    tables = (HUB_PATHS, HUB_TEXTS)
+    arrays = ARRAYS
+    unit = "paths"
+    invariants = statements("hub_path_invariants")
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """Who writes the texts, and what of a path is embedded."""
+        chosen = build.settings.hubs
+        said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
+        return said | ({"model": _model(build)} if _asks(build) else {})
+
+    def files(self, build: Build) -> dict[str, str]:
+        """The prompt."""
+        return {"prompt": path_text_task().prompt.hash} if _asks(build) else {}
+
+    def plan(self, build: Build, planner: Planner) -> Iterator[PlannedStep]:
+        """One request per path of different words. What a text corpus relates is known only when it is extracted."""
+        if not _asks(build) or build.source_kind == "corpus":
+            return
+        with build.tables(read_only=True) as connection:
+            searched = searched_paths(*found_hubs(build, connection))
+        for requests in _batched(_requests(searched), build):
+            yield planned_step(path_text_task(), requests, planner)
+
+    def batches(self, build: Build) -> list[int]:
+        """Batches of paths without a finished part, none if a template writes; the paths are listed first, once."""
+        if not _asks(build):
+            return []
+        folder, path = _replies_folder(build), _asked(build)
+        if not path.is_file():
+            requests = _requests(SearchedPaths.open(build.staging.arrays))
+            with writing("the list of paths to ask about", folder):
+                write_batches(path, _ASKED, map(_asked_table, _batched(requests, build)))
+        return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
+
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Asks about one batch of paths; what fails is asked again by the next run."""
+        from polyhop.warehouse.open_models import open_chat
+
+        asked = read_batch(_asked(build), batch).to_pylist()
+        requests = [path_request(row["lines"], row["unit_id"]) for row in asked]
+        outcomes = open_chat(build.settings, Role.EXTRACT).ask(requests)
+        rows = [
+            {
+                "lines": dict(request.inputs)["triples"],
+                "text": usable_text(outcome.reply),
+                "model": outcome.model,
+                "prompt_tokens": outcome.usage.prompt_tokens,
+                "completion_tokens": outcome.usage.completion_tokens,
+            }
+            for request, outcome in zip(requests, outcomes, strict=True)
+            if outcome.reply is not None
+        ]
+        table = pa.Table.from_pylist(rows, schema=_REPLIES.arrow)
+        write_part(_replies_folder(build), batch, {"replies": table}, is_complete=len(rows) == len(requests))
+        return BatchResult(len(requests), sum(not outcome.is_cached for outcome in outcomes))
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the tables of paths and texts, and writes the arrays."""
+        import pyarrow.parquet as pq
+
+        searched = SearchedPaths.open(build.staging.arrays)
+        parts = part_files(_replies_folder(build), "replies") if _asks(build) else []
+        replies = [row for part in parts for row in pq.read_table(part).to_pylist()]
+        written = {row["lines"]: (row["text"], row["model"]) for row in replies if row["text"]}
+        texts, rows = DistinctTexts(), RowCollector(build.settings.hubs.levels)
+        numbers: list[int] = []
+        folder = build.parts("hubs") / "rows"
+        for chunk, table in enumerate(path_tables(searched, written, rows)):
+            numbers += map(texts.number, table.column("text").to_pylist())
+            write_part(folder, chunk, {"paths": table})
+        values = DistinctTexts()
+        value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
+        _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts, "hubname": searched.hub_names()})
+        saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
+        save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
+        counts = {
+            "paths": searched.path_count,
+            "path_texts": len(texts.texts),
+            "row_texts": len(rows.texts.texts),
+            "value_texts": len(values.texts),
+        }
+        if _asks(build):
+            counts["failed_path_texts"] = row_count(_asked(build)) - len(replies)
+            counts |= {name: sum(row[name] for row in replies) for name in ("prompt_tokens", "completion_tokens")}
+        return counts
+
+    def outcome(self, build: Build) -> str:
+        """Hash of what came out: a model's replies are not determined by the fingerprint."""
+        if not _asks(build):
+            return build.fingerprint("hubs")
+        with build.tables(read_only=True) as connection:
+            row = connection.execute(statement("hubs", "content_of_paths")).fetchone() or ()
+        return content_hash("hubs", build.fingerprint("hubs"), *map(str, row))
+
+
+HUBS = HubStage()
 HUB_STAGES = (HUB_PATH_SEARCH, HUBS)

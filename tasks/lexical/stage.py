@@ -6,7 +6,6 @@ One stage per analyser, so that adding one leaves the others as they are.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -20,7 +19,7 @@ from polyhop.schemas.text import passage_text
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.stage import Counts, Stage, language_setting
 from polyhop.warehouse.artefacts import LEXICAL_FILES, ArrayFolder, open_lexical, save_lexical
-from polyhop.warehouse.build import Build, chain_fingerprint
+from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import attached
@@ -55,29 +54,6 @@ def changed_texts(build: Build, before: Path) -> Iterator[duckdb.DuckDBPyConnect
 
 
 _CHUNK = 1000  # passages fetched at once; chosen: bounds memory, and any number gives the same postings
-_REVISION = 1  # raise it with every change of this code that changes postings (decision 0001)
-
-
-def finish(analyser: str, build: Build) -> Counts:
-    """Writes the postings; only texts that the version before has not are read."""
-    tokens = analyser_of(analyser, build.settings.corpus.language)
-    recipe = chain_fingerprint(_name(analyser), _REVISION, {}, dict(language_setting(build)))
-    # The tables of the version before, if its postings were made in the same way and both are undamaged.
-    files = build.earlier_files(*(f"lexical-{analyser}_{name}" for name in LEXICAL_FILES))
-    before = build.earlier_tables(f"lexical-{analyser}", recipe, [PASSAGES.name]) if files else None
-    kept = kept_postings(build, analyser, before) if before is not None else None
-    if before is None or kept is None:
-        index = build_postings(tokens(text) for text in _texts(build))
-    else:
-        with changed_texts(build, before) as found:
-            changed = build_postings(tokens(text) for text in _fetched(found))
-        index = merged_postings(kept.index, kept.numbers, changed)
-    save_lexical(build.staging.arrays, analyser, index)
-    return {"terms": len(index.terms), "postings": len(index.passages)}
-
-
-def _name(analyser: str) -> str:
-    return f"lexical-{analyser}"
 
 
 def _texts(build: Build) -> Iterator[str]:
@@ -91,15 +67,36 @@ def _fetched(found: duckdb.DuckDBPyConnection) -> Iterator[str]:
         yield from (passage_text(title, text) for _, title, text in rows)
 
 
-LEXICAL = tuple(
-    Stage(
-        _name(analyser),
-        reads=("passages",),
-        writes=(f"lexical:{analyser}",),
-        finish=partial(finish, analyser),
-        revision=_REVISION,
-        settings=language_setting,
-        arrays=_name(analyser),
-    )
-    for analyser in ("plain", "stems")
-)
+class LexicalStage(Stage):
+    """Postings under one analyser."""
+
+    reads = ("passages",)
+    revision = 1  # raise it with every change of this code that changes postings (decision 0001)
+
+    def __init__(self, analyser: str) -> None:
+        self.name = self.arrays = f"lexical-{analyser}"
+        self.writes = (f"lexical:{analyser}",)
+        self._analyser = analyser
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """The language of the texts."""
+        return language_setting(build)
+
+    def finish(self, build: Build) -> Counts:
+        """Writes the postings; only texts that the version before has not are read."""
+        tokens = analyser_of(self._analyser, build.settings.corpus.language)
+        # The tables of the version before, if its postings were made in the same way and both are undamaged.
+        files = build.earlier_files(*(f"{self.name}_{name}" for name in LEXICAL_FILES))
+        before = build.earlier_tables(self.name, self.recipe(build), [PASSAGES.name]) if files else None
+        kept = kept_postings(build, self._analyser, before) if before is not None else None
+        if before is None or kept is None:
+            index = build_postings(tokens(text) for text in _texts(build))
+        else:
+            with changed_texts(build, before) as found:
+                changed = build_postings(tokens(text) for text in _fetched(found))
+            index = merged_postings(kept.index, kept.numbers, changed)
+        save_lexical(build.staging.arrays, self._analyser, index)
+        return {"terms": len(index.terms), "postings": len(index.passages)}
+
+
+LEXICAL = tuple(map(LexicalStage, ("plain", "stems")))

@@ -5,7 +5,6 @@ grows with the square root of the number of entities. Cosines of what is found a
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import duckdb
@@ -208,45 +207,6 @@ def _recall(
 # Source: algorithms.md 3.2, 3.3.
 
 
-def settings(graph: GraphName, build: Build) -> dict[str, object]:
-    """What counts as a proposition, and which names are synonyms."""
-    chosen = build.settings.propositions
-    said: dict[str, object] = {"threshold": chosen.synonym_threshold, "neighbours": chosen.synonym_neighbours}
-    return said | PropositionOrigin.of(graph, chosen.include).parameters
-
-
-def finish(graph: GraphName, name_vectors: str, synonym_table: Table, build: Build) -> Counts:
-    """Finds synonyms, fills their table and writes the arrays."""
-    chosen = build.settings.propositions
-    with build.tables(read_only=True) as connection:
-        origin = PropositionOrigin.of(graph, chosen.include)
-        for name in ("number_propositions", "number_entities"):
-            connection.execute(statement("propositions", name), origin.parameters)
-        rows = _rows(connection, "named_entities")
-        texts = [row[0] for row in _rows(connection, "texts")]
-        propositions, passages = _rows(connection, "count_things")[0]
-        named = _pairs(connection, "entities_of_propositions", origin)
-        stated = _pairs(connection, "passages_of_propositions", origin)
-    ids, names = [row[0] for row in rows], [row[1] for row in rows]
-    vectors = open_array(build.staging.arrays, f"vectors-{name_vectors}_matrix")
-    if len(vectors) != len(names):
-        raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
-    rule = SynonymRule(chosen.synonym_threshold, chosen.synonym_neighbours)
-    synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, rule)
-    _fill_synonyms(build, synonym_table, ids, synonyms)
-    shape = (propositions, len(ids), passages)
-    found = proposition_graph(named, stated, synonyms.pairs, synonyms.cosines, shape)
-    save_arrays(build.staging.arrays, graph, {**found.arrays, **text_arrays(texts)})
-    return {
-        graph: shape[0],
-        "entities": shape[1],
-        "clique_edges": len(found.cliques.indices) // 2,
-        "containment_edges": len(found.passage_entities.indices),
-        "synonym_edges": len(synonyms.pairs),
-        "synonym_recall_per_mille": int(synonyms.recall * 1000),
-    }
-
-
 def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[Any, ...]]:
     return connection.execute(statement("propositions", name)).fetchall()
 
@@ -270,40 +230,78 @@ def _fill_synonyms(build: Build, table: Table, ids: list[str], synonyms: Synonym
         connection.unregister("found")
 
 
-def _stage(graph: GraphName, vectors: str, synonyms: str, comment: str) -> Stage:
-    """The stage of one graph; it takes the vectors of names of this kind, and fills this table with synonyms."""
-    table = Table(
-        synonyms,
-        comment,
-        ("entity_id", "synonym_id"),
-        (
+class PropositionStage(Stage):
+    """One graph, over propositions or triples, and pairs of its entities with similar names.
+
+    Args:
+        graph: Which of the two.
+        vectors: Kind of the vectors of its entities' names.
+        synonyms: Table of the pairs.
+        comment: What the table says of itself.
+    """
+
+    def __init__(self, graph: GraphName, vectors: str, synonyms: str, comment: str) -> None:
+        self.graph: GraphName = graph
+        self.vectors = vectors
+        self.name = self.arrays = graph
+        self.reads = ("entities", "passages", f"vectors:{vectors}")
+        self.writes = (f"graph:{graph}",)
+        columns = (
             text_column("entity_id", "entity with the smaller key"),
             text_column("synonym_id", "entity with the larger key"),
             real("cosine", "of the vectors of their names, from propositions.synonym_threshold to 1"),
-        ),
-    )
-    return Stage(
-        graph,
-        reads=("entities", "passages", f"vectors:{vectors}"),
-        writes=(f"graph:{graph}",),
-        finish=partial(finish, graph, vectors, table),
-        settings=partial(settings, graph),
-        tables=(table,),
-        arrays=graph,
-        invariants={
+        )
+        self.tables = (Table(synonyms, comment, ("entity_id", "synonym_id"), columns),)
+        self.invariants = {
             f"{synonyms}_without_entity": f"SELECT count(*), min(synonym_id) FROM {quoted(synonyms)} AS s "
             "WHERE NOT EXISTS (FROM entities AS e WHERE e.entity_id = s.entity_id) "
             "OR NOT EXISTS (FROM entities AS e WHERE e.entity_id = s.synonym_id)"
-        },
-    )
+        }
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """What counts as a proposition, and which names are synonyms."""
+        chosen = build.settings.propositions
+        said: dict[str, object] = {"threshold": chosen.synonym_threshold, "neighbours": chosen.synonym_neighbours}
+        return said | PropositionOrigin.of(self.graph, chosen.include).parameters
+
+    def finish(self, build: Build) -> Counts:
+        """Finds synonyms, fills their table and writes the arrays."""
+        chosen = build.settings.propositions
+        with build.tables(read_only=True) as connection:
+            origin = PropositionOrigin.of(self.graph, chosen.include)
+            for name in ("number_propositions", "number_entities"):
+                connection.execute(statement("propositions", name), origin.parameters)
+            rows = _rows(connection, "named_entities")
+            texts = [row[0] for row in _rows(connection, "texts")]
+            propositions, passages = _rows(connection, "count_things")[0]
+            named = _pairs(connection, "entities_of_propositions", origin)
+            stated = _pairs(connection, "passages_of_propositions", origin)
+        ids, names = [row[0] for row in rows], [row[1] for row in rows]
+        vectors = open_array(build.staging.arrays, f"vectors-{self.vectors}_matrix")
+        if len(vectors) != len(names):
+            raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
+        rule = SynonymRule(chosen.synonym_threshold, chosen.synonym_neighbours)
+        synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, rule)
+        _fill_synonyms(build, self.tables[0], ids, synonyms)
+        shape = (propositions, len(ids), passages)
+        found = proposition_graph(named, stated, synonyms.pairs, synonyms.cosines, shape)
+        save_arrays(build.staging.arrays, self.graph, {**found.arrays, **text_arrays(texts)})
+        return {
+            self.graph: shape[0],
+            "entities": shape[1],
+            "clique_edges": len(found.cliques.indices) // 2,
+            "containment_edges": len(found.passage_entities.indices),
+            "synonym_edges": len(synonyms.pairs),
+            "synonym_recall_per_mille": int(synonyms.recall * 1000),
+        }
 
 
-PROPOSITIONS = _stage(
+PROPOSITIONS = PropositionStage(
     "propositions",
     "name",
     "synonym_edges",
     "Pairs of entities whose names are similar; a path over propositions goes from one to the other.",
 )
-TRIPLES = _stage(
+TRIPLES = PropositionStage(
     "triples", "triplename", "triple_synonym_edges", "The same of the entities that triples name; used by triple-ppr."
 )

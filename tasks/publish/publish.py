@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -25,7 +24,7 @@ from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, Stage
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
 from polyhop.schemas.settings import LOCAL, EncoderSettings, VectorSettings
-from polyhop.schemas.tables import CHANGES, VERSION_STAGES, VIEWS, Table
+from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
 from polyhop.warehouse.artefacts import open_array
@@ -357,13 +356,6 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
-
-
-def publish_stage(stages: Sequence[Stage]) -> Stage:
-    """The last stage: it reads all that these write, the first of them the source, and makes the version."""
-    artefacts = tuple(artefact for stage in stages for artefact in stage.writes)
-    finish = partial(publish, stages=stages)
-    return Stage("publish", reads=artefacts, writes=("version",), finish=finish, tables=(VERSION_STAGES,))
 
 
 def _source(build: Build) -> str:

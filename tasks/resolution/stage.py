@@ -276,67 +276,10 @@ def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, 
     replace_rows(build, connection, table, statement("resolve", rows), outdated)
 
 
-REVISION = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
-
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")
 _MOST_CHANGED = 0.2
 """Share of passages above which deriving everything is no slower than looking for what changed."""
-
-
-def settings(build: Build) -> dict[str, object]:
-    """Who decides about names, and how."""
-    chosen = build.settings.resolution
-    said: dict[str, object] = {
-        "method": chosen.method,
-        "must_link": links_hash(chosen.must_link),
-        "cannot_link": links_hash(chosen.cannot_link),
-    }
-    edits = edits_hash(build.folder)
-    if edits:
-        said["edits"] = edits
-    if chosen.identity != "name":
-        said["identity"] = chosen.identity
-    if chosen.method != "off":
-        said["max_cluster"] = chosen.max_cluster
-    if chosen.method == "model":
-        from polyhop.warehouse.open_models import model_name
-
-        said["model"] = model_name(build.settings.models, Role.RESOLVE)
-        said["prompt"] = resolve_task().prompt.hash
-        longest = build.settings.models.longest_reply.kg_resolve
-        if longest != ReplySettings().kg_resolve:
-            said["longest_reply"] = longest
-    return said
-
-
-def finish(build: Build) -> Counts:
-    """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
-    raw = {name: raw_rows(build, name) for name in RAW}
-    before = _before(build)
-    if before is not None:
-        begin_updates(build, before.tables, FILLED)
-    with build.tables() as connection, showing(connection, raw, before):
-        titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-        for name in ("key_map", "written_descriptions", "decisions", "edited_keys"):
-            connection.execute(statement("resolve", name))
-        is_decided = before is not None and not _has_links(build) and are_names_kept(connection)
-        if before is not None and is_decided:
-            keep_decisions(connection)
-            decided = {name: before.counts[name] for name in _DECIDED}
-        else:
-            decided = _decide(build, connection, _senses(build, connection))
-        if before is None:
-            fill_all(build, connection)
-        else:
-            fill_changed(build, connection)
-        # The aliases: those that titles give, and those that were decided.
-        clear_tables(build, connection, [ALIASES])
-        aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
-        connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-        connection.execute(statement("resolve", "fill_decided_aliases"))
-        row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
-    return dict(zip(_COUNTED, row, strict=True)) | decided
 
 
 def _has_links(build: Build) -> bool:
@@ -376,32 +319,6 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
         counts["completion_tokens"] = resolution.usage.completion_tokens
     return counts
-
-
-def outcome(build: Build) -> str:
-    """Hash of what came out: a model's replies are not determined by the fingerprint."""
-    if build.settings.resolution.method != "model":
-        return build.fingerprint("resolve")
-    with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("resolve", "content_of_tables")).fetchone() or ()
-    return content_hash("resolve", *map(str, row))
-
-
-def _before(build: Build) -> Before | None:
-    """The version before, if this one can be made of it: same code and settings, no model, most passages the same."""
-    chosen = build.settings.resolution
-    if chosen.method == "model" or chosen.identity != "name":
-        return None  # neither what a model said of names nor who bears them is part of a version
-    recipe = RESOLVE.recipe(build)
-    tables = build.earlier_tables("resolve", recipe, [*RESOLVE.table_names, "passages"])
-    passages = read_changed(build) if tables is not None else None
-    if tables is None or passages is None:
-        return None
-    if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
-        return None
-    raw = {name: raw_rows_before(build, name) for name in RAW}
-    counts = build.earlier.counts["resolve"] if build.earlier is not None else {}
-    return Before(tables, raw, passages, counts)
 
 
 def _resolve(
@@ -481,16 +398,94 @@ def _write_aliases(build: Build, titles: list[str]) -> Path:
     return part_file(folder, "title_aliases", 0)
 
 
-RESOLVE = Stage(
-    "resolve",
-    reads=("extraction", "passages"),
-    writes=("entities",),
-    finish=finish,
-    revision=REVISION,
-    settings=settings,
-    tables=(*FILLED, ALIASES),
-    outcome=outcome,
-    reads_parts_of=("extract",),
-    invariants=statements("entity_invariants") | statements("text_invariants"),
-    sources=("corpus",),
-)
+class Resolve(Stage):
+    """Raw rows and people's edits to entities."""
+
+    name = "resolve"
+    reads = ("extraction", "passages")
+    writes = ("entities",)
+    revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
+    tables = (*FILLED, ALIASES)
+    reads_parts_of = ("extract",)
+    invariants = statements("entity_invariants") | statements("text_invariants")
+    sources = ("corpus",)
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """Who decides about names, and how."""
+        chosen = build.settings.resolution
+        said: dict[str, object] = {
+            "method": chosen.method,
+            "must_link": links_hash(chosen.must_link),
+            "cannot_link": links_hash(chosen.cannot_link),
+        }
+        edits = edits_hash(build.folder)
+        if edits:
+            said["edits"] = edits
+        if chosen.identity != "name":
+            said["identity"] = chosen.identity
+        if chosen.method != "off":
+            said["max_cluster"] = chosen.max_cluster
+        if chosen.method == "model":
+            from polyhop.warehouse.open_models import model_name
+
+            said["model"] = model_name(build.settings.models, Role.RESOLVE)
+            said["prompt"] = resolve_task().prompt.hash
+            longest = build.settings.models.longest_reply.kg_resolve
+            if longest != ReplySettings().kg_resolve:
+                said["longest_reply"] = longest
+        return said
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
+        raw = {name: raw_rows(build, name) for name in RAW}
+        before = self._before(build)
+        if before is not None:
+            begin_updates(build, before.tables, FILLED)
+        with build.tables() as connection, showing(connection, raw, before):
+            titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
+            for name in ("key_map", "written_descriptions", "decisions", "edited_keys"):
+                connection.execute(statement("resolve", name))
+            is_decided = before is not None and not _has_links(build) and are_names_kept(connection)
+            if before is not None and is_decided:
+                keep_decisions(connection)
+                decided = {name: before.counts[name] for name in _DECIDED}
+            else:
+                decided = _decide(build, connection, _senses(build, connection))
+            if before is None:
+                fill_all(build, connection)
+            else:
+                fill_changed(build, connection)
+            # The aliases: those that titles give, and those that were decided.
+            clear_tables(build, connection, [ALIASES])
+            aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+            connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+            connection.execute(statement("resolve", "fill_decided_aliases"))
+            row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
+        return dict(zip(_COUNTED, row, strict=True)) | decided
+
+    def outcome(self, build: Build) -> str:
+        """Hash of what came out: a model's replies are not determined by the fingerprint."""
+        if build.settings.resolution.method != "model":
+            return build.fingerprint("resolve")
+        with build.tables(read_only=True) as connection:
+            row = connection.execute(statement("resolve", "content_of_tables")).fetchone() or ()
+        return content_hash("resolve", *map(str, row))
+
+    def _before(self, build: Build) -> Before | None:
+        """The version before, if this one can be made of it: same code and settings, no model, most passages kept."""
+        chosen = build.settings.resolution
+        if chosen.method == "model" or chosen.identity != "name":
+            return None  # neither what a model said of names nor who bears them is part of a version
+        recipe = self.recipe(build)
+        tables = build.earlier_tables("resolve", recipe, [*self.table_names, "passages"])
+        passages = read_changed(build) if tables is not None else None
+        if tables is None or passages is None:
+            return None
+        if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
+            return None
+        raw = {name: raw_rows_before(build, name) for name in RAW}
+        counts = build.earlier.counts["resolve"] if build.earlier is not None else {}
+        return Before(tables, raw, passages, counts)
+
+
+RESOLVE = Resolve()

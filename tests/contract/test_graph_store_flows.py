@@ -12,7 +12,7 @@ import pytest
 from export_fixture import KilledBefore
 from graph_databases import INDEX, Kept, claimed, held, row
 
-from polyhop.flows.export import DirectSteps, ExportReport, Published, export_version
+from polyhop.flows.export import ExportReport, Published, export_version
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import graph_differences, repair_graph
@@ -94,9 +94,9 @@ def hashes_of(published: Published) -> dict[str, dict[str, str]]:
     return {kind: published.hashes(kind) for kind in GRAPH_KINDS}
 
 
-def exported(settings: Settings, store: GraphStore, steps: DirectSteps | None = None) -> ExportReport:
+def exported(settings: Settings, store: GraphStore, steps: DirectRunner | None = None) -> ExportReport:
     with Published(settings, INDEX) as published:
-        return export_version(published, store, steps or DirectSteps())
+        return export_version(published, store, steps or DirectRunner())
 
 
 def test_an_export_leads_to_equal_hashes_and_again_writes_nothing(graphs: Kept, editions: Editions) -> None:
@@ -131,7 +131,7 @@ def test_a_later_version_is_written_as_a_delta_and_ends_as_a_fresh_export_does(
     assert report.updated == sum(before[key] != after[key] for key in before.keys() & after.keys()) > 0
     with Published(editions[1], INDEX) as published:
         fresh = graphs.open("other")
-        export_version(published, fresh, DirectSteps())
+        export_version(published, fresh, DirectRunner())
         assert held(fresh) == held(graphs.open())
         assert graph_differences(published, graphs.open()) == []
 

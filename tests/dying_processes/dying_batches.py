@@ -4,7 +4,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,9 @@ class NotingRunner(DirectRunner):
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         if stage.is_portable(build):
             victims = self.victims if stage.name == self.dies_in else 0
-            stage = replace(stage, run=partial(noted, str(self.folder), victims, stage.name, stage.run))
+            run = partial(noted, str(self.folder), victims, stage.name, stage.run)
+            stage = copy(stage)
+            stage.run = run  # type: ignore[method-assign]
         return super().batches(stage, build, numbers)
 
     def processes(self) -> dict[str, list[int]]:

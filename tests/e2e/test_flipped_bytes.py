@@ -28,7 +28,6 @@ SAMPLED = (
     "graph.npy",
     "graph.parquet",
     "manifest.json",
-    "timings.json",
 )
 """Kinds of files of the short variant; see `_kind`."""
 HEALS = ("index", "full", "add", "repair")
@@ -90,7 +89,7 @@ def attacker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacker]:
 def _kind(file: str) -> str:
     """What a file is, whatever its name: the telling folder above it, and its suffix."""
     path = Path(file)
-    if path.name in {"CURRENT", "manifest.json", "timings.json"}:
+    if path.name in {"CURRENT", "manifest.json"}:
         return path.name
     telling = ("_indices", "_versions", "_refs", "data", "graph")
     return next((part for part in telling if part in path.parts), "") + path.suffix

@@ -10,7 +10,7 @@ from export_fixture import KilledBefore, changes, mark_all, published_hashes, sn
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import DirectSteps, ExportReport, ExportRequest, run_export
+from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
@@ -51,7 +51,7 @@ class Corpus:
         return run_index(self.settings, IndexRequest(index, path), DirectRunner()).version
 
     def export(self, index: str = "towns", steps: Any = None) -> ExportReport:
-        return run_export(self.settings, ExportRequest(index, self.address), steps or DirectSteps())
+        return run_export(self.settings, ExportRequest(index, self.address), steps or DirectRunner())
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +264,7 @@ def test_the_commands_keep_their_json(corpus: Corpus, neo4j_server: Neo4jServer,
     checked = polyhop("verify", "--index", "towns", "--neo4j", "--json", env=environment)
     assert checked.returncode == 0
     stores = json.loads(checked.stdout)["stores"]
-    names = ("tables", "arrays", "timings", "vectors", "older_versions", "caches", "neo4j")
+    names = ("tables", "arrays", "vectors", "older_versions", "caches", "neo4j")
     assert stores == {name: {"ok": True, "differences": []} for name in names}
     wrong = polyhop("export", "neo4j", "--index", "towns", env=environment | {"NEO4J_PASSWORD": "wrong"})
     assert wrong.returncode == 2

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from polyhop.flows.export import DirectSteps, Published
+from polyhop.flows.export import Published
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.ports import GRAPH_KINDS, HeldRow
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.neo4j_server import BATCH_ROWS, Neo4jConnection
@@ -76,7 +77,7 @@ def _shown(row: HeldRow) -> str:
     return json.dumps(asdict(row), sort_keys=True)
 
 
-class KilledBefore(DirectSteps):
+class KilledBefore(DirectRunner):
     """Ends before the step of that name, as a killed process would."""
 
     def __init__(self, name: str) -> None:
@@ -84,6 +85,6 @@ class KilledBefore(DirectSteps):
         self._name = name
 
     def step(self, name: str, run: Callable[[], Any]) -> Any:
-        if name == self._name:
+        if name == f"export {self._name}":
             raise KeyboardInterrupt
         return super().step(name, run)

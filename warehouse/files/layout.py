@@ -53,11 +53,6 @@ class VersionFolder:
         """The manifest."""
         return self.path / "manifest.json"
 
-    @property
-    def timings(self) -> Path:
-        """What its stages took."""
-        return self.path / "timings.json"
-
 
 @dataclass(frozen=True, slots=True)
 class IndexFolder:

@@ -1,4 +1,4 @@
-"""The run history of an index (`runs.jsonl`), and what the stages of its versions took (`timings.json`).
+"""The run history of an index (`runs.jsonl`), which also says what the stages of a version took.
 
 It lies beside the versions: they never change, and hold no clock. Readers skip a line that a kill cut short.
 """
@@ -6,53 +6,15 @@ It lies beside the versions: they never change, and hold no clock. Readers skip 
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from polyhop.schemas.errors import redacted_tree
-from polyhop.schemas.runs import RunRecord, StageTiming, Starter, VersionTimings
-from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, write_whole, writing
-from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
-from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
+from polyhop.schemas.runs import RunRecord, StageUse, Starter
+from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, writing
+from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.machine import is_running, user_name
-
-
-def write_timings(folder: VersionFolder, timings: Mapping[str, StageTiming]) -> None:
-    """Writes the file into a version that is being built.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
-    document = VersionTimings(stages=dict(timings)).model_dump(mode="json")
-    document[CHECKSUM] = document_checksum(document)
-    with writing("the timings of a version", folder.path):
-        write_whole(folder.timings, (json.dumps(document, indent=2) + "\n").encode())
-
-
-def read_timings(folder: VersionFolder) -> Mapping[str, StageTiming]:
-    """Timings by stage, as far as they were recorded; none if the file is missing or damaged."""
-    try:
-        return _read(folder)
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}
-
-
-def find_timing_damage(folder: VersionFolder) -> str:
-    """What is wrong with the file, in a sentence; "" if nothing is."""
-    try:
-        _read(folder)
-    except (OSError, ValueError, AttributeError, TypeError):  # a ValidationError is a ValueError
-        return f"file '{folder.timings.name}' has another content than was published"
-    return ""
-
-
-def _read(folder: VersionFolder) -> Mapping[str, StageTiming]:
-    document = json.loads(folder.timings.read_bytes())
-    if document.pop(CHECKSUM) != document_checksum(document):
-        raise ValueError("its checksum is wrong")
-    return VersionTimings.model_validate(document).stages
-
 
 KEPT_RUNS = 10_000
 """Chosen: a hundred days of a run every quarter of an hour, in some 10 MB."""
@@ -119,6 +81,18 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
         else run
         for run in runs
     ]
+
+
+def stage_uses(folder: IndexFolder, version: int) -> dict[str, StageUse]:
+    """What the stages took that built a version: each in the last run up to it that did not take its result over.
+
+    A stage whose run is not in the history is not among them.
+    """
+    found: dict[str, StageUse] = {}
+    for run in read_runs(folder):
+        if 0 < run.published <= version:
+            found |= {stage: use for stage, use in run.stages.items() if not use.is_taken_over}
+    return found
 
 
 @contextmanager

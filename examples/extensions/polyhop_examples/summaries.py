@@ -49,24 +49,6 @@ SUMMARIES = Table(
 )
 
 
-def settings(build: Build) -> dict[str, object]:
-    """Whose summaries they are."""
-    return {"model": model_name(build.settings.models, Role.EXTRACT)}
-
-
-def files(_: Build) -> dict[str, str]:
-    """The prompt."""
-    return {"prompt": SUMMARISE.prompt.hash}
-
-
-def batches(build: Build) -> list[int]:
-    """Batches without a finished part."""
-    with build.tables(read_only=True) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)
-    size, folder = build.settings.batch_size, build.parts("summaries")
-    return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
-
-
 def _requests(build: Build, batch: int) -> list[ChatRequest[SummaryReply]]:
     size = build.settings.batch_size
     query = "SELECT passage_id, text FROM passages ORDER BY passage_id LIMIT $size OFFSET $first"
@@ -75,57 +57,66 @@ def _requests(build: Build, batch: int) -> list[ChatRequest[SummaryReply]]:
     return [ChatRequest(SUMMARISE, passage_id, (("passage", words),)) for passage_id, words in rows]
 
 
-def run(build: Build, batch: int) -> BatchResult:
-    """Asks about one batch of passages; what fails is asked again by the next run."""
-    requests = _requests(build, batch)
-    outcomes = open_chat(build.settings, Role.EXTRACT).ask(requests)
-    pairs = zip(requests, outcomes, strict=True)
-    rows = [(request.unit_id, outcome.reply.summary) for request, outcome in pairs if outcome.reply is not None]
-    table = pa.table({"passage_id": [row[0] for row in rows], "summary": [row[1] for row in rows]}, SUMMARIES.arrow)
-    is_complete = len(rows) == len(requests)
-    write_part(build.parts("summaries"), batch, {"summaries": table}, is_complete=is_complete)
-    return BatchResult(len(requests), sum(not outcome.is_cached for outcome in outcomes))
+class SummaryStage(Stage):
+    """A summary of every passage, by a model."""
+
+    name = "summaries"
+    reads = ("passages",)
+    writes = ("summaries",)
+    tables = (SUMMARIES,)
+    unit = "passages"
+
+    def settings(self, build: Build) -> dict[str, object]:
+        """Whose summaries they are."""
+        return {"model": model_name(build.settings.models, Role.EXTRACT)}
+
+    def files(self, build: Build) -> dict[str, str]:
+        """The prompt."""
+        return {"prompt": SUMMARISE.prompt.hash}
+
+    def batches(self, build: Build) -> list[int]:
+        """Batches without a finished part."""
+        with build.tables(read_only=True) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)
+        size, folder = build.settings.batch_size, build.parts("summaries")
+        return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
+
+    def run(self, build: Build, batch: int) -> BatchResult:
+        """Asks about one batch of passages; what fails is asked again by the next run."""
+        requests = _requests(build, batch)
+        outcomes = open_chat(build.settings, Role.EXTRACT).ask(requests)
+        pairs = zip(requests, outcomes, strict=True)
+        rows = [(request.unit_id, outcome.reply.summary) for request, outcome in pairs if outcome.reply is not None]
+        table = pa.table({"passage_id": [row[0] for row in rows], "summary": [row[1] for row in rows]}, SUMMARIES.arrow)
+        is_complete = len(rows) == len(requests)
+        write_part(build.parts("summaries"), batch, {"summaries": table}, is_complete=is_complete)
+        return BatchResult(len(requests), sum(not outcome.is_cached for outcome in outcomes))
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the table from the parts."""
+        parts = part_files(build.parts("summaries"), "summaries")
+        with build.tables() as connection:
+            if parts:
+                connection.execute("INSERT INTO summaries FROM read_parquet($parts) ORDER BY ALL", {"parts": parts})
+            count = "SELECT (SELECT count(*) FROM summaries), (SELECT count(*) FROM passages)"
+            done, wanted = connection.execute(count).fetchone() or (0, 0)
+        return {"summaries": done, "failed_summaries": wanted - done}
+
+    def outcome(self, build: Build) -> str:
+        """Hash of the summaries: the inputs do not determine what a model replies."""
+        with build.tables(read_only=True) as connection:
+            rows = connection.execute("SELECT passage_id, summary FROM summaries ORDER BY ALL").fetchall()
+        return content_hash("summaries", *(part for row in rows for part in row))
+
+    def plan(self, build: Build, planner: Planner) -> Iterator[PlannedStep]:
+        """One request per passage."""
+        batch = 0
+        while requests := _requests(build, batch):
+            yield planned_step(SUMMARISE, requests, planner)
+            batch += 1
 
 
-def finish(build: Build) -> Counts:
-    """Fills the table from the parts."""
-    parts = part_files(build.parts("summaries"), "summaries")
-    with build.tables() as connection:
-        if parts:
-            connection.execute("INSERT INTO summaries FROM read_parquet($parts) ORDER BY ALL", {"parts": parts})
-        count = "SELECT (SELECT count(*) FROM summaries), (SELECT count(*) FROM passages)"
-        done, wanted = connection.execute(count).fetchone() or (0, 0)
-    return {"summaries": done, "failed_summaries": wanted - done}
-
-
-def outcome(build: Build) -> str:
-    """Hash of the summaries: the inputs do not determine what a model replies."""
-    with build.tables(read_only=True) as connection:
-        rows = connection.execute("SELECT passage_id, summary FROM summaries ORDER BY ALL").fetchall()
-    return content_hash("summaries", *(part for row in rows for part in row))
-
-
-def plan(build: Build, planner: Planner) -> Iterator[PlannedStep]:
-    """One request per passage."""
-    batch = 0
-    while requests := _requests(build, batch):
-        yield planned_step(SUMMARISE, requests, planner)
-        batch += 1
-
-
-STAGE = Stage(
-    "summaries",
-    reads=("passages",),
-    writes=("summaries",),
-    finish=finish,
-    settings=settings,
-    files=files,
-    batches=batches,
-    run=run,
-    tables=(SUMMARIES,),
-    outcome=outcome,
-    plan=plan,
-)
+STAGE = SummaryStage()
 
 
 def _words(sentence: str) -> frozenset[str]:

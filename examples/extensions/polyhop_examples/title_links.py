@@ -4,7 +4,7 @@
 --index NAME` shows its table, and `polyhop ask … --strategy linked-titles --explain` follows its links.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,28 +40,30 @@ SELECT a.number AS source, b.number AS target
 FROM title_links JOIN numbered AS a USING (passage_id) JOIN numbered AS b ON b.passage_id = target_id ORDER BY ALL"""
 
 
-def finish(build: Build) -> Counts:
-    """Fills the table and writes the same links as an array: shape (2, n), numbers of passages."""
-    with build.tables() as connection:
-        connection.execute(_FILL)
-        columns = connection.execute(_NUMBERED).fetchnumpy()
-    links = np.array([columns["source"], columns["target"]], dtype=np.int64)
-    save_arrays(build.staging.arrays, "title-links", {"links": links})
-    return {"links": links.shape[1]}
+class TitleLinkStage(Stage):
+    """Which passages name which titles: a table, and the same links as an array."""
 
-
-STAGE = Stage(
-    "title-links",
-    reads=("passages",),
-    writes=("title-links",),
-    finish=finish,
-    tables=(LINKS,),
-    arrays="title-links",
-    invariants={
+    name = "title-links"
+    reads = ("passages",)
+    writes = ("title-links",)
+    tables = (LINKS,)
+    arrays = "title-links"
+    invariants: Mapping[str, str] = {
         "link_to_no_passage": "SELECT count(*), min(target_id) FROM title_links "
         "WHERE target_id NOT IN (SELECT passage_id FROM passages)"
-    },
-)
+    }
+
+    def finish(self, build: Build) -> Counts:
+        """Fills the table and writes the same links as an array: shape (2, n), numbers of passages."""
+        with build.tables() as connection:
+            connection.execute(_FILL)
+            columns = connection.execute(_NUMBERED).fetchnumpy()
+        links = np.array([columns["source"], columns["target"]], dtype=np.int64)
+        save_arrays(build.staging.arrays, "title-links", {"links": links})
+        return {"links": links.shape[1]}
+
+
+STAGE = TitleLinkStage()
 
 
 def _open(stored: Stored) -> NDArray[np.int64]:

@@ -12,10 +12,10 @@ from polyhop.flows.evaluate import cost_rows
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest, parse_variant
-from polyhop.schemas.runs import StageTiming
+from polyhop.schemas.runs import RunRecord, StageUse
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import write_timings
+from polyhop.warehouse.files.run_history import begin_run
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
 
@@ -27,16 +27,22 @@ STAGES = ("ingest", "extract", "resolve", "graph", "lexical-plain", "lexical-ste
 UNMEASURED = {"latency_ms": {"mean": None}, "tokens": RESULT["tokens"]}
 
 
+def record(root: Path, stages: dict[str, StageUse]) -> None:
+    """Makes a run that published version 1 the only one of the history."""
+    folder = Layout(root).index("one")
+    folder.runs.unlink()
+    begin_run(folder, lambda run: RunRecord(run=run, started="2026-11-25T08:00:00Z", published=1, stages=stages))
+
+
 @pytest.fixture
 def published(tmp_path: Path) -> Iterator[PublishedIndex]:
-    """A version whose stages took 1, 2, 4… seconds, as its file says."""
+    """A version whose stages took 1, 2, 4… seconds, as the history says."""
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "a", "title": "Ada", "text": "Ada met Bob in Rome."}), encoding="utf-8")
     settings = Settings(root=tmp_path / "root", strategies=("bm25", "bridge-lexical", "graph-search"))
     run_index(settings, IndexRequest("one", corpus), DirectRunner())
     opened = open_published(settings.root, "one")
-    timings = {name: StageTiming(seconds=2**n, units=4, computed=4) for n, name in enumerate(STAGES)}
-    write_timings(Layout(settings.root).index("one").version(1), timings)
+    record(settings.root, {name: StageUse(seconds=2**n, units=4, computed=4) for n, name in enumerate(STAGES)})
     yield opened
     opened.close()
 
@@ -68,8 +74,7 @@ def test_tokens_are_those_of_the_replies_that_extraction_and_resolution_rest_on(
 
 
 def test_what_was_not_recorded_is_null_and_what_needs_no_index_costs_none(published: PublishedIndex) -> None:
-    folder = published.layout.index("one").version(1)
-    write_timings(folder, {"ingest": StageTiming(seconds=1)})
+    record(published.layout.root, {"ingest": StageUse(seconds=1)})
     found = rows(published, "bm25", "closed-book")
     assert found["bm25"]["index"]["seconds"] is None
     assert found["bm25"]["index"]["stages"] == {

@@ -32,9 +32,10 @@ class Stage:
     """Batches of ten passages, the last of five."""
 
     name = "extract"
+    unit = "passages"
 
-    def unit(self, build: Any) -> str:
-        return "passages"
+    def is_portable(self, build: Any) -> bool:
+        return False
 
     def run(self, build: Any, number: int) -> int:
         return 5 if number == TASK_RUNS * 2 else 10

@@ -39,10 +39,10 @@ def rows(settings: Settings, query: str) -> list[dict[str, Any]]:
 
 
 class Interrupted(DirectRunner):
-    def step(self, stage: str, run: Any, build: Any) -> Any:
-        if stage == "resolve":
+    def step(self, name: str, run: Any) -> Any:
+        if name == "resolve finish":
             raise KeyboardInterrupt
-        return super().step(stage, run, build)
+        return super().step(name, run)
 
 
 def test_runs_that_publish_find_nothing_fail_or_are_stopped_are_all_rows(settings: Settings, tmp_path: Path) -> None:

@@ -22,7 +22,10 @@ def names(artefacts: Sequence[str]) -> list[str]:
 
 
 def made(name: str, reads: tuple[str, ...] = ("passages",), writes: tuple[str, ...] = (), **more: Any) -> Stage:
-    return Stage(name, reads=reads, writes=writes or (name,), finish=lambda _: {}, **more)
+    stage = Stage()
+    for attribute, value in {"name": name, "reads": reads, "writes": writes or (name,), **more}.items():
+        setattr(stage, attribute, value)
+    return stage
 
 
 @pytest.fixture
@@ -108,11 +111,11 @@ def test_stages_that_would_overwrite_each_other_are_refused(
 
 
 @pytest.mark.parametrize("name", ["", "Two words", "a_b", "../up", "1st"])
-def test_names_that_would_not_do_for_files_are_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="need another name"):
-        made(name)
-    with pytest.raises(ConfigurationError, match="need another name"):
-        made("fine", arrays=name or "_")
+def test_names_that_would_not_do_for_files_are_refused(others: list[Stage], name: str) -> None:
+    for stage in (made(name, writes=("mine",)), made("fine", writes=("mine",), arrays=name or "_")):
+        others[:] = [stage]
+        with pytest.raises(ConfigurationError, match="need another name"):
+            stages_for(["mine"])
 
 
 def test_a_version_has_our_tables_and_those_of_its_stages() -> None:
