@@ -9,14 +9,13 @@ names and relations are known only when they are extracted.
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
+from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Usage
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.records import Source, SourceKind
 from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space, strategies_for
@@ -30,7 +29,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
 from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
-from polyhop.warehouse.models.replies import longest_reply, outgrown
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
@@ -256,11 +254,8 @@ class CachePlanner:
         """See `polyhop.tasks.stage.Planner`."""
         keys = [request.key(model_name(self._models, role)) for request in requests]
         stored = self._cache.replies(keys)
-        tasks = {key: request.task for key, request in zip(keys, requests, strict=True)}
-        cut = {key: tasks[key] for key, reply in stored.items() if reply.rung is Rung.SHORTENED}
-        known = stored.keys() - outgrown(self._cache, cut, partial(longest_reply, self._models.longest_reply))
         return [
-            request.task.reply.model_validate_json(stored[key].text) if key in known else None
+            request.task.reply.model_validate_json(stored[key].text) if key in stored else None
             for key, request in zip(keys, requests, strict=True)
         ]
 

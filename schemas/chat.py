@@ -85,13 +85,12 @@ _CENT = 0.01  # in dollars; smaller amounts are shown by their significant digit
 
 
 class Rung(StrEnum):
-    """How much help a reply needed before it was valid; a shortened one ended too early and lost its last element."""
+    """How much help a reply needed before it was valid."""
 
     AS_IS = "as_is"
     UNWRAPPED = "unwrapped"
     REPAIRED = "repaired"
     REASKED = "reasked"
-    SHORTENED = "shortened"
 
 
 class Role(StrEnum):
@@ -147,8 +146,7 @@ class ChatRequest(Generic[ReplyT]):
     def key(self, model: str) -> str:
         """sha256 of all that determines a reply at temperature 0, 64 hexadecimal digits.
 
-        The longest reply that is asked for is not among it: a reply that ended by itself would not be another one. One
-        that was cut is kept with its limit (warehouse/cache/) and asked for again under a higher one.
+        The longest reply that is asked for is not among it: a reply that ended by itself would not be another one.
 
         Args:
             model: Provider and model, as litellm names them.
@@ -203,14 +201,6 @@ def dollars(amount: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageCheck:
-    """What a call took by our own count, and whether that count replaced what the server reported."""
-
-    own: Usage
-    is_replaced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ChatOutcome(Generic[ReplyT]):
     """How a request ended.
 
@@ -247,45 +237,5 @@ class ChatModel(Protocol):
 
         Raises:
             BudgetExceededError: Before a call that would exceed the budget; whatever was answered is cached.
-        """
-        ...
-
-
-class CallJournal(Protocol):
-    """Told about every single call, so that nothing paid for is lost and no budget is exceeded; safe for threads."""
-
-    def before_call(self, request: ChatRequest[ReplyT], prompt_tokens: int) -> None:
-        """Called before each call with the estimated size of its prompt.
-
-        Raises:
-            BudgetExceededError: If the call might exceed the budget; it is then not made.
-        """
-        ...
-
-    def after_call(
-        self, request: ChatRequest[ReplyT], text: str, usage: Usage, error: str, check: UsageCheck | None = None
-    ) -> None:
-        """Called after each call, at once.
-
-        Args:
-            request: The request.
-            text: The raw reply, "" if none came.
-            usage: What the call took.
-            error: Class of the error that it led to, "" if none.
-            check: What our own count says, None without a reply.
-        """
-        ...
-
-
-class Gateway(Protocol):
-    """Asks one model, with retries, limits and repair, and remembers nothing."""
-
-    model: str
-
-    def answer(self, request: ChatRequest[ReplyT], journal: CallJournal) -> ChatOutcome[ReplyT]:
-        """The outcome of one request; failures are outcomes, except for the budget's.
-
-        Raises:
-            BudgetExceededError: From the journal.
         """
         ...

@@ -175,20 +175,6 @@ class ModelKeyError(ConfigurationError):
     """The key of a model is missing, or its server refuses it."""
 
 
-class ModelForbiddenError(ModelKeyError):
-    """A model's server forbids a request (HTTP 403) before it accepted any: because of the key, or of this request.
-
-    Attributes:
-        rejection: What it is if the server accepts another request.
-        outcome: The request's outcome in that case (a `ChatOutcome`), once its gateway has given up; else None.
-    """
-
-    def __init__(self, message: str, rejection: "ModelRejectedError") -> None:
-        super().__init__(message)
-        self.rejection = rejection
-        self.outcome: Any = None
-
-
 class ModelEndpointError(ConfigurationError):
     """No server answers at a model's address since the run began."""
 

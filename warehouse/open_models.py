@@ -4,6 +4,7 @@ Imports no provider's package before it is needed. Per process there is one inst
 and roles share its limits, and one budget; both end with `close_chats`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,13 +17,16 @@ from polyhop.schemas.settings import EncoderChoice, ModelSettings, Settings
 from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.replies import ReplyCache, claims_of
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import Budget, Price, embedding_price, price_of
-from polyhop.warehouse.models.chat import CachedChat, ChatGateway
-from polyhop.warehouse.models.limits import Listener, Pace
+from polyhop.warehouse.models.budget import Budget, embedding_price, price_of
+from polyhop.warehouse.models.calls import PaidCalls
+from polyhop.warehouse.models.chat import Chat
 from polyhop.warehouse.models.litellm_client import close_connections, require_litellm
 
 if TYPE_CHECKING:
     from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
+
+
+Listener = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -30,15 +34,15 @@ class _Run:
     """What the models of a run share besides cache and budget.
 
     Attributes:
-        pace: How fast they reply.
+        listener: Gets lines about the models.
         caches: To close at the end.
         chats: Models that were opened.
         unknown: Calls of earlier runs that died with their process, at their worst case.
     """
 
-    pace: Pace = field(default_factory=Pace)
+    listener: Listener | None = None
     caches: list[ReplyCache] = field(default_factory=list)
-    chats: "list[CachedChat | EmbeddingGateway]" = field(default_factory=list)
+    chats: list[PaidCalls] = field(default_factory=list)
     unknown: Usage = field(default_factory=Usage)
 
 
@@ -46,7 +50,7 @@ _opening = RLock()
 _run = _Run()
 
 
-def open_chat(settings: Settings, role: Role) -> CachedChat:
+def open_chat(settings: Settings, role: Role) -> Chat:
     """The model for a role with the cache of replies and the budget; one per process and configuration.
 
     Raises:
@@ -101,11 +105,6 @@ def open_embeddings(
         return _embeddings(choice, models, root, max_cost_usd, max_tokens)
 
 
-def expect_requests(count: int) -> None:
-    """Says how many requests are still to come in this run, for the forecast of its end."""
-    _run.pace.expect(count)
-
-
 def close_chats(listener: Listener | None = None) -> None:
     """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0.
 
@@ -116,7 +115,7 @@ def close_chats(listener: Listener | None = None) -> None:
     with _opening:
         for replies in _run.caches:
             replies.close()
-        _run = _Run(Pace(listener))
+        _run = _Run(listener)
         for opened in (_chat, _embeddings, _shared):
             opened.cache_clear()
         close_connections()
@@ -150,21 +149,11 @@ def _chat(
     max_tokens: int | None,
     *,
     must_answer: bool,
-) -> CachedChat:
+) -> Chat:
     replies, budget = _shared(root, max_cost_usd, max_tokens)
     if must_answer:
         _book_dead_calls(replies)
-    price = price_of(model, models)
-    account = budget.priced(Price(*price) if price else None)
-    chat = CachedChat(
-        ChatGateway(model, models),
-        replies,
-        account,
-        models.concurrency,
-        lengths=models.longest_reply,
-        pace=_run.pace,
-        must_answer=must_answer,
-    )
+    chat = Chat(model, models, replies, budget.priced(price_of(model, models)), must_answer=must_answer)
     _run.chats.append(chat)
     return chat
 
@@ -173,7 +162,7 @@ def _chat(
 def _embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
-    from polyhop.warehouse.models.litellm_encoder import open_gateway
+    from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
     model = choice.name.partition(":")[2]
     price = embedding_price(model, choice.price)
@@ -184,8 +173,9 @@ def _embeddings(
         )
     replies, budget = _shared(root, max_cost_usd, max_tokens)
     _book_dead_calls(replies)
-    account = budget.priced(None if price is None else Price(price, 0))
-    gateway = open_gateway(model, choice.api_base or models.api_base, choice.dimension, models, replies, account)
+    account = budget.priced(None if price is None else (price, 0.0))
+    address = choice.api_base or models.api_base
+    gateway = EmbeddingGateway(model, address, choice.dimension, models, replies, account)
     _run.chats.append(gateway)
     return gateway
 
@@ -194,16 +184,16 @@ def _embeddings(
 def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> tuple[ReplyCache, Budget]:
     """What all models of a run share."""
     _run.caches.append(replies := ReplyCache(Layout(root).reply_cache))
-    return replies, Budget(max_cost_usd, max_tokens, Price(0, 0))
+    return replies, Budget(max_cost_usd, max_tokens, (0.0, 0.0))
 
 
 def _book_dead_calls(replies: ReplyCache) -> None:
     """Finds calls that died with the process of an earlier run, and says so."""
     found = replies.calls.abandon_dead(claims_of(replies.path))
     _run.unknown += found
-    if found.calls:
+    if found.calls and _run.listener is not None:
         tokens = found.prompt_tokens + found.completion_tokens
-        _run.pace.note(
+        _run.listener(
             f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Whether that was billed is "
             f"unknown; it is booked at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )

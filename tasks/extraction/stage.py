@@ -331,23 +331,14 @@ def _siblings(build: Build, record_ids: list[str]) -> dict[str, list[Passage]]:
 
 
 def _by_model(build: Build, batch: int) -> BatchPages:
-    from polyhop.warehouse.open_models import expect_requests, open_chat
+    from polyhop.warehouse.open_models import open_chat
 
     extraction = build.settings.extraction
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
-    expect_requests(_requests_from(build, batch))
     stands_in = rules_of(build) if extraction.on_failure == "rules" else None
     asked = questions(demonstration=extraction.demonstration)
     return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked)
-
-
-def _requests_from(build: Build, batch: int) -> int:
-    """About how many requests this batch and all later ones are: one per document and two per passage."""
-    with build.tables(read_only=True) as connection:
-        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    left = max(0, documents - batch * build.settings.batch_size)
-    return left + round(2 * passages * left / documents) if documents else 0
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:

@@ -219,16 +219,6 @@ class RawReply:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFailure:
-    """Why a request has no reply yet; `revision` is that of the parser which could not read its raw replies."""
-
-    attempts: int
-    error_class: str
-    error: str
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReplyCounts:
     """Rows of the cache, and bytes of the database without its write-ahead log."""
 
@@ -285,9 +275,9 @@ class ReplyCache:
         stored = {row[0]: _stored(row) for row in self._rows("read_replies", keys)}
         return {key: reply for key, reply in stored.items() if reply is not None}
 
-    def failures(self, keys: Sequence[str]) -> dict[str, StoredFailure]:
-        """Why some of `keys` have no reply."""
-        return {key: StoredFailure(*fields) for key, *fields in self._rows("read_failures", keys)}
+    def failures(self, keys: Sequence[str]) -> dict[str, tuple[int, str, str]]:
+        """Attempts, class of the error and its sentence of those of `keys` that have no valid reply."""
+        return {key: (attempts, name, said) for key, attempts, name, said in self._rows("read_failures", keys)}
 
     def raw_replies(self, keys: Sequence[str]) -> dict[str, list[RawReply]]:
         """The texts that were paid for, latest first; keys without any are left out."""
@@ -308,9 +298,7 @@ class ReplyCache:
         """
         self.calls.end(self.calls.begin(source, usage), source, text, usage, error)
 
-    def put_reply(
-        self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage, longest_reply: int = 0
-    ) -> None:
+    def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
         """Stores a valid reply; the request has then not failed.
 
         Args:
@@ -319,37 +307,15 @@ class ReplyCache:
             rung: How much help it needed.
             attempts: Calls made for it until now.
             usage: What they took.
-            longest_reply: Most tokens that it might have; remembered if the reply was cut.
         """
         row = reply_row(source, StoredReply(text, source.model, rung, attempts, usage))
-        key = {"key": source.key}
-        cut = ("write_shortened", {**key, "max_tokens": longest_reply})
-        is_cut = rung is Rung.SHORTENED and longest_reply
-        self._database.write(
-            ("write_reply", row), ("forget_failure", key), cut if is_cut else ("forget_shortened", key)
-        )
+        self._database.write(("write_reply", row), ("forget_failure", {"key": source.key}))
 
-    def limits_of_shortened(self, keys: Sequence[str]) -> dict[str, int]:
-        """Of those of `keys` whose reply was cut under a known limit: that limit, in tokens."""
-        return dict(self._rows("read_shortened", keys))
-
-    def put_failure(self, source: ReplySource, failure: StoredFailure) -> None:
+    def put_failure(self, source: ReplySource, attempts: int, error_class: str, error: str) -> None:
         """Stores why a request has no valid reply."""
-        self._database.write(
-            (
-                "write_failure",
-                {
-                    "key": source.key,
-                    "model": source.model,
-                    "task": source.task,
-                    "attempts": failure.attempts,
-                    "error_class": failure.error_class,
-                    "error": failure.error.encode("utf-8", "backslashreplace").decode(),
-                    "revision": failure.revision,
-                    "now": time.time(),
-                },
-            )
-        )
+        about = {"key": source.key, "model": source.model, "task": source.task, "attempts": attempts}
+        said = {"error_class": error_class, "error": error.encode("utf-8", "backslashreplace").decode()}
+        self._database.write(("write_failure", {**about, **said, "now": time.time()}))
 
     def add_replies(self, rows: Callable[[], Iterator[list[dict[str, Any]]]]) -> int:
         """Adds replies from elsewhere (`reply_row`), all or none; known keys keep theirs. Returns how many were new."""
@@ -365,11 +331,6 @@ class ReplyCache:
     def call_count(self, key: str) -> int:
         """Calls ever made for a key, by any process."""
         return int(self._database.read("count_calls", {"key": key})[0][0])
-
-    def output_lengths(self, task: str, model: str, limit: int = 1000) -> list[int]:
-        """Completion tokens of the latest calls of a task that brought a text, latest first."""
-        values = {"task": task, "model": model, "limit": limit}
-        return [count for (count,) in self._database.read("read_output_lengths", values)]
 
     def stats(self) -> ReplyCounts:
         """How much is cached, and how large the file is."""
@@ -416,7 +377,7 @@ class ReplyCache:
         which = {"model": model, "before": before}
         steps: list[tuple[str, dict[str, Any]]] = [(name, which) for name in ("evict_failures", "evict_raw_replies")]
         if not only_failures:
-            steps[:0] = [("evict_replies", which), ("evict_shortened", {})]
+            steps[:0] = [("evict_replies", which)]
         counts = dict(zip([name for name, _ in steps], self._database.write(*steps), strict=True))
         if any(counts.values()):
             self._database.compact()

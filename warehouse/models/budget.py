@@ -23,18 +23,8 @@ if TYPE_CHECKING:
 
 
 TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """USD per million tokens of prompts and of completions."""
-
-    prompt: float
-    completion: float
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """USD of a call."""
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / TOKENS_PER_PRICE
+Price = tuple[float, float]
+"""USD per million tokens of prompts and of completions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +48,6 @@ class _Account:
 class Budget:
     """The limits of a run, at the price of one model; safe for threads.
 
-    Attributes:
-        is_limited: There is a limit at all.
-
     Raises:
         ConfigurationError: If there is a limit in USD, but the price is unknown.
     """
@@ -71,18 +58,13 @@ class Budget:
                 "max_cost_usd is set, but the price of the model is unknown; set models.prompt_price and "
                 "models.completion_price (USD per million tokens, 0 if it costs nothing), or use max_tokens."
             )
-        self.is_limited = max_cost_usd is not None or max_tokens is not None
         self._max_cost_usd = max_cost_usd
         self._max_tokens = max_tokens
         self._price = price
         self._account = _Account()
 
     def priced(self, price: Price | None) -> "Budget":
-        """The same account for a model of another price.
-
-        Raises:
-            ConfigurationError: As for the class.
-        """
+        """The same account for a model of another price."""
         other = Budget(self._max_cost_usd, self._max_tokens, price)
         other._account = self._account
         return other
@@ -125,7 +107,7 @@ class Budget:
         """USD of so many tokens; None where their price is unknown."""
         if self._price is None:
             return None if prompt_tokens or completion_tokens else 0.0
-        return self._price.cost(prompt_tokens, completion_tokens)
+        return (prompt_tokens * self._price[0] + completion_tokens * self._price[1]) / TOKENS_PER_PRICE
 
     def _fits(self, wanted: Reservation, others: list[Reservation]) -> bool:
         """Whether the call and others may be made after what is spent."""
@@ -161,7 +143,7 @@ _CHARACTERS_PER_TOKEN = 4
 """Of English text, where no tokenizer is at hand."""
 
 
-def price_of(model: str, settings: ModelSettings) -> tuple[float, float] | None:
+def price_of(model: str, settings: ModelSettings) -> Price | None:
     """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows.
 
     Args:
@@ -189,13 +171,6 @@ def embedding_price(model: str, price: float | None) -> float | None:
 def has_price_list() -> bool:
     """Whether litellm is installed, whose tables know the prices of models."""
     return _price_file().is_file()
-
-
-def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float | None:
-    """USD of a call; None where the price of its tokens is unknown."""
-    if price is None:
-        return None if prompt_tokens or completion_tokens else 0.0
-    return (prompt_tokens * price[0] + completion_tokens * price[1]) / TOKENS_PER_PRICE
 
 
 def count_tokens(text: str, model: str) -> int:
@@ -295,16 +270,8 @@ FRAME_TOKENS = 1_000
 call, and the JSON schema of a reply takes up to 300."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """Tokens of a prompt and its reply."""
-
-    prompt: int
-    completion: int
-
-
-def believed(reported: Counted, own: Counted, longest_reply: int) -> tuple[Counted, bool]:
-    """The counts to book, and whether a report was discarded for them.
+def believed(reported: tuple[int, int], own: tuple[int, int], longest_reply: int) -> tuple[tuple[int, int], bool]:
+    """The tokens of a prompt and of its reply to book, and whether a report was discarded for them.
 
     Args:
         reported: As the server says, 0 where it says nothing.
@@ -312,11 +279,10 @@ def believed(reported: Counted, own: Counted, longest_reply: int) -> tuple[Count
         longest_reply: Most tokens of the reply that were asked for; hidden reasoning counts among them, so that a reply
             may take more than its text.
     """
-    prompt = _believed(reported.prompt, own.prompt, TRUSTED_FACTOR * own.prompt + FRAME_TOKENS)
-    completion = _believed(reported.completion, own.completion, max(TRUSTED_FACTOR * own.completion, longest_reply))
-    is_replaced = (reported.prompt not in (0, prompt)) or (reported.completion not in (0, completion))
-    return Counted(prompt, completion), is_replaced
-
-
-def _believed(reported: int, own: int, most: int) -> int:
-    return reported if own <= TRUSTED_FACTOR * reported and 0 < reported <= most else own
+    most = TRUSTED_FACTOR * own[0] + FRAME_TOKENS, max(TRUSTED_FACTOR * own[1], longest_reply)
+    counts = [
+        said if ours <= TRUSTED_FACTOR * said and 0 < said <= limit else ours
+        for said, ours, limit in zip(reported, own, most, strict=True)
+    ]
+    is_replaced = any(said not in (0, count) for said, count in zip(reported, counts, strict=True))
+    return (counts[0], counts[1]), is_replaced

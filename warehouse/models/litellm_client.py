@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from math import isfinite
 from threading import Lock, local
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import httpcore
 import httpx
@@ -30,7 +30,6 @@ from pydantic import BaseModel
 from polyhop.schemas.errors import (
     ConfigurationError,
     ContextTooLongError,
-    ModelForbiddenError,
     ModelKeyError,
     ModelRateLimitError,
     ModelRejectedError,
@@ -43,6 +42,8 @@ from polyhop.schemas.errors import (
     without_values,
 )
 from polyhop.schemas.settings import ModelSettings
+
+T = TypeVar("T")
 
 _CALL = local()
 """`deadline`: when the call of this thread must have its whole reply, by the monotonic clock."""
@@ -415,20 +416,22 @@ PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1)
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """What a model said.
+class Answer(Generic[T]):
+    """What a model sent: the value, its text for the journal, and the tokens that it reports (0: none)."""
 
-    Attributes:
-        text: The reply, "" if there is none.
-        refusal: Why the model declined, "" if it did not.
-        prompt_tokens: As reported, 0 if it was not.
-        completion_tokens: As reported, 0 if it was not.
-    """
+    value: T
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model said: its text, why it declined ("": it did not), and whether its length ended it."""
 
     text: str
     refusal: str
-    prompt_tokens: int
-    completion_tokens: int
+    is_cut: bool
 
 
 class Completions:
@@ -448,7 +451,7 @@ class Completions:
 
     def call(
         self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
-    ) -> Completion:
+    ) -> Answer[Completion]:
         """What the model says to messages.
 
         Args:
@@ -459,7 +462,7 @@ class Completions:
 
         Raises:
             CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
-                ModelKeyError if the key is missing or refused, or may be (ModelForbiddenError).
+                ModelKeyError if the key is missing or refused.
         """
         litellm = import_litellm()
         import openai
@@ -492,8 +495,6 @@ class Completions:
             self._has_temperature = False
             return _again(error)
         ours, may_be_billed = translated(error, self._model, self._where)
-        if status_of(error) == 403 and isinstance(ours, ModelRejectedError) and not self._is_form_proven:
-            ours = ModelForbiddenError(f"{self._where} refuses the key: {said_by(error)}", ours)
         if isinstance(ours, ModelRejectedError) and _may_refuse_form(error):
             return self._form_refused(error, ours, form)
         return CallFailedError(ours, may_be_billed=may_be_billed)
@@ -538,19 +539,17 @@ def _may_refuse_form(error: Exception) -> bool:
     return status_of(error) in {400, 422} and not isinstance(error, unknown_provider)
 
 
-def _completion(answer: Any) -> Completion:
+def _completion(answer: Any) -> Answer[Completion]:
     choice = answer.choices[0] if answer.choices else None
     message = getattr(choice, "message", None)
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or ""
-    if getattr(choice, "finish_reason", None) == "content_filter":
+    reason = getattr(choice, "finish_reason", None)
+    if reason == "content_filter":
         refusal = refusal or "its content filter stopped it"
     usage = getattr(answer, "usage", None)
-    return Completion(
-        text=without_values(getattr(message, "content", None) or ""),
-        refusal=redact(str(refusal)),
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
-    )
+    text = without_values(getattr(message, "content", None) or "")
+    said = Completion(text, redact(str(refusal)), reason == "length")
+    return Answer(said, text, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
 
 
 def _count(usage: Any, name: str) -> int:

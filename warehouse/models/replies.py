@@ -8,6 +8,7 @@ which end too early or have many stray quotes are refused before it. Source: alg
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -56,34 +57,48 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
         raise MalformedReplyError(f"The reply has {len(text)} characters, more than {MAX_CHARACTERS}; it was not read.")
     problem = "there is no JSON in it"
     for rung, parse in ((Rung.AS_IS, _whole), (Rung.UNWRAPPED, _unwrapped), (Rung.REPAIRED, partial(_repaired, reply))):
-        valid: list[ReplyT] = []
-        try:
-            for number, candidate in enumerate(parse(text)):
-                if number >= MAX_CANDIDATES:
-                    raise MalformedReplyError(f"The reply holds more than {MAX_CANDIDATES} objects.")
-                try:
-                    made = reply.model_validate(_clean(candidate))
-                    json.dumps(made.model_dump(mode="json"), allow_nan=False)  # pydantic reads the text "NaN" as one
-                except ValueError as error:
-                    problem = _sentence(error)
-                    continue
-                if valid and made != valid[0]:
-                    raise MalformedReplyError("The reply holds several different answers.")
-                valid.append(made)
-        except (ValueError, RecursionError) as error:  # of the parser
-            problem = str(error).rstrip(".") if rung is Rung.REPAIRED else problem
-        if valid:
-            return valid[0], rung
-    value = next(_strict_values(text), None)
-    said = [*value.values()][0] if isinstance(value, dict) and len(value) == 1 else None
-    if _REFUSAL.match(text) or (isinstance(said, str) and (value.keys() == {"refusal"} or _REFUSAL.match(said))):
+        found, said = _valid(parse(text), reply)
+        problem = said or problem
+        if any(other != found[0] for other in found[1:]):
+            raise MalformedReplyError("The reply holds several different answers.")
+        if found:
+            return found[0], rung
+    if _is_refusal(text):
         raise ReplyRefusedError(f"The model declined to answer: {text[:200]}")
     raise MalformedReplyError(f"The reply is not what was asked for: {problem}.")
 
 
+def _valid(candidates: Iterator[Any], reply: type[ReplyT]) -> tuple[list[ReplyT], str]:
+    """The candidates of the form, and the problem of the last that is not, or of what none could be read from."""
+    found, problem = [], ""
+    try:
+        for number, candidate in enumerate(candidates):
+            if number >= MAX_CANDIDATES:
+                raise MalformedReplyError(f"The reply holds more than {MAX_CANDIDATES} objects.")
+            try:
+                made = reply.model_validate(_clean(candidate))
+                json.dumps(made.model_dump(mode="json"), allow_nan=False)  # pydantic reads the text "NaN" as one
+                found.append(made)
+            except ValueError as error:
+                problem = _sentence(error)
+    except (ValueError, RecursionError) as error:  # of json_repair
+        problem = str(error).rstrip(".")
+    return found, problem
+
+
+def _is_refusal(text: str) -> bool:
+    """Whether a text begins as refusals do, or is an object that holds nothing else."""
+    value = next(_strict_values(text), None)
+    if not isinstance(value, dict) or len(value) != 1:
+        return _REFUSAL.match(text) is not None
+    ((name, said),) = value.items()
+    return isinstance(said, str) and (name == "refusal" or _REFUSAL.match(said) is not None)
+
+
 def _whole(text: str) -> Iterator[Any]:
     """The text as it is."""
-    yield _DECODER.decode(text)
+    with suppress(ValueError, RecursionError):
+        yield _DECODER.decode(text)
 
 
 def _unwrapped(text: str) -> Iterator[Any]:
@@ -212,11 +227,12 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in pairs:
         known = made.get(name)
-        if isinstance(known, list) and isinstance(value, list) and known != value:
-            value = known + value
-        elif name in made and known != value:
+        if name not in made or known == value:
+            made[name] = value
+        elif isinstance(known, list) and isinstance(value, list):
+            made[name] = known + value
+        else:
             raise MalformedReplyError(f"The reply is not what was asked for: field '{name[:60]}' has two values.")
-        made[name] = value
     return made
 
 

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS raw_replies (
 );
 
 -- name: create_failures
--- Requests without a reply so far, why, and the revision of the parser that could not read theirs.
+-- Requests without a reply so far, and why; `revision` is always 0 since replies are read by json_repair.
 CREATE TABLE IF NOT EXISTS failures (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -69,20 +69,9 @@ CREATE TABLE IF NOT EXISTS calls (
 -- For the number of attempts of a request.
 CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
 
--- name: create_calls_by_task
--- For the latest output lengths of a task.
-CREATE INDEX IF NOT EXISTS calls_by_task ON calls (task, model, call_id);
-
 -- name: create_calls_in_flight
 -- For the calls of processes that died.
 CREATE INDEX IF NOT EXISTS calls_in_flight ON calls (call_id) WHERE error = 'InFlight';
-
--- name: create_shortened_replies
--- Of replies that were cut, the longest reply (in tokens) that was asked for: under a higher limit they are asked again.
-CREATE TABLE IF NOT EXISTS shortened_replies (
-    key TEXT PRIMARY KEY,
-    max_tokens INTEGER NOT NULL
-);
 
 -- name: read_replies
 -- Those of the given keys (a JSON array) that have a reply.
@@ -91,7 +80,7 @@ FROM replies WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: read_failures
 -- Those of the given keys (a JSON array) that failed.
-SELECT key, attempts, error_class, error, revision
+SELECT key, attempts, error_class, error
 FROM failures WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: read_raw_replies
@@ -149,7 +138,7 @@ VALUES (:key, :model, :task, :prompt_hash, :schema_version, :reply, :rung, :atte
 -- name: write_failure
 -- Stores why a request has no (valid) reply; the latest reason counts.
 INSERT OR REPLACE INTO failures
-VALUES (:key, :model, :task, :attempts, :error_class, :error, :revision, :now);
+VALUES (:key, :model, :task, :attempts, :error_class, :error, 0, :now);
 
 -- name: forget_failure
 -- A request that has a reply has not failed.
@@ -163,12 +152,6 @@ DELETE FROM failures WHERE key IN (SELECT key FROM replies);
 -- Calls ever made for a key.
 SELECT count(*) FROM calls WHERE key = :key;
 
--- name: read_output_lengths
--- Completion tokens of the latest calls of a task that brought a text, latest first; worst cases are not lengths.
-SELECT completion_tokens FROM calls
-WHERE task = :task AND model = :model AND completion_tokens > 0 AND error IN ('', 'MalformedReplyError')
-ORDER BY call_id DESC LIMIT :limit;
-
 -- name: sum_calls
 -- What was spent, by model and task (a cost of -1 is unknown, and so is a sum with it); calls without a known outcome count at their worst case.
 SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens),
@@ -181,18 +164,6 @@ FROM calls GROUP BY model, task ORDER BY model, task;
 SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens),
     CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END, sum(seconds)
 FROM calls WHERE model = :model AND error IN ('', 'MalformedReplyError') GROUP BY task ORDER BY task;
-
--- name: write_shortened
--- Remembers under which limit a reply was cut.
-INSERT OR REPLACE INTO shortened_replies VALUES (:key, :max_tokens);
-
--- name: forget_shortened
--- A whole reply was not cut.
-DELETE FROM shortened_replies WHERE key = :key;
-
--- name: read_shortened
--- Limits under which replies to the given keys (a JSON array) were cut.
-SELECT key, max_tokens FROM shortened_replies WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: count_by_task
 -- Replies and failures by model and task.
@@ -217,10 +188,6 @@ SELECT count(*) FROM replies WHERE stored_at < :before;
 DELETE FROM replies
 WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :before);
 
--- name: evict_shortened
--- Removes the limits of replies that are gone.
-DELETE FROM shortened_replies WHERE key NOT IN (SELECT key FROM replies);
-
 -- name: evict_failures
 -- Removes failures of a model, stored before a time; NULL stands for any.
 DELETE FROM failures
@@ -233,7 +200,7 @@ WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :be
     AND key NOT IN (SELECT key FROM replies) AND key NOT IN (SELECT key FROM failures);
 
 -- name: read_page
--- Replies after a key, in the order of their keys; not those cut under a limit of this project, which a file cannot tell.
+-- Replies after a key, in the order of their keys.
 SELECT key, model, task, prompt_hash, schema_version, reply, rung, attempts,
     calls, prompt_tokens, completion_tokens, cost_usd, seconds
-FROM replies WHERE key > :after AND key NOT IN (SELECT key FROM shortened_replies) ORDER BY key LIMIT :limit;
+FROM replies WHERE key > :after ORDER BY key LIMIT :limit;

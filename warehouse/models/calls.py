@@ -1,0 +1,360 @@
+"""Calls of models that cost money: paced, retried, within the budget, in the journal before they are sent.
+
+litellm could retry and pace by itself, but every single call must be in the journal before it is sent, so that a kill
+loses nothing and a retry passes no cap. Source of the number of calls in flight: Jacobson and Karels 1988 (slow start,
+then additive increase and multiplicative decrease).
+"""
+
+import logging
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    ModelError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    ModelUnreachableError,
+    PolyhopError,
+)
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, claims_of
+from polyhop.warehouse.models.budget import Budget, believed, count_tokens
+from polyhop.warehouse.models.litellm_client import Answer, CallFailedError
+from polyhop.warehouse.statements import noted
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS = 0.02  # chosen: short beside a reply, which takes a second or so, and a look costs microseconds
+# chosen: a longer Retry-After means a quota used up, and the request fails instead of waiting
+MAX_PAUSE_SECONDS = 300.0
+IN_TIME_SHARE = 0.8
+"""Of timeout_seconds. Chosen: lengths of replies vary, and the next may take a quarter longer than the latest."""
+LATEST_REPLIES = 8
+"""Replies whose slowest decides on the calls in flight. Chosen: the default concurrency, so about one round."""
+FIRST_WAIT_SECONDS = 0.5  # doubled with every attempt; chosen: most failures pass within a second or two
+LONGEST_WAIT_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
+MOST_TIMEOUTS_ALONE = 2
+"""Calls without a reply in time, though no other was in flight, before a request is given up, or any request of a run
+without a reply so far: the first may have waited while the server loaded its model, the second was slow by itself."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class RateLimiter:
+    """Holds calls back until they may go; safe for threads.
+
+    Any 60 s hold at most the limit plus one request, and the limit plus one request's tokens. One call is in flight at
+    first, one more with each reply, half as many after a 429 or a timeout. A server with one slot answers calls one
+    after the other, so a reply takes as long as all those before it together: their number therefore grows only while
+    so many calls in a row, each as slow as the slowest of the latest ones, would still be in time.
+
+    Attributes:
+        size: Calls that may be in flight, 1 to `concurrency`.
+    """
+
+    def __init__(
+        self,
+        requests_per_minute: int = 0,
+        tokens_per_minute: int = 0,
+        concurrency: int = 1,
+        timeout_seconds: float = math.inf,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.size = 1.0
+        self._seconds_per_request = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._seconds_per_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
+        self._most = self._halved_at = float(concurrency)
+        self._seconds_in_time = IN_TIME_SHARE * timeout_seconds
+        self._latest: deque[float] = deque(maxlen=LATEST_REPLIES)
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = Lock()
+        self._in_flight = 0
+        self._next_request = self._next_token = self._paused_until = self._last_halved = clock()
+
+    @contextmanager
+    def call(self, tokens: int) -> Iterator[int]:
+        """Waits until a call with a prompt of so many tokens may go, and counts it as in flight while it lasts.
+
+        Yields:
+            Calls in flight, this one included.
+        """
+        while (wait := self._admit(tokens)) > 0:
+            self._sleep(wait)
+        in_flight = self._in_flight
+        try:
+            yield in_flight
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+    def succeeded(self, more_tokens: int = 0, *, seconds: float = 0.0, in_flight: int = 1) -> None:
+        """The model answered: one more call may be in flight, beyond half of where it failed one more per round.
+
+        Args:
+            more_tokens: Tokens of the call beyond those of its prompt as estimated; may be negative.
+            seconds: How long the reply took.
+            in_flight: Calls that were in flight when it was asked for, its own included.
+        """
+        with self._lock:
+            self._next_token += more_tokens * self._seconds_per_token
+            self._latest.append(seconds / in_flight)
+            if max(self._latest) * (int(self.size) + 1) <= self._seconds_in_time:
+                self.size = min(self._most, self.size + (1.0 if self.size < self._halved_at else 1 / self.size))
+
+    def failed(self, started: float, error: PolyhopError) -> None:
+        """Half as many calls in flight if the model rate-limits (HTTP 429) or did not reply in time.
+
+        Args:
+            started: When the call began, by the clock; calls under way at the last halving do not halve again.
+            error: A rate limit makes every thread pause as long as it says (at most 300 s).
+        """
+        if not isinstance(error, ModelRateLimitError | ModelTimeoutError):
+            return
+        with self._lock:
+            now = self._clock()
+            if isinstance(error, ModelRateLimitError):
+                pause = min(error.retry_after_seconds or 0.0, MAX_PAUSE_SECONDS)
+                self._paused_until = max(self._paused_until, now + pause)
+            if started >= self._last_halved:
+                self.size = self._halved_at = max(1.0, self.size / 2)
+                self._last_halved = now
+                self._latest.clear()
+
+    def _admit(self, tokens: int) -> float:
+        """0 if the call may go (it is then counted), else the seconds until it is worth asking again."""
+        with self._lock:
+            now = self._clock()
+            due = max(self._paused_until, self._next_request, self._next_token)
+            if due > now:
+                return due - now
+            if self._in_flight >= int(self.size):
+                return LOOK_AGAIN_SECONDS
+            self._in_flight += 1
+            self._next_request = now + self._seconds_per_request
+            self._next_token = now + tokens * self._seconds_per_token
+            return 0.0
+
+
+class Stop:
+    """Tells all threads that work on one thing to start nothing more, and keeps the first reason."""
+
+    def __init__(self) -> None:
+        self.reason: BaseException | None = None
+        self._event = Event()
+        self._lock = Lock()
+
+    def because(self, reason: BaseException) -> None:
+        """Stops; only the first reason counts."""
+        with self._lock:
+            if self.reason is None:
+                self.reason = reason
+                self._event.set()
+
+    def is_set(self) -> bool:
+        """Whether to start nothing more."""
+        return self._event.is_set()
+
+
+def run_all(
+    items: Iterable[T], work: Callable[[T, Stop], R], concurrency: int, done: Callable[[T, R], None], name: str
+) -> None:
+    """Works on all items in threads; after the first error, or Ctrl-C, nothing begins, and what is in flight ends.
+
+    Args:
+        items: Any.
+        work: Called by several threads; whatever it raises ends the run.
+        concurrency: Most items at once.
+        done: Called by this thread with each item and its result, as they come.
+        name: Of the threads.
+    """
+    stop = Stop()
+
+    def one(item: T) -> R:
+        try:
+            return work(item, stop)
+        except BaseException as error:
+            stop.because(error)
+            raise
+
+    with ThreadPoolExecutor(concurrency, name) as pool:
+        try:
+            futures = {pool.submit(one, item): item for item in items}
+            for future in as_completed(futures):
+                done(futures[future], future.result())
+        except BaseException as error:  # Ctrl-C, too, must stop the threads
+            stop.because(error)
+            pool.shutdown(wait=True, cancel_futures=True)
+            if stop.reason is not None and stop.reason is not error:
+                raise stop.reason from error
+            raise
+
+
+@dataclass(slots=True)
+class PaidRequest:
+    """One request: what it asks, whether to begin nothing any more, and what its calls took so far in this run."""
+
+    source: ReplySource
+    stop: Stop
+    usage: Usage = field(default_factory=Usage)
+    timeouts_alone: int = 0
+
+
+class PaidCalls:
+    """The calls of one model; safe for threads.
+
+    Args:
+        model: Provider and model, as litellm names them.
+        settings: Attempts, limits of speed, calls in flight.
+        replies: Holds the journal of calls.
+        budget: At the model's price.
+
+    Attributes:
+        spent: What the calls of this instance took, those that failed included.
+        cached: Requests that were answered without a call.
+        replaced: Calls whose reported token counts were not believed, so that our own were taken.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        settings: ModelSettings,
+        replies: ReplyCache,
+        budget: Budget,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.model = model
+        self.spent = Usage()
+        self.cached = self.replaced = 0
+        self._settings = settings
+        self._replies = replies
+        self._claims = claims_of(replies.path)
+        self._budget = budget
+        self._clock, self._sleep = clock, sleep
+        self._lock = Lock()
+        self._is_reached = self._has_replied = False
+        self._timeouts_alone = 0
+        limits = settings.requests_per_minute, settings.tokens_per_minute, settings.concurrency
+        self._limiter = RateLimiter(*limits, settings.timeout_seconds, clock=clock, sleep=sleep)
+
+    def _attempts(self, request: PaidRequest, attempt: Callable[[], R]) -> R:
+        """What an attempt brings, after at most `models.max_attempts`."""
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: self._is_worth_another(error, request)),
+            stop=stop_after_attempt(self._settings.max_attempts),
+            wait=wait_seconds,
+            sleep=self._sleep,
+            before_sleep=noted(_LOG, f"a call of {self.model}"),
+            reraise=True,
+        )
+        return retrying(attempt)
+
+    def _call(
+        self, request: PaidRequest, tokens: int, longest: int, send: Callable[[], Answer[T]], read: Callable[[T], R]
+    ) -> R:
+        """One call, in the journal at its worst case before it is sent, and at what it took once it has ended.
+
+        Args:
+            request: Gets what the call took.
+            tokens: Of the prompt, by our own count.
+            longest: Most tokens of the reply.
+            send: Asks the model; raises CallFailedError.
+            read: What of the answer is returned; what it raises becomes the call's error.
+
+        Raises:
+            BudgetExceededError: If the call might exceed the budget, or the run is stopping; it is not made.
+        """
+        with self._limiter.call(tokens) as in_flight:
+            if request.stop.is_set():
+                raise BudgetExceededError("The run is stopping; this call was not made.")
+            reserved = self._budget.reserve(tokens, longest)
+            usage, own, text, error, call_id = Usage(), None, "", "OutcomeUnknown", None
+            started = self._clock()
+            try:
+                worst = self._usage(tokens, longest, started)
+                call_id = self._replies.calls.begin(request.source, worst)
+                usage = worst
+                try:
+                    answer = send()
+                except CallFailedError as failed:
+                    error = type(failed.error).__name__
+                    usage = self._usage(*((tokens, longest) if failed.may_be_billed else (0, 0)), started)
+                    self._note_failure(request, failed.error, started, in_flight)
+                    raise failed.error from failed
+                text, own_completion = answer.text, count_tokens(answer.text, self.model) if answer.text else 0
+                reported = answer.prompt_tokens, answer.completion_tokens
+                counted, is_replaced = believed(reported, (tokens, own_completion), longest)
+                usage, own = self._usage(*counted, started), self._usage(tokens, own_completion, started)
+                self._is_reached = self._has_replied = True
+                self._limiter.succeeded(sum(counted) - tokens, seconds=usage.seconds, in_flight=in_flight)
+                with self._lock:
+                    self.replaced += is_replaced
+                try:
+                    made = read(answer.value)
+                except PolyhopError as unread:
+                    error = type(unread).__name__
+                    raise
+                error = ""
+                return made
+            finally:
+                self._budget.settle(reserved, usage, own)
+                request.usage += usage
+                with self._lock:
+                    self.spent += usage
+                if call_id is not None:
+                    self._replies.calls.end(call_id, request.source, text, usage, error)
+
+    def _usage(self, prompt_tokens: int, completion_tokens: int, started: float) -> Usage:
+        cost = self._budget.cost(prompt_tokens, completion_tokens)
+        return Usage(1, prompt_tokens, completion_tokens, cost, self._clock() - started)
+
+    def _note_failure(self, request: PaidRequest, error: PolyhopError, started: float, in_flight: int) -> None:
+        self._is_reached = self._is_reached or not isinstance(error, ModelUnreachableError)
+        self._limiter.failed(started, error)
+        if isinstance(error, ModelTimeoutError) and in_flight == 1:
+            request.timeouts_alone += 1
+            self._timeouts_alone += 1
+
+    def _is_worth_another(self, error: BaseException, request: PaidRequest) -> bool:
+        """Whether the next call may end better.
+
+        Not if the run is stopping, nor if we should wait for ever, nor if there never was a server, nor if too many
+        calls timed out with the server to themselves: of this request, or of all before a reply.
+        """
+        if request.stop.is_set() or not isinstance(error, ModelError):
+            return False
+        if isinstance(error, ModelRateLimitError) and (error.retry_after_seconds or 0) > MAX_PAUSE_SECONDS:
+            return False
+        if isinstance(error, ModelUnreachableError) and not self._is_reached:
+            return False
+        timeouts = request.timeouts_alone if self._has_replied else self._timeouts_alone
+        return error.retryable and not (isinstance(error, ModelTimeoutError) and timeouts >= MOST_TIMEOUTS_ALONE)
+
+
+def wait_seconds(state: RetryCallState) -> float:
+    """Exponential backoff with full jitter; nothing before a re-ask, and what the server said is the limiter's."""
+    error = state.outcome.exception() if state.outcome else None
+    if not isinstance(error, ModelUnavailableError):
+        return 0.0
+    if isinstance(error, ModelRateLimitError) and error.retry_after_seconds is not None:
+        return random.uniform(0, 0.1)  # noqa: S311 - spreads calls, guards no secret
+    longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (state.attempt_number - 1))
+    return random.uniform(longest / 2, longest)  # noqa: S311 - as above
