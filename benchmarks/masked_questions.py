@@ -1,4 +1,4 @@
-"""What `bridge-masked` costs beside `bridge`: retrieval, both encodings in one call, and whole questions in batches.
+"""What `bridge-masked` costs beside `bridge`: retrieval, both encodings, and whole questions in batches.
 
 Run: uv run python benchmarks/masked_questions.py ROOT INDEX QUESTIONS [REPEATS]   (an index built for both strategies)
 Processor milliseconds per question. Each question, or batch of 32, counts with the least of REPEATS passes (default 5);
@@ -13,11 +13,11 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.ports import TextComparing
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.questions.parts import with_vectors
+from polyhop.worker.strategies.bridge_masked import BridgeMaskedParameters, MaskedQuestions
 
 STRATEGIES = ("bridge", "bridge-masked")
 BATCH = 32
@@ -33,13 +33,15 @@ def main(root, name, questions, repeats="5"):
     with open_index(name, settings=asking) as index:
         session = index.session
         answerers = {strategy: session.answerer(strategy, {}) for strategy in STRATEGIES}
-        masked = [texts for texts in map(answerers["bridge-masked"].strategy.further_texts, asked) if texts]
+        questions_of = MaskedQuestions(session.published, BridgeMaskedParameters().common_share)
+        mask_of = {question.text: questions_of.read(question.text).masked for question in asked}
+        masked = [mask for mask in mask_of.values() if mask]
         print(
             f"{describe_machine()}; {name}, {len(session.published.passage_ids):,} passages, {len(asked)} questions, "
         )
         print(f"{len(masked)} of them with a mask, {len(set(masked))} different masks\n")
         print(f"| processor ms per question | {' | '.join(STRATEGIES)} | ratio |\n|---|---|---|---|")
-        encoded = {name: encoding(answerer, session.services) for name, answerer in answerers.items()}
+        encoded = {name: encoding(session.services, mask_of if "masked" in name else {}) for name in answerers}
         vectors = {name: encode(asked) for name, encode in encoded.items()}
         retrieve = {name: searching(answerer) for name, answerer in answerers.items()}
         ones = {name: [[question] for question in some] for name, some in vectors.items()}
@@ -57,10 +59,15 @@ def main(root, name, questions, repeats="5"):
         row(f"both, {BATCH} at once, masks cached", whole, grouped, repeats, np.mean)
 
 
-def encoding(answerer, services):
-    """Questions to questions with the vectors that a strategy compares with."""
-    texts_of = answerer.strategy.further_texts if isinstance(answerer.strategy, TextComparing) else None
-    return lambda some: with_vectors(some, services, [texts_of(one) for one in some] if texts_of else ())
+def encoding(services, mask_of):
+    """Questions to questions with their vectors; masks are encoded, too."""
+
+    def encode(some):
+        if masks := [mask for one in some if (mask := mask_of.get(one.text))]:
+            services.encode(masks, is_repeated=True)
+        return with_vectors(some, services)
+
+    return encode
 
 
 def searching(answerer):

@@ -13,10 +13,10 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
+from polyhop.worker.strategies.bridge_masked import BridgeMaskedParameters, MaskedQuestions
 
 BATCH = 32
 
@@ -26,8 +26,8 @@ def main(root, name, questions, repeats="5"):
     records, _ = read_questions(Path(questions))
     texts = [record.question for record in records]
     with open_index(name, settings=Settings(root=Path(root))) as index:
-        further = index.session.answerer("bridge-masked", {}).strategy.further_texts
-        masks = [further(Question(text)) for text in texts]
+        read = MaskedQuestions(index.session.published, BridgeMaskedParameters().common_share).read
+        masks = [(masked,) if (masked := read(text).masked) else () for text in texts]
     encoder, padded = LocalEncoder(), PaddedEncoder()
     batches = []
     for begin in range(0, len(texts), BATCH):

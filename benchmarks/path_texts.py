@@ -20,6 +20,7 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
+from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import VectorCache
@@ -29,22 +30,6 @@ from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.worker.strategies.registry import make
 
 RESAMPLES, SEED = 2_000, 13
-
-
-class Recording:
-    """Services that remember the texts of each call."""
-
-    def __init__(self, services: Any) -> None:
-        self._services = services
-        self.calls: list[list[str]] = []
-
-    def encode_paths(self, texts: Sequence[str]) -> Any:
-        """As the services do without a cache."""
-        self.calls.append(list(texts))
-        return self._services.encode(texts)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._services, name)
 
 
 def taken(encode: Any, calls: Sequence[Sequence[str]]) -> tuple[float, float]:
@@ -64,18 +49,24 @@ def main() -> None:
     bare = open_encoder(settings).encoder
     rows, retrieving, counts = [], [], []
     with open_index(name, settings=settings) as index, tempfile.TemporaryDirectory(dir=root) as folder:
-        services = Recording(index.session.services)
-        strategy = make("proprag", index.session.published, {}, services)
+        calls: list[list[str]] = []
+
+        def encode(texts: Sequence[str], *_: Any, **__: Any) -> Any:
+            """As the services do without a cache."""
+            calls.append(list(texts))
+            return bare.encode(texts)
+
+        strategy = make("proprag", index.session.published, {}, Services(encode))
         vectors = bare.encode([record.question for record in records])
         asked = [Question(r.question, r.id, v) for r, v in zip(records, vectors, strict=True)]
         strategy.retrieve(asked[:3], limit=100)
         for number, start in enumerate(range(0, len(asked), size)):
-            services.calls.clear()
+            calls.clear()
             batch = asked[start : start + size]
             found = strategy.retrieve(batch, limit=100)
             parts = found[0].seconds
             retrieving += [1000 * (parts["seed"] + parts["traversal"])] * len(batch)
-            calls = [*services.calls]
+            calls = [*calls]
             counts.append(sum(map(len, calls)))
             path = Path(folder) / f"{number}.sqlite"
             cached = PathEncoder(bare, lambda path=path: VectorCache(path, most_rows=100_000))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError, UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
+from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.schemas.text import norm_ws
 from polyhop.schemas.types import is_people_or_language
 from polyhop.warehouse.artefacts import ALIASES, ENTITIES, ENTITY_IDS, GRAPH, RELATIONS, vectors_of
@@ -448,5 +449,5 @@ class EntityGraph:
         return sorted({number for name in given for number in self._lookup.find(QuestionName(name, name))[1]})
 
     def _encoded(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = self._session.services.encode_entities([text])[0]
+        vector: NDArray[np.float32] = self._session.services.encode([text], SHORT_TEXTS)[0]
         return vector

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.chat import ChatModel
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError
 from polyhop.schemas.graph import Activation, ChainRule, Entity, Mention, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.schemas.settings import VectorSettings
+from polyhop.schemas.settings import PASSAGES, Space, VectorSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,57 +105,49 @@ class SpreadingDatabase(Protocol):
         ...
 
 
-class Services(Protocol):
-    """What a strategy may ask of models and databases while it answers; each is opened when first asked for."""
+class Encode(Protocol):
+    """Encodes texts as the vectors of an open version were."""
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the version's passages."""
-        ...
+    def __call__(
+        self, texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False
+    ) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), float32, length 1, in input order.
 
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As `encode`, bit for bit, for questions, and for texts that come again with others, whose vectors are cached.
-
-        All that have to be encoded are encoded in one call.
+        Args:
+            texts: Any texts.
+            space: What they are compared with: passages, or entities, propositions and other short texts, which may
+                have an encoder of their own.
+            is_repeated: Whether they come again with other questions, so that their vectors are cached; same bits.
         """
         ...
 
-    @property
-    def has_two_encoders(self) -> bool:
-        """Whether entities, propositions and other short texts have vectors by another encoder than passages."""
-        ...
 
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`, by the encoder of entities, propositions and other short texts."""
-        ...
+def _no_encoder(texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False) -> NDArray[np.float32]:
+    del space, is_repeated
+    raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode_entities`, bit for bit, for texts of paths, whose vectors are cached."""
-        ...
 
-    def chat(self) -> ChatModel | None:
-        """The chat model for reading (models.read); None if none is configured."""
-        ...
+def _no_database() -> SpreadingDatabase:
+    raise ConfigurationError("No graph database was given to this strategy.")
 
-    def reranker(self) -> Reranker | None:
-        """The configured cross-encoder (models.rerank), opened once per process; None if none is configured.
 
-        Raises:
-            ConfigurationError: If it cannot be had.
-            ModelFileError: If its files cannot be used.
-        """
-        ...
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a strategy may ask of models and databases while it answers; each is opened when it is first called.
 
-    def graph_database(self) -> SpreadingDatabase:
-        """The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…), opened once.
+    Attributes:
+        encode: Encodes texts.
+        has_two_encoders: Whether entities and other short texts have vectors by another encoder than passages.
+        chat: The chat model for reading (models.read); None if none is configured.
+        reranker: The cross-encoder (models.rerank), opened once per process; None if none is configured.
+        graph_database: The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…).
+    """
 
-        Raises:
-            ConfigurationError: If no server is named.
-            StoreError: If it cannot be used.
-            ContractError: If it holds another version of this index, or none.
-        """
-        ...
+    encode: Encode = _no_encoder
+    has_two_encoders: bool = False
+    chat: Callable[[], ChatModel | None] = lambda: None
+    reranker: Callable[[], Reranker | None] = lambda: None
+    graph_database: Callable[[], SpreadingDatabase] = _no_database
 
 
 class IndexReader(Protocol):
@@ -351,27 +343,6 @@ class Strategy(Protocol):
         A question's result does not depend on the others in the batch. Its `seconds` are its own, and an equal share of
         what was done for all questions at once. Passages are distinct, in descending order of score, equal ones as the
         strategy says, else by ascending id; a strategy that orders them otherwise says so (algorithms.md 0.3).
-        """
-        ...
-
-
-@runtime_checkable
-class NameSearching(Protocol):
-    """A strategy that searches some names by vectors: of the names, or of their search hints."""
-
-    def searched_hints(self, question: Question) -> Sequence[str]:
-        """Names or search hints of this question whose vectors it must bring (`hint_vectors`)."""
-        ...
-
-
-@runtime_checkable
-class TextComparing(Protocol):
-    """A strategy that compares passages with further texts besides the question."""
-
-    def further_texts(self, question: Question) -> Sequence[str]:
-        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty.
-
-        The strategy encodes what the question does not bring.
         """
         ...
 

@@ -58,9 +58,8 @@ class QuestionName:
 class Question:
     """A question; if it was encoded, its vector (shape (d,), float32, length 1); for strategies that ask, its names.
 
-    `hint_vectors` holds the vectors of those search hints of its names that a strategy searches by. `entity_vector` is
-    its vector among entities, propositions and other short texts; None where one encoder made all vectors.
-    `further_vectors` holds vectors of other texts that a strategy compares passages with, by text.
+    `entity_vector` is its vector among entities, propositions and other short texts; None where one encoder made all
+    vectors.
     """
 
     text: str
@@ -68,9 +67,7 @@ class Question:
     vector: NDArray[np.float32] | None = None
     topic: str | None = None
     names: tuple[QuestionName, ...] = ()
-    hint_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     entity_vector: NDArray[np.float32] | None = None
-    further_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 if TYPE_CHECKING:
-    from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder, QuestionEncoder
+    from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder
 
 MOST_OPEN = 4
 """Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
 _IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
 
-_open_encoders: "list[CachedEncoder | PathEncoder | QuestionEncoder]" = []
+_open_encoders: "list[CachedEncoder | PathEncoder]" = []
 
 
 def open_encoder(settings: Settings, space: Space = PASSAGES) -> "CachedEncoder":
@@ -65,13 +65,6 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> "PathE
     open_version_encoder(settings, record)  # which sees that it is the same model
     needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
     return _path_encoder(needs, settings.encoder.path_vectors)
-
-
-def open_question_encoder(settings: Settings, record: VectorRecord | None) -> "QuestionEncoder":
-    """The encoder of questions on published vectors, with the cache of path vectors for texts that come again."""
-    open_version_encoder(settings, record)  # which sees that it is the same model
-    needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
-    return _question_encoder(needs, settings.encoder.path_vectors)
 
 
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
@@ -117,7 +110,6 @@ def close_encoders() -> None:
     """Closes the caches of all encoders of this process; the next use opens them again."""
     _encoder.cache_clear()
     _path_encoder.cache_clear()
-    _question_encoder.cache_clear()
     while _open_encoders:
         _open_encoders.pop().close()
 
@@ -171,17 +163,5 @@ def _path_encoder(needs: EncoderNeeds, most_rows: int) -> "PathEncoder":
 
     path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
     encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=most_rows), needs.choice.query_prefix)
-    _open_encoders.append(encoder)
-    return encoder
-
-
-@lru_cache(maxsize=MOST_OPEN)
-def _question_encoder(needs: EncoderNeeds, most_rows: int) -> "QuestionEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached_encoder import QuestionEncoder
-
-    path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
-    opener = (lambda: VectorCache(path, most_rows=most_rows)) if most_rows else None
-    encoder = QuestionEncoder(questions, opener, needs.choice.query_prefix)
     _open_encoders.append(encoder)
     return encoder

@@ -17,7 +17,7 @@ from polyhop.schemas.errors import (
     QuestionTooLongError,
 )
 from polyhop.schemas.logs import span
-from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy, TextComparing
+from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.schemas.query import (
     UNREAD,
     ContextPassage,
@@ -259,7 +259,7 @@ class Answerer:
             ModelUnavailableError: If the strategy starts from names that a model finds, and the model is unavailable.
         """
         named, _ = self._with_names(self._with_vectors(questions), Turns(len(questions)))
-        return self.strategy.retrieve(self._with_hints(named), limit=limit)
+        return self.strategy.retrieve(named, limit=limit)
 
     def answer(
         self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
@@ -287,11 +287,10 @@ class Answerer:
         begun = time.perf_counter()
         encoded, encoding = _timed(lambda: self._with_vectors(questions))
         (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))
-        hinted, more = _timed(lambda: self._with_hints(named))
-        shared = {"encoding": (encoding + more) / max(1, len(questions))}
+        shared = {"encoding": encoding / max(1, len(questions))}
         if any(uses):
             shared["naming"] = naming / len(questions)
-        retrievals = self._retrieve(hinted, max(limit, read_passages), taken)
+        retrievals = self._retrieve(named, max(limit, read_passages), taken)
         contexts = self._contexts(retrievals, read_passages if self._reader is not None else 0)
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
         readings, reading = self._read(items, taken)
@@ -370,10 +369,7 @@ class Answerer:
         check_questions(questions)
         if not self._spec.needs_question_vector or not questions:
             return list(questions)
-        further: list[Sequence[str]] = []
-        if isinstance(self.strategy, TextComparing):
-            further = [self.strategy.further_texts(question) for question in questions]
-        return with_vectors(questions, self._services, further)
+        return with_vectors(questions, self._services)
 
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
@@ -387,20 +383,6 @@ class Answerer:
             namings = self._naming.name(questions)
         named = [replace(question, names=naming.names) for question, naming in zip(questions, namings, strict=True)]
         return named, [naming.use for naming in namings]
-
-    def _with_hints(self, questions: Sequence[Question]) -> list[Question]:
-        """With vectors of the hints that the strategy searches by; equal hints are encoded once."""
-        if not isinstance(self.strategy, NameSearching):
-            return list(questions)
-        hints = [tuple(self.strategy.searched_hints(question)) for question in questions]
-        distinct = sorted({hint for some in hints for hint in some})
-        if not distinct:
-            return list(questions)
-        vector_of = dict(zip(distinct, self._services.encode_entities(distinct), strict=True))
-        return [
-            replace(question, hint_vectors={hint: vector_of[hint] for hint in some})
-            for question, some in zip(questions, hints, strict=True)
-        ]
 
 
 def check_questions(questions: Sequence[Question]) -> None:

@@ -5,9 +5,9 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
-from polyhop.warehouse.open_encoders import open_path_encoder, open_question_encoder, open_version_encoder
+from polyhop.warehouse.open_encoders import open_path_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import (
     AnsweredQuestion,
@@ -41,83 +41,54 @@ from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.registry import make_reader, parse_setting, require_artefacts, spec_of
 
 
-class SessionServices:
-    """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it."""
+def open_services(published: PublishedIndex, settings: Settings, closing: ExitStack) -> Services:
+    """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it.
 
-    def __init__(self, published: PublishedIndex, settings: Settings) -> None:
-        self._published = published
-        self._settings = settings
-        self._closing = ExitStack()
+    Args:
+        published: The version.
+        settings: Of the process.
+        closing: Closes what was opened.
+    """
+    records = published.manifest.vectors
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), float32, length 1."""
-        return open_version_encoder(self._settings, self._vectors(PASSAGES)).encode_questions(texts)
-
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Vectors of questions, and of texts that come again with others: cached (encoder.path_vectors)."""
-        return open_question_encoder(self._settings, self._vectors(PASSAGES)).encode_beside(questions, repeated)
-
-    @property
-    def has_two_encoders(self) -> bool:
-        """Whether entities and other short texts have vectors by another encoder than passages."""
-        passages, short = self._vectors(PASSAGES), self._vectors(ENTITIES)
-        if passages is None or short is None:
-            return False
-        # What a question's vector among these depends on.
-        return (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
-
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`, by the encoder of entities, propositions and other short texts."""
-        return open_version_encoder(self._settings, self._vectors(ENTITIES)).encode_questions(texts)
-
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode_entities`, for texts of paths, which questions bring up again: cached (encoder.path_vectors)."""
-        if not self._settings.encoder.path_vectors:
-            return self.encode_entities(texts)
-        return open_path_encoder(self._settings, self._vectors(ENTITIES)).encode(texts)
-
-    def chat(self) -> ChatModel | None:
-        """The chat model for reading (models.read); None if none is configured."""
-        return self._chat if self._settings.models.chat_reader else None
-
-    def reranker(self) -> Reranker | None:
-        """The configured cross-encoder (models.rerank), opened once per process; None if none is configured."""
-        if not self._settings.models.rerank:
-            return None
-        from polyhop.warehouse.models.rerank_and_spans import open_reranker
-
-        return open_reranker(self._settings.models.rerank, Layout(self._settings.root).model_cache)
-
-    def graph_database(self) -> SpreadingDatabase:
-        """The Neo4j database that this version was exported to, opened once."""
-        return self._graph_database
-
-    def close(self) -> None:
-        """Closes the connection to the graph database, if one was opened."""
-        self.__dict__.pop("_graph_database", None)
-        self._closing.close()
-
-    def _vectors(self, space: Space) -> VectorRecord | None:
+    def vectors(space: Space) -> VectorRecord | None:
         """Of a space; where nothing lies in it, of the other."""
-        records = self._published.manifest.vectors
         own = [record for name, record in records.items() if space_of(name) == space]
         return next(iter([*own, *records.values()]), None)
 
-    @cached_property
-    def _chat(self) -> ChatModel:
+    def encode(texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False) -> NDArray[np.float32]:
+        if is_repeated and settings.encoder.path_vectors:
+            return open_path_encoder(settings, vectors(space)).encode(texts)
+        return open_version_encoder(settings, vectors(space)).encode_questions(texts)
+
+    def open_read_model() -> ChatModel | None:
+        if not settings.models.chat_reader:
+            return None
         from polyhop.warehouse.open_models import open_chat
 
-        return open_chat(self._settings, Role.READ)
+        return open_chat(settings, Role.READ)
 
-    @cached_property
-    def _graph_database(self) -> SpreadingDatabase:
+    def open_cross_encoder() -> Reranker | None:
+        if not settings.models.rerank:
+            return None
+        from polyhop.warehouse.models.rerank_and_spans import open_reranker
+
+        return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
+
+    def open_database() -> SpreadingDatabase:
         from polyhop.warehouse.graph.address import find_address
 
-        store = open_graph_store(find_address(None, None, None, named_by="NEO4J_URI"), self._published.name)
-        self._closing.callback(store.close)
-        return store.spreading(self._published.version, self._published.artefact(GRAPH).keys)
+        store = open_graph_store(find_address(None, None, None, named_by="NEO4J_URI"), published.name)
+        closing.callback(store.close)
+        return store.spreading(published.version, published.artefact(GRAPH).keys)
+
+    passages, short = vectors(PASSAGES), vectors(ENTITIES)
+    has_two = (
+        passages is not None
+        and short is not None  # what a question's vector among these depends on:
+        and (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
+    )
+    return Services(encode, has_two, cache(open_read_model), cache(open_cross_encoder), cache(open_database))
 
 
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
@@ -172,7 +143,8 @@ class IndexSession:
         self.published = published
         self.index: IndexReader = published
         self.settings = settings
-        self.services: Services = services or SessionServices(published, settings)
+        self._closing = ExitStack()
+        self.services = services or open_services(published, settings, self._closing)
         self._answerers: dict[str, Answerer] = {}
 
     @property
@@ -270,8 +242,7 @@ class IndexSession:
 
     def close(self) -> None:
         """Releases the version; strategies and readers, which keep its arrays, are forgotten."""
-        if isinstance(self.services, SessionServices):
-            self.services.close()
+        self._closing.close()
         self.forget()
         self.published.close()
 
@@ -341,7 +312,8 @@ class FilteredSession(IndexSession):
     """A session for the passages that a filter allows; shares the version and the services of the whole one."""
 
     def __init__(self, whole: IndexSession, where: str) -> None:
-        super().__init__(whole.published, whole.settings, cast("Services", _FilteredServices(whole.services)))
+        services = dataclasses.replace(whole.services, graph_database=_no_filtered_graph)
+        super().__init__(whole.published, whole.settings, services)
         begun = time.perf_counter()
         self._where = " ".join(where.split())
         self._restricted = self.index = RestrictedIndex(whole.published, whole.published.allowed_passages(where))
@@ -439,21 +411,10 @@ class _NothingAllowed(Answerer):
         return [AnsweredQuestion(q, one, (), reading, {}) for q, one in zip(questions, found, strict=True)]
 
 
-class _FilteredServices:
-    """The whole session's services, without a graph database, which would search what the filter left out."""
-
-    def __init__(self, whole: Services) -> None:
-        self._whole = whole
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-    def graph_database(self) -> SpreadingDatabase:
-        """Always fails."""
-        raise ConfigurationError(
-            "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the "
-            "filter."
-        )
+def _no_filtered_graph() -> SpreadingDatabase:
+    raise ConfigurationError(
+        "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the filter."
+    )
 
 
 class IndexPool:

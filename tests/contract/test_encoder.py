@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes import classes_with, loaded
-from memory_index import PASSAGES, MemoryIndex
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvalidVectorError
@@ -26,22 +25,17 @@ KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 FAKES = {
     "memory_index/memory_index.py MemoryServices": "vectors count the words of an index",
     "unit/warehouse/test_path_encoder.py Lengths": "a component is the text's length, which a test can read",
-    "unit/warehouse/test_question_encoder.py Lengths": "the same",
     "unit/warehouse/test_vector_cache.py CountingEncoder": "the same",
-    "unit/worker/strategies/test_bridge_masked.py CountingServices": "vectors count the words of an index",
 }
 """Classes of tests in place of an encoder, and how their vectors come about."""
 NO_ENCODERS = {
-    "memory_index/memory_index.py MemoryIndex": "what MemoryServices hand on",
+    "memory_index/memory_index.py MemoryIndex": "what memory_services hand on",
     "unit/warehouse/test_named_encoders.py SentenceTransformer": "another package's interface, under NamedEncoder",
     "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
-    "unit/worker/questions/test_vectors.py Counting": "Services: a vector is the text's length",
     "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
     "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
 }
 SIDES = [f"{kind} {side}" for kind in KINDS for side in ("passages", "questions")]
-SCALED = [*SIDES, *(name for name, how in FAKES.items() if "count the words" in how)]
-"""The other fakes stand under caches of vectors, which never look at a vector's length."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +81,7 @@ def fake(name: str) -> Any:
     """A fake encoder by its place and class."""
     path, _, member = name.partition(" ")
     made = getattr(loaded(path), member)
-    return made(MemoryIndex(PASSAGES)) if "Services" in member else made()
+    return made()
 
 
 @pytest.fixture(scope="module", params=[*SIDES, *FAKES])
@@ -95,7 +89,7 @@ def encoder(request: pytest.FixtureRequest) -> Any:
     return opened_as(request, request.param)
 
 
-@pytest.fixture(scope="module", params=SCALED)
+@pytest.fixture(scope="module", params=SIDES)
 def scaled(request: pytest.FixtureRequest) -> Any:
     return opened_as(request, request.param)
 

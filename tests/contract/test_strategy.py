@@ -2,18 +2,16 @@
 
 There: batches equal single questions, fewer passages are the top of more (0, 1, 3, 7), the order of the corpus does
 not matter, questions without a word or vector, ranks, evidence as JSON, seconds, corpora of no or one passage.
-Here: the order of scores, no questions at all, more passages than there are, and the two protocols beside the port.
+Here: the order of scores, no questions at all, more passages than there are.
 """
-
-from typing import Any
 
 import pytest
 from fakes import classes_with, loaded
-from memory_index import PASSAGES, MemoryIndex, MemoryServices
+from memory_index import PASSAGES, MemoryIndex, memory_services
 from word_triples import WordTriples
 
 from polyhop.schemas.names import NameFinder
-from polyhop.schemas.ports import NameSearching, Strategy, TextComparing
+from polyhop.schemas.ports import Strategy
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
@@ -38,7 +36,7 @@ INDEX = MemoryIndex(PASSAGES)
 
 def opened(name: str) -> Strategy:
     if name in STRATEGIES:
-        return make(name, INDEX, {}, MemoryServices(INDEX))
+        return make(name, INDEX, {}, memory_services(INDEX))
     if name == FAKES[0]:
         return WordTriples([], INDEX.passage_ids)
     path, _, member = name.partition(" ")
@@ -60,8 +58,7 @@ def asked(text: str) -> Question:
     """With all that any strategy needs."""
     (vector,) = INDEX.encode([text])
     names = tuple(QuestionName(one.key, f"{one.surface} of old") for one in NameFinder([]).find(text))
-    hints = {name.search_hint: INDEX.encode([name.search_hint])[0] for name in names}
-    return Question(text, "q", vector, names=names, hint_vectors=hints)
+    return Question(text, "q", vector, names=names)
 
 
 def rows(retrieval: Retrieval) -> list[tuple[str, float]]:
@@ -106,34 +103,3 @@ def test_the_same_question_has_the_same_result_after_others(strategy: Strategy) 
     first = [rows(one) for one in strategy.retrieve([asked(text) for text in TEXTS], limit=9)]
     again = [rows(strategy.retrieve([asked(text)], limit=9)[0]) for text in TEXTS[::-1]]
     assert again == first[::-1]
-
-
-def test_what_is_searched_by_vectors_is_a_name_or_a_hint_of_the_question(ours: Strategy) -> None:
-    if isinstance(ours, NameSearching):
-        for text in TEXTS:
-            question = asked(text)
-            searched = list(ours.searched_hints(question))
-            assert set(searched) <= {text for name in question.names for text in (name.key, name.search_hint)}
-            assert list(ours.searched_hints(question)) == searched
-        assert list(ours.searched_hints(Question("Who?"))) == []
-
-
-def test_further_texts_are_not_empty_and_help_without_being_needed(ours: Strategy) -> None:
-    """The worker encodes them beforehand, if it can."""
-    if isinstance(ours, TextComparing):
-        for text in TEXTS:
-            question = asked(text)
-            texts = list(ours.further_texts(question))
-            assert all(one.strip() for one in texts)
-            brought: dict[str, Any] = dict(zip(texts, INDEX.encode(texts), strict=True))
-            with_vectors = Question(text, "q", question.vector, names=question.names, further_vectors=brought)
-            without = Question(text, "q", question.vector, names=question.names)
-            first, second = ours.retrieve([with_vectors, without], limit=9)
-            assert rows(first) == rows(second)
-
-
-def test_some_strategies_search_names_and_compare_texts() -> None:
-    """What the two tests above look at."""
-    strategies = [opened(name) for name in STRATEGIES]
-    assert {one.name for one in strategies if isinstance(one, NameSearching)} >= {"qasa", "fusion", "hublink-topic"}
-    assert "bridge-masked" in {one.name for one in strategies if isinstance(one, TextComparing)}

@@ -17,9 +17,11 @@ from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
-from polyhop.schemas.ports import Artefact
+from polyhop.schemas.ports import Artefact, Services
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
+from polyhop.schemas.settings import Space
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
@@ -52,7 +54,6 @@ from polyhop.warehouse.artefacts import (
     text_arrays,
     vectors_of,
 )
-from polyhop.worker.strategies.base import NoServices
 
 T = TypeVar("T")
 Passage = tuple[str, str, str]
@@ -348,14 +349,16 @@ class MemoryIndex:
         return numbers
 
 
-class MemoryServices(NoServices):
-    """Services that encode as an index in memory does, and have nothing else."""
+def memory_services(index: MemoryIndex, calls: list[list[str]] | None = None) -> Services:
+    """Services that encode as an index in memory does, and have nothing else; `calls` gets the texts of each call."""
 
-    def __init__(self, index: MemoryIndex) -> None:
-        self._index = index
+    def encode(texts: Sequence[str], space: Space = PASSAGE_SPACE, *, is_repeated: bool = False) -> NDArray[np.float32]:
+        del space, is_repeated
+        if calls is not None:
+            calls.append(list(texts))
+        return index.encode(texts)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._index.encode(texts)
+    return Services(encode)
 
 
 def _with_titles(mentions: Sequence[Mapping[str, int]], titles: Sequence[Collection[str]]) -> BipartiteGraph:

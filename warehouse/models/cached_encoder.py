@@ -1,4 +1,4 @@
-"""An encoder with the cache of embeddings: no text is encoded twice, questions beside other texts.
+"""An encoder with the cache of embeddings: no text is encoded twice.
 
 A kill loses at most one chunk of new vectors; of an encoder that costs something, at most the calls in flight.
 """
@@ -198,7 +198,7 @@ class PathEncoder:
                 return self._opened().encode(texts, PATH)
             except StoreError as error:
                 self._is_given_up = True
-                _log.warning("Vectors of paths are not cached until this process ends: %s", error)
+                _log.warning("Vectors of paths and masked questions are not cached until this process ends: %s", error)
         return self._encoder.encode([self._prefix + text for text in texts])
 
     def close(self) -> None:
@@ -220,85 +220,3 @@ class PathEncoder:
 
 def _ignore(_count: int) -> None:
     """Reports to nobody."""
-
-
-REPEATED = "repeated"
-"""Kind of texts that come again with other questions, in the cache of path vectors."""
-
-
-class QuestionEncoder:
-    """Encodes questions, and texts that come again, in one call: the more texts, the fuller its batches.
-
-    Whatever is wrong with the cache, questions are answered.
-
-    Args:
-        encoder: Encodes questions.
-        open_cache: Opens the cache; called when it is first needed. None: nothing is cached.
-        prefix: Put before every text.
-    """
-
-    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache] | None, prefix: str = "") -> None:
-        self._encoder = encoder
-        self._open_cache = open_cache
-        self._prefix = prefix
-        self._cache: VectorCache | None = None
-        self._opening = Lock()
-
-    def encode_beside(self, questions: Sequence[str], repeated: Sequence[str]) -> tuple[Vector, Vector]:
-        """Vectors of questions, which are not cached, and of texts that are, from the cache where it has them.
-
-        Args:
-            questions: Any texts.
-            repeated: Distinct texts.
-
-        Returns:
-            Two of shape (n, dimension), float32, rows of length 1, in input order; the same bits, cached or not.
-        """
-        keys = [vector_key(self._encoder.model, REPEATED, self._prefix + text) for text in repeated]
-        known = self._read(keys)
-        missing = [place for place, key in enumerate(keys) if key not in known]
-        texts = [*questions, *(repeated[place] for place in missing)]
-        vectors = self._encoder.encode([self._prefix + text for text in texts])
-        new = {keys[place]: vectors[len(questions) + number] for number, place in enumerate(missing)}
-        self._keep(new)
-        others = [known[key] if key in known else new[key] for key in keys]
-        return vectors[: len(questions)], np.array(others, dtype=np.float32).reshape(len(keys), vectors.shape[1])
-
-    def close(self) -> None:
-        """Closes the cache, if it was opened; the next use opens it again."""
-        with self._opening:
-            if self._cache is not None:
-                self._cache.close()
-            self._cache = None
-
-    def _read(self, keys: Sequence[str]) -> dict[str, Vector]:
-        if not keys:
-            return {}
-        try:
-            cache = self._opened()
-            return cache.get_many(keys, self._encoder.dimension or None) if cache is not None else {}
-        except StoreError as error:
-            self._give_up(error)
-            return {}
-
-    def _keep(self, vectors: dict[str, Vector]) -> None:
-        if not vectors:
-            return
-        try:
-            cache = self._opened()
-            if cache is not None:
-                cache.put_many(vectors)
-        except StoreError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: StoreError) -> None:
-        self._open_cache = None
-        _log.warning("Vectors of masked questions are not cached until this process ends: %s", error)
-
-    def _opened(self) -> VectorCache | None:
-        with self._opening:
-            if self._open_cache is None:
-                return None
-            if self._cache is None:
-                self._cache = self._open_cache()
-            return self._cache

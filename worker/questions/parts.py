@@ -17,6 +17,7 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import FUNCTION_WORDS, STOP_WORDS
 from polyhop.schemas.ports import NameFinding, Services
 from polyhop.schemas.query import ModelUse, Question, QuestionName
+from polyhop.schemas.settings import ENTITIES
 from polyhop.schemas.text import norm_ws
 from polyhop.worker.reading.models import outage_of, use_of
 
@@ -228,30 +229,10 @@ def _runs(text: str) -> list[str]:
     return [" ".join(run) for run in runs if run]
 
 
-def with_vectors(
-    questions: Sequence[Question], services: Services, further: Sequence[Sequence[str]] = ()
-) -> list[Question]:
-    """The questions with their vectors, in order.
-
-    Args:
-        questions: Any questions.
-        services: Encode them.
-        further: Of each question, the other texts that a strategy compares passages with; () if it asks for none.
-            They and the questions are encoded in one call, each distinct text once.
-    """
+def with_vectors(questions: Sequence[Question], services: Services) -> list[Question]:
+    """The questions with their vectors, in order."""
     texts = [question.text for question in questions]
-    distinct = list(dict.fromkeys(text for some in further for text in some))
-    if distinct:
-        vectors, others = services.encode_beside(texts, distinct)
-        vector_of = dict(zip(distinct, others, strict=True))
-        encoded = [
-            replace(question, vector=vector, further_vectors={text: vector_of[text] for text in some})
-            for question, vector, some in zip(questions, vectors, further, strict=True)
-        ]
-    else:
-        found = zip(questions, services.encode(texts), strict=True)
-        encoded = [replace(question, vector=vector) for question, vector in found]
-    if not services.has_two_encoders:
-        return encoded
-    both = zip(encoded, services.encode_entities(texts), strict=True)
-    return [replace(question, entity_vector=vector) for question, vector in both]
+    vectors = services.encode(texts)
+    among_entities = services.encode(texts, ENTITIES) if services.has_two_encoders else [None] * len(texts)
+    found = zip(questions, vectors, among_entities, strict=True)
+    return [replace(question, vector=vector, entity_vector=short) for question, vector, short in found]

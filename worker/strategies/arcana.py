@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import (
     BY_VECTOR,
     NOTHING_SEARCHED,
@@ -27,8 +27,9 @@ from polyhop.schemas.evidence import (
     Seed,
 )
 from polyhop.schemas.graph import RelationGraph
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import Encode, IndexReader, Services
 from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
@@ -89,34 +90,35 @@ class NamedStart:
 class SimilarStart:
     """By the similarity of entities to the whole question."""
 
-    def __init__(self, vectors: NDArray[np.float32], count: int, min_similarity: float) -> None:
+    def __init__(self, vectors: NDArray[np.float32], count: int, min_similarity: float, encode: Encode) -> None:
         self._vectors = vectors
+        self._encode = encode
         self._count = count
         self._min_similarity = min_similarity
 
     def find(self, question: Question) -> StartEntities:
         """The nearest entities."""
         vector = question.vector if question.entity_vector is None else question.entity_vector
-        vector = question.hint_vectors.get(question.text) if vector is None else vector
-        if vector is None:
-            raise AlgorithmError(f"matcher=embedding needs the question's vector; encode '{question.text}' first.")
+        if vector is None:  # only this matcher needs one
+            vector = self._encode([question.text], SHORT_TEXTS)[0]
         numbers, cosines = similar_entities(self._vectors, vector, self._count, self._min_similarity)
         similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
         return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
 
 
 def start_by(
-    reader: IndexReader, strategy: str, matcher: Matcher, count: int, min_similarity: float
+    reader: IndexReader, strategy: str, parameters: "GraphSearchParameters", encode: Encode
 ) -> NamedStart | SimilarStart:
     """The start that a strategy's parameters ask for."""
-    if matcher != "embedding":
-        return NamedStart(reader, is_fuzzy=matcher == "fuzzy")
+    if parameters.matcher != "embedding":
+        return NamedStart(reader, is_fuzzy=parameters.matcher == "fuzzy")
     if "vectors:entity" not in reader.artefacts:
         raise ConfigurationError(
             f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was built "
             f"without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
         )
-    return SimilarStart(np.asarray(reader.artefact(vectors_of("entity"))), count, min_similarity)
+    vectors = np.asarray(reader.artefact(vectors_of("entity")))
+    return SimilarStart(vectors, parameters.entities, parameters.min_similarity, encode)
 
 
 # Source: algorithms.md 5.2.
@@ -273,7 +275,12 @@ class ArcanaStrategy:
     """Graph search, alone or fused with cosine."""
 
     def __init__(
-        self, name: str, reader: IndexReader, parameters: GraphSearchParameters, fusion: VectorFusion | None = None
+        self,
+        name: str,
+        reader: IndexReader,
+        parameters: GraphSearchParameters,
+        services: Services,
+        fusion: VectorFusion | None = None,
     ) -> None:
         p = parameters
         self.name = name
@@ -282,12 +289,8 @@ class ArcanaStrategy:
         self._passage_ids = reader.passage_ids
         self._relations = reader.artefact(RELATIONS)
         self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
-        self._start = start_by(reader, name, p.matcher, p.entities, p.min_similarity)
+        self._start = start_by(reader, name, p, services.encode)
         self._evidence = ArcanaEvidence(reader, self._relations)
-
-    def searched_hints(self, question: Question) -> list[str]:
-        """The question itself, where entities are found by similarity to it and it comes without its vector."""
-        return [question.text] if self._parameters.matcher == "embedding" and question.vector is None else []
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
@@ -318,9 +321,9 @@ class ArcanaStrategy:
     needs={"graph", "graph:relations"},
     needs_question_names=True,
 )
-def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, _services: Services) -> ArcanaStrategy:
+def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, services: Services) -> ArcanaStrategy:
     """`graph-search` on an open version."""
-    return ArcanaStrategy(GRAPH_SEARCH, reader, parameters)
+    return ArcanaStrategy(GRAPH_SEARCH, reader, parameters, services)
 
 
 @strategy(
@@ -330,6 +333,6 @@ def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, _
     needs={"graph", "graph:relations", "vectors:passage"},
     needs_question_names=True,
 )
-def build_fusion(reader: IndexReader, parameters: ArcanaFusionParameters, _services: Services) -> ArcanaStrategy:
+def build_fusion(reader: IndexReader, parameters: ArcanaFusionParameters, services: Services) -> ArcanaStrategy:
     """`fusion` on an open version."""
-    return ArcanaStrategy(FUSION, reader, parameters, VectorFusion(reader, parameters))
+    return ArcanaStrategy(FUSION, reader, parameters, services, VectorFusion(reader, parameters))

@@ -13,47 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.graph import Entity
-from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
+from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
-
-
-class NoServices:
-    """Services for strategies that need none: no encoder, no model, no database."""
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Always fails."""
-        raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
-
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As `encode`, in one call."""
-        vectors = self.encode([*questions, *repeated])
-        return vectors[: len(questions)], vectors[len(questions) :]
-
-    @property
-    def has_two_encoders(self) -> bool:
-        """Never."""
-        return False
-
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`."""
-        return self.encode(texts)
-
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`."""
-        return self.encode(texts)
-
-    def chat(self) -> None:
-        """No chat model."""
-
-    def reranker(self) -> None:
-        """No cross-encoder."""
-
-    def graph_database(self) -> SpreadingDatabase:
-        """Always fails."""
-        raise ConfigurationError("No graph database was given to this strategy.")
-
 
 Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
 """Passage numbers in descending order of score, and their scores."""

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed
 from polyhop.schemas.names import STOP_WORDS
-from polyhop.schemas.ports import IndexReader, NameSearching, Reranker, Services, Strategy, TextComparing
+from polyhop.schemas.ports import IndexReader, Reranker, Services, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import passage_text
@@ -141,14 +141,6 @@ class RerankedStrategy:
         self._depth = parameters.rerank_depth
         self._reranker: Reranker = reranker or LexicalReranker(reader, parameters.proximity_weight)
         self._judge = f"the cross-encoder {reranker.model}" if reranker else "shared words (no cross-encoder is set)"
-
-    def searched_hints(self, question: Question) -> Sequence[str]:
-        """Those of the strategy, if it searches by any; see `polyhop.schemas.ports.NameSearching`."""
-        return self._strategy.searched_hints(question) if isinstance(self._strategy, NameSearching) else ()
-
-    def further_texts(self, question: Question) -> Sequence[str]:
-        """Those of the strategy, if it compares with any; see `polyhop.schemas.ports.TextComparing`."""
-        return self._strategy.further_texts(question) if isinstance(self._strategy, TextComparing) else ()
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""

@@ -45,9 +45,6 @@ from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, St
 
 # Source: bridge-masked.md 1, 3 step 0.
 
-KEPT_QUESTIONS = 256
-"""Chosen: some batches of a worker."""
-
 
 @dataclass(frozen=True, slots=True)
 class MaskedQuestion:
@@ -79,22 +76,9 @@ class MaskedQuestions:
         self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df)
         self._common = common_count(graph.passage_count, common_share)
         self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
-        self._read: dict[str, MaskedQuestion] = {}
 
-    def read(self, question: Question) -> MaskedQuestion:
-        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b.
-
-        The last ones are kept: a question is read before its texts are encoded, and again when it is ranked.
-        """
-        known = self._read.get(question.text)
-        if known is None:
-            known = self._of(question.text)
-            if len(self._read) >= KEPT_QUESTIONS:
-                self._read.clear()
-            self._read[question.text] = known
-        return known
-
-    def _of(self, text: str) -> MaskedQuestion:
+    def read(self, text: str) -> MaskedQuestion:
+        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
         mentions = self._find(text)
         meanings = [self._meanings_of(mention.key) for mention in mentions]
         entities = self._matcher.match_meanings(meanings)
@@ -203,11 +187,6 @@ class BridgeMaskedStrategy:
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
 
-    def further_texts(self, question: Question) -> Sequence[str]:
-        """The masked question, if there is one; see `polyhop.schemas.ports.TextComparing`."""
-        masked = self._questions.read(question).masked
-        return (masked,) if masked and self._parameters.mask_weight > 0 else ()
-
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         begun = time.perf_counter()
@@ -222,9 +201,9 @@ class BridgeMaskedStrategy:
 
     def _asked(self, questions: Sequence[Question]) -> Iterator[_Asked]:
         """The questions one after the other, so that arrays by passage are held for one of them."""
-        read = [self._questions.read(question) for question in questions]
+        read = [self._questions.read(question.text) for question in questions]
         vectors = [question_vector(question, NAME) for question in questions]
-        masked = self._masked_vectors(questions, read)
+        masked = self._masked_vectors(read)
         share = np.float32(self._parameters.mask_weight)
         wanted: list[NDArray[np.float32]] = []
         for vector, other in zip(vectors, masked, strict=True):
@@ -238,18 +217,12 @@ class BridgeMaskedStrategy:
             trust = self._trust(vector, own, scores, stems)
             yield _Asked(reading, stems, vector, other, own, fused, relative(scores), trust)
 
-    def _masked_vectors(
-        self, questions: Sequence[Question], read: Sequence[MaskedQuestion]
-    ) -> list[NDArray[np.float32] | None]:
-        """Vectors of the masked questions; those that a caller did not bring are encoded in one call."""
-        if self._parameters.mask_weight == 0:
-            return [None for _ in questions]
-        vector_of: dict[str, NDArray[np.float32]] = {}
-        for question in questions:
-            vector_of.update(question.further_vectors)
-        missing = [text for text in dict.fromkeys(one.masked for one in read) if text and text not in vector_of]
-        if missing:
-            vector_of.update(zip(missing, self._services.encode(missing), strict=True))
+    def _masked_vectors(self, read: Sequence[MaskedQuestion]) -> list[NDArray[np.float32] | None]:
+        """Vectors of the masked questions, which come again with other names: cached."""
+        texts = [text for text in dict.fromkeys(one.masked for one in read) if text]
+        if self._parameters.mask_weight == 0 or not texts:
+            return [None for _ in read]
+        vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True))
         return [vector_of[one.masked] if one.masked else None for one in read]
 
     def _trust(

@@ -11,6 +11,7 @@ from pydantic import Field
 from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, QuestionNames
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.hubs.paths import humanised
 from polyhop.warehouse.artefacts import vectors_of
@@ -230,7 +231,7 @@ class HubFacetsStrategy:
         rest: list[NDArray[np.float32] | None] = [None] * len(asked)
         before = time.perf_counter()
         if asked and self._ranking.compares_signatures:
-            rest = list(self._services.encode_entities([question.rest for question in read]))
+            rest = list(self._services.encode([question.rest for question in read], ENTITIES))
         share = 1 / max(1, len(asked))
         seconds = {"seed": (before - begun) * share, "encoding": (time.perf_counter() - before) * share}
         found = [Retrieval(())] * len(questions)

@@ -15,8 +15,9 @@ from pydantic import Field
 
 from polyhop.schemas.chat import Prompt
 from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, Note, Path, Seed
-from polyhop.schemas.ports import IndexReader, Reader, Services
+from polyhop.schemas.ports import Encode, IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.hubs.paths import path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
@@ -389,21 +390,20 @@ class TopicSearch:
     """Hubs level by level from a question's topic; without a topic in the graph, those of the direct search."""
 
     def __init__(
-        self, topics: Topics, walk: TopicWalk, direct: DirectSearch, parameters: HubLinkTopicParameters
+        self, topics: Topics, walk: TopicWalk, direct: DirectSearch, parameters: HubLinkTopicParameters, encode: Encode
     ) -> None:
         self._topics = topics
+        self._encode = encode
         self._walk = walk
         self._direct = direct
         self._parameters = parameters
 
-    def searched_hints(self, question: Question) -> list[str]:
-        """Names of the question that no label of the graph has."""
-        return [name for name in names_of(question) if self._topics.by_name(name) is None]
-
     def find(self, question: Question, scores: Scores) -> Found:
         """All levels, up to the last that may be searched."""
         names = names_of(question)
-        topics = self._topics.find(names, question.hint_vectors)
+        unknown = [name for name in dict.fromkeys(names) if self._topics.by_name(name) is None]
+        vectors = dict(zip(unknown, self._encode(unknown, ENTITIES), strict=True)) if unknown else {}
+        topics = self._topics.find(names, vectors)
         if not topics:
             return replace(self._direct.find(question, scores), fallback=_not_found(question, names))
         name, topic = next(iter(topics.items()))
@@ -452,10 +452,6 @@ class HubStrategy:
         self._about = Linked(stored.hub_passages, len(stored.paths.hubs))
         self._evidence = HubEvidence(stored, self._search, reader.passage_ids, parameters.diversity_penalty)
 
-    def searched_hints(self, question: Question) -> Sequence[str]:
-        """Names that are looked for by their vectors."""
-        return self._searching.searched_hints(question) if isinstance(self._searching, TopicSearch) else []
-
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
@@ -464,7 +460,7 @@ class HubStrategy:
         begun = time.perf_counter()
         vector, short = question_vector(question, self.name), entity_vector(question, self.name)
         components, use = self._components.of(question) if self._components else ((), None)
-        queries = np.vstack([short, self._services.encode_entities(components)]) if components else short[np.newaxis]
+        queries = np.vstack([short, self._services.encode(components, ENTITIES)]) if components else short[np.newaxis]
         scores = self._search.scores(queries, self._parameters.min_path_score)
         scored = time.perf_counter()
         found = self._searching.find(question, scores.paths)
@@ -562,6 +558,6 @@ def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters,
 
     def search(choice: HubChoice) -> TopicSearch:
         walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
-        return TopicSearch(topics, walk, DirectSearch(choice, parameters.rule), parameters)
+        return TopicSearch(topics, walk, DirectSearch(choice, parameters.rule), parameters, services.encode)
 
     return HubStrategy(TRAVERSAL, reader, parameters, services, search)

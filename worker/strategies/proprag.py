@@ -17,6 +17,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import Artefact, IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.proposition_paths import (
@@ -328,7 +329,7 @@ class PropositionStrategy:
 
         def encode(texts: Sequence[str]) -> NDArray[np.float32]:
             started = time.perf_counter()
-            vectors = self._services.encode_paths(texts)
+            vectors = self._services.encode(texts, ENTITIES, is_repeated=True)
             encoding[0] += time.perf_counter() - started
             return vectors
 

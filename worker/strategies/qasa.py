@@ -39,8 +39,9 @@ from polyhop.schemas.graph import (
     SpreadQuestion,
     SpreadRule,
 )
-from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
-from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.ports import Encode, IndexReader, Services, SpreadingDatabase
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
@@ -252,10 +253,12 @@ class QasaStrategy:
         reader: IndexReader,
         parameters: QasaParameters,
         engine: EmbeddedEngine | Neo4jEngine,
+        encode: Encode,
         database: SpreadingDatabase | None = None,
     ) -> None:
         """On an open version; names and descriptions come from `database` where one is given."""
         self.name = NAME
+        self._encode = encode
         self._parameters = parameters
         self._engine = engine
         self._lookup = NameLookup(reader, database.named if database else None)
@@ -264,10 +267,6 @@ class QasaStrategy:
         self._entity_count = graph.entity_count
         self._mentioned_in = mentioned_in(graph)
         self._evidence = QasaEvidence(reader, parameters.top_k_entities, database.entities if database else None)
-
-    def searched_hints(self, question: Question) -> list[str]:
-        """Hints of the names that no entity has."""
-        return [name.search_hint for name in question.names if self._lookup.find(name)[0] == "vector"]
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
@@ -289,14 +288,15 @@ class QasaStrategy:
     def _names(self, question: Question) -> tuple[SeedName, ...]:
         if not self._entity_count:
             return ()
-        if question.names:
-            return tuple(self._seed_name(question, name) for name in question.names)
-        is_empty = self._parameters.no_entity_policy == "empty"
-        return () if is_empty else (SeedName("", "vector", vector=entity_vector(question, NAME)),)
-
-    def _seed_name(self, question: Question, name: QuestionName) -> SeedName:
-        match, entities = self._lookup.find(name)
-        return SeedName(name.key, match, entities, question.hint_vectors.get(name.search_hint))
+        if not question.names:
+            is_empty = self._parameters.no_entity_policy == "empty"
+            return () if is_empty else (SeedName("", "vector", vector=entity_vector(question, NAME)),)
+        found = [(name, *self._lookup.find(name)) for name in question.names]
+        hints = list(dict.fromkeys(name.search_hint for name, match, _ in found if match == "vector"))
+        vector_of = dict(zip(hints, self._encode(hints, SHORT_TEXTS), strict=True)) if hints else {}
+        return tuple(
+            SeedName(name.key, match, entities, vector_of.get(name.search_hint)) for name, match, entities in found
+        )
 
 
 @strategy(
@@ -313,10 +313,10 @@ def build_qasa(reader: IndexReader, parameters: QasaParameters, services: Servic
     if parameters.engine == "neo4j":
         database = services.graph_database()
         thin = database if parameters.thin_client else None
-        return QasaStrategy(reader, parameters, Neo4jEngine(database, rules), thin)
+        return QasaStrategy(reader, parameters, Neo4jEngine(database, rules), services.encode, thin)
     if parameters.thin_client:
         raise ConfigurationError("Parameter 'thin_client' reads from Neo4j; set engine=neo4j, too, or leave it out.")
-    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules))
+    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules), services.encode)
 
 
 def rules_of(parameters: QasaParameters) -> QasaRules:

@@ -23,7 +23,7 @@ from polyhop.schemas.errors import (
     unusable_extension,
 )
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
-from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
+from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
 from polyhop.worker.strategies.baselines import Reranking, RerankParameters
 
 MODULES: Mapping[str, str] = {
@@ -178,7 +178,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
         ConfigurationError: If a parameter is unknown or out of its range.
         MissingArtefactError: If the version was built without something it needs.
     """
-    spec, offered = spec_of(name), services or NoServices()
+    spec, offered = spec_of(name), services or Services()
     own, reranking = parse_setting(spec, params)
     built = spec.build(reader, own, offered)
     if reranking is None:

@@ -9,6 +9,7 @@ from memory_index import MemoryIndex
 from polyhop.graph import EntityGraph
 from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.ports import Services
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import entity_id
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, RELATIONS, vectors_of
@@ -48,7 +49,7 @@ def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
         vectors_of("entity"): vectors,
     }
     index: Any = MemoryIndex([(f"k{number}", "", "") for number in range(1, 6)], given, artefacts, "trees")  # type: ignore[arg-type]
-    return EntityGraph(IndexSession(index, Settings()))
+    return EntityGraph(IndexSession(index, Settings(), Services()))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from memory_index import MemoryIndex
 
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.queue import ClaimedQuestion, JobSpec, NewQuestion
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
@@ -24,7 +25,7 @@ from polyhop.warehouse.queue.schema import sqlite_url
 from polyhop.worker.answer import Answerer, Turns, Watch
 from polyhop.worker.loop import BatchOutcome, Worker, WorkerOptions, WorkerReport, answer_group
 from polyhop.worker.strategies import registry
-from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, strategy
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
 PROJECT = Path(__file__).resolve().parents[3]
 PATHS = os.environ | {"PYTHONPATH": str(PROJECT / "tests" / "memory_index")}
@@ -64,7 +65,7 @@ class Pool:
     def __init__(self, loud: Loud, *, batches: bool = True) -> None:
         strategy("loud", "Loud.", Parameters, needs=(), batches=batches)(lambda *_: loud)
         index = MemoryIndex([("p", "", "")])
-        self.answerer = Answerer(index, "loud", {}, NoServices(), NoteReader())
+        self.answerer = Answerer(index, "loud", {}, Services(), NoteReader())
         self.forgotten = 0
 
     def session(self, name: str) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_index import PASSAGES, MemoryIndex, MemoryServices
+from memory_index import PASSAGES, MemoryIndex, memory_services
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.ports import Artefact, IndexReader, RestrictedIndex
@@ -53,13 +53,12 @@ def whole_and_part(numbers: Sequence[int]) -> tuple[RestrictedIndex, MemoryIndex
 
 
 def retrieved(index: IndexReader, memory: MemoryIndex, strategy: str, questions: Sequence[str]) -> list[Retrieval]:
-    services = MemoryServices(memory)
+    services = memory_services(memory)
     asked = [
         Question(
             text,
             vector=services.encode([text])[0],
             names=tuple(QuestionName(m.key, m.surface) for m in memory.artefact(NAMES).find(text)),
-            hint_vectors={m.surface: services.encode([m.surface])[0] for m in memory.artefact(NAMES).find(text)},
         )
         for text in questions
     ]

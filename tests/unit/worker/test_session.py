@@ -1,5 +1,6 @@
 """An open version: a strategy's own reader answers from its evidence, through the one answer path."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -129,7 +130,7 @@ def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ind
 @pytest.fixture
 def chat(session: IndexSession, monkeypatch: pytest.MonkeyPatch) -> Chat:
     scripted = Chat()
-    monkeypatch.setattr(session.services, "chat", lambda: scripted)
+    monkeypatch.setattr(session, "services", dataclasses.replace(session.services, chat=lambda: scripted))
     return scripted
 
 

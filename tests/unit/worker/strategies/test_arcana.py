@@ -10,6 +10,7 @@ from memory_index import names_of
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.strategies.registry import STRATEGIES, make
@@ -169,14 +170,12 @@ def test_similarity_needs_no_name(trees: Any) -> None:
 
 def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_wanted(trees: Any) -> None:
     question = Question("where")
-    strategy: Any = make("graph-search", trees, {"matcher": "embedding"})
-    assert strategy.searched_hints(question) == ["where"]
-    with pytest.raises(AlgorithmError, match="encode 'where' first"):
-        strategy.retrieve([question], limit=1)
-    hinted = Question("where", hint_vectors={"where": np.array([1, 0], dtype=np.float32)})
-    assert names_of(strategy.retrieve([hinted], limit=1)[0].evidence).matched == ("alder", "birch")
-    exact: Any = make("graph-search", trees, {})
-    assert exact.searched_hints(question) == []
+    with pytest.raises(AlgorithmError, match="No encoder was given"):
+        make("graph-search", trees, {"matcher": "embedding"}).retrieve([question], limit=1)
+    services = Services(lambda texts, *_, **__: np.array([[1, 0] for _ in texts], dtype=np.float32))
+    strategy = make("graph-search", trees, {"matcher": "embedding"}, services)
+    assert names_of(strategy.retrieve([question], limit=1)[0].evidence).matched == ("alder", "birch")
+    assert make("graph-search", trees, {}).retrieve([question], limit=1)[0].evidence.fallback is not None
 
 
 def test_similarity_without_vectors_of_entities_is_refused_when_the_strategy_is_made(trees: Any) -> None:

@@ -1,18 +1,14 @@
 """`bridge-masked` on the small corpus: masks, trust, edge cases, and who encodes what."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
-from memory_index import PASSAGES, MemoryIndex, MemoryServices
-from numpy.typing import NDArray
+from memory_index import PASSAGES, memory_services
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE
 from polyhop.worker.answer import Answerer
-from polyhop.worker.strategies.base import NoServices
 from polyhop.worker.strategies.bridge import BridgeParameters
 from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMaskedParameters
 from polyhop.worker.strategies.registry import make
@@ -20,21 +16,9 @@ from polyhop.worker.strategies.registry import make
 NAME = "bridge-masked"
 
 
-class CountingServices(MemoryServices):
-    """Remembers the texts of each call of the encoder."""
-
-    def __init__(self, index: MemoryIndex) -> None:
-        super().__init__(index)
-        self.calls: list[list[str]] = []
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.calls.append(list(texts))
-        return super().encode(texts)
-
-
 def ask(index: Any, text: str, limit: int = 13, **parameters: object) -> Retrieval:
     question = Question(text, vector=index.encode([text])[0])
-    return make(NAME, index, parameters, MemoryServices(index)).retrieve([question], limit=limit)[0]
+    return make(NAME, index, parameters, memory_services(index)).retrieve([question], limit=limit)[0]
 
 
 def scores(retrieval: Retrieval) -> list[tuple[str, float]]:
@@ -74,13 +58,13 @@ def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(memory_
 
 @pytest.mark.parametrize("text", ["Paris", "What is Paris?", "Is Troy or Helen it?"])
 def test_a_mask_that_leaves_no_stem_is_none_and_never_encoded(memory_index: Any, text: str) -> None:
-    services = CountingServices(memory_index)
+    calls: list[list[str]] = []
+    services = memory_services(memory_index, calls)
     strategy = make(NAME, memory_index, {}, services)
     question = Question(text, vector=memory_index.encode([text])[0])
-    assert strategy.further_texts(question) == ()  # type: ignore[attr-defined]
     (found,) = strategy.retrieve([question], limit=5)
     assert noted(found)[0] == "none"
-    assert services.calls == []
+    assert calls == []
     assert found.passages == make(NAME, memory_index, {"mask_weight": 0}).retrieve([question], limit=5)[0].passages
 
 
@@ -151,45 +135,35 @@ def test_similarity_is_a_mixture_of_both_cosines(memory_index: Any) -> None:
         assert score == pytest.approx(0.3 * parts[0][passage_id] + 0.7 * parts[1][passage_id], abs=1e-12)
 
 
-def test_vectors_that_are_brought_are_not_computed_again(memory_index: Any) -> None:
-    text = "Where was Ada Lovelace born?"
-    vector, masked = memory_index.encode([text, "Where was born"])
-    brought = Question(text, vector=vector, further_vectors={"Where was born": masked})
-    with_it = make(NAME, memory_index, {}, NoServices()).retrieve([brought], limit=13)
-    assert with_it[0].passages == ask(memory_index, text).passages
-    services = CountingServices(memory_index)
-    batch = [Question(text, vector=vector), Question("Where was Charles Babbage born?", vector=vector), brought]
-    make(NAME, memory_index, {}, services).retrieve(batch, limit=5)
-    assert services.calls == []
-    make(NAME, memory_index, {}, services).retrieve(batch[:2], limit=5)
-    assert services.calls == [["Where was born"]]
-
-
 @pytest.mark.parametrize("rerank", [False, True])
-def test_questions_and_their_masks_are_encoded_in_one_call(memory_index: Any, rerank: bool) -> None:
+def test_the_masks_of_a_batch_are_encoded_in_one_call_each_once(memory_index: Any, rerank: bool) -> None:
     texts = ["Where was Ada Lovelace born?", "What is a river?", "Where was Charles Babbage born?", "Who saw Troy?"]
-    services = CountingServices(memory_index)
+    calls: list[list[str]] = []
     parameters = {"rerank": True} if rerank else {}
-    answerer = Answerer(memory_index, NAME, parameters, services, None)
+    answerer = Answerer(memory_index, NAME, parameters, memory_services(memory_index, calls), None)
     together = answerer.retrieve([Question(text) for text in texts], limit=5)
-    assert services.calls == [[*texts, "Where was born", "Who saw"]]
-    services.calls.clear()
+    assert calls == [texts, ["Where was born", "Who saw"]]
+    calls.clear()
     assert [answerer.retrieve([Question(text)], limit=5)[0].passages for text in texts] == [
         found.passages for found in together
     ]
-    assert services.calls == [
-        [texts[0], "Where was born"],
+    assert calls == [
+        [texts[0]],
+        ["Where was born"],
         [texts[1]],
-        [texts[2], "Where was born"],
-        [texts[3], "Who saw"],
+        [texts[2]],
+        ["Where was born"],
+        [texts[3]],
+        ["Who saw"],
     ]
 
 
 def test_without_weight_for_the_mask_nothing_more_is_encoded(memory_index: Any) -> None:
-    services = CountingServices(memory_index)
+    calls: list[list[str]] = []
+    services = memory_services(memory_index, calls)
     answerer = Answerer(memory_index, NAME, {"mask_weight": 0}, services, None)
     (found,) = answerer.retrieve([Question("Where was Ada Lovelace born?")], limit=5)
-    assert services.calls == [["Where was Ada Lovelace born?"]]
+    assert calls == [["Where was Ada Lovelace born?"]]
     assert noted(found)[0] == "none"
 
 

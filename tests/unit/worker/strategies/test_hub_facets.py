@@ -7,7 +7,7 @@ from unittest.mock import create_autospec
 import pytest
 from facet_index import music_hubs
 from hub_index import hubs_of, names_of_hubs, value_texts_of, written
-from memory_index import MemoryIndex, MemoryServices, Passage
+from memory_index import MemoryIndex, Passage, memory_services
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import as_row, evidence_of
@@ -55,7 +55,7 @@ def index_of(stored: StoredHubs, passages: tuple[Passage, ...] = ()) -> MemoryIn
 
 def ask(stored: StoredHubs, text: str, parameters: Mapping[str, object] | None = None, limit: int = 10) -> Retrieval:
     index = index_of(stored)
-    strategy = make("hub-facets", index, parameters or {}, MemoryServices(index))
+    strategy = make("hub-facets", index, parameters or {}, memory_services(index))
     return strategy.retrieve([Question(text, vector=index.encode([text])[0])], limit=limit)[0]
 
 
@@ -115,7 +115,7 @@ def test_as_many_triples_are_ranked_as_passages_are_asked_for() -> None:
 def test_passages_attached_to_hubs_come_by_their_hubs() -> None:
     stored = products(hub_passages=[(ITEMS[0], 0), (ITEMS[2], 1)])
     index = index_of(stored, (("lamp", "", "On lamps."), ("other", "", "On others.")))
-    strategy = make("hub-facets", index, {}, MemoryServices(index))
+    strategy = make("hub-facets", index, {}, memory_services(index))
     text = "Which red thing is made by Zenith?"
     (found,) = strategy.retrieve([Question(text, vector=index.encode([text])[0])], limit=5)
     assert [passage.passage_id for passage in found.passages] == ["other", "lamp"]
@@ -153,7 +153,7 @@ def test_the_evidence_has_the_short_answer_with_its_triples() -> None:
 
 
 def test_the_facets_are_read_unless_a_model_reads() -> None:
-    index, services = index_of(products()), MemoryServices(index_of(products()))
+    index, services = index_of(products()), memory_services(index_of(products()))
     rules = RuleReader(index, min_confidence=0.95)
     model = create_autospec(ModelReader, instance=True)
     own = make_reader("hub-facets", index, {}, services, rules)
@@ -185,7 +185,7 @@ def test_the_rest_of_the_question_is_encoded_only_if_fields_are_compared() -> No
 def test_a_question_without_its_vector_is_refused() -> None:
     index = index_of(music_hubs())
     with pytest.raises(AlgorithmError, match="encode 'Who sang\\?' first"):
-        make("hub-facets", index, {}, MemoryServices(index)).retrieve([Question("Who sang?")], limit=3)
+        make("hub-facets", index, {}, memory_services(index)).retrieve([Question("Who sang?")], limit=3)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hub_index import hubs_of, written
-from memory_index import MemoryIndex, MemoryServices
+from memory_index import MemoryIndex, memory_services
 
 from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.query import Question, QuestionName, Retrieval
@@ -75,14 +75,11 @@ def ask(
     index: MemoryIndex = INDEX,
     limit: int = 20,
 ) -> Retrieval:
-    services = MemoryServices(index)
+    services = memory_services(index)
     strategy: Any = make(name, index, parameters or {}, services)
     question = Question(
         text, "q", index.encode([text])[0], topic, tuple(QuestionName(name.lower(), name) for name in names)
     )
-    hints = strategy.searched_hints(question)
-    vectors = dict(zip(hints, index.encode(hints), strict=True)) if hints else {}
-    question = Question(text, "q", question.vector, topic, question.names, vectors)
     given: Retrieval = strategy.retrieve([question], limit=limit)[0]
     return given
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from memory_index import MemoryServices
+from memory_index import memory_services
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.query import Question
@@ -51,7 +51,7 @@ def test_parameters_mean_the_same_once_they_are_written_down() -> None:
 
 def test_a_preset_gives_the_rankings_of_its_parameters(make_index: Any, corpus: Any) -> None:
     index = make_index(corpus)
-    services = MemoryServices(index)
+    services = memory_services(index)
     text = "Where was Marie Curie born?"
     question = Question(text, vector=index.encode([text])[0])
     one, other, triples = (
@@ -69,7 +69,7 @@ def test_synonyms_less_similar_than_those_of_the_index_are_refused(make_index: A
     index = make_index(corpus)
     for name, handle in (("proprag", STORED_PROPOSITIONS), ("triple-ppr", STORED_TRIPLES)):
         loose = make_index(corpus, given={handle: replace(index.artefact(handle), synonym_threshold=0.7)})
-        services = MemoryServices(loose)
+        services = memory_services(loose)
         assert make(name, loose, {"synonym_threshold": 0.7}, services).name == name
         with pytest.raises(
             ConfigurationError, match=r"'synonym_threshold' is 0\.65, .* begin at 0\.7; ask for at least"

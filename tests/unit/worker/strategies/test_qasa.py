@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import names_of
+from memory_index import memory_services, names_of
 
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.query import Question, QuestionName, Retrieval
@@ -17,15 +17,13 @@ from polyhop.worker.strategies.registry import STRATEGIES, make
 pytestmark = pytest.mark.slow
 
 
-def asked(index: Any, text: str, *names: str, hints: bool = True) -> Question:
+def asked(index: Any, text: str, *names: str) -> Question:
     """A question with these names, each its own hint."""
-    vectors = dict(zip(names, index.encode(names), strict=True)) if hints and names else {}
-    found = tuple(QuestionName(name, name) for name in names)
-    return Question(text, vector=index.encode([text])[0], names=found, hint_vectors=vectors)
+    return Question(text, vector=index.encode([text])[0], names=tuple(QuestionName(name, name) for name in names))
 
 
 def retrieve(index: Any, question: Question, limit: int = 13, **parameters: object) -> Retrieval:
-    return make("qasa", index, parameters).retrieve([question], limit=limit)[0]
+    return make("qasa", index, parameters, memory_services(index)).retrieve([question], limit=limit)[0]
 
 
 def test_a_known_name_is_a_seed_of_full_activation(memory_index: Any) -> None:
@@ -44,27 +42,23 @@ def test_a_name_with_accents_and_signs_is_found_by_its_folded_key(memory_index: 
 def test_normalised_names_and_merged_names_lead_to_their_entity(make_index: Any, corpus: Any) -> None:
     number = make_index(corpus).artefact(GRAPH).number_of["london"]
     index = make_index(corpus, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
-    evidence = retrieve(index, asked(index, "Where?", "O'LONDON", "City of Light", hints=False)).evidence
+    evidence = retrieve(index, asked(index, "Where?", "O'LONDON", "City of Light")).evidence
     assert [(seed.key, seed.match) for seed in evidence.seeds] == [("london", "exact"), ("paris", "alias")]
     assert names_of(evidence).matched == ("london", "paris")
 
 
 def test_an_unknown_name_is_searched_by_its_hint(memory_index: Any) -> None:
     question = asked(memory_index, "Which Thames is meant?", "the thames")
-    assert make("qasa", memory_index, {}).searched_hints(question) == ["the thames"]  # type: ignore[attr-defined]
     evidence = retrieve(memory_index, question, seed_vector_budget=1).evidence
     assert [(seed.key, seed.match) for seed in evidence.seeds] == [("river thames", "vector")]
     assert names_of(evidence).unmatched == ("the thames",)
 
 
-def test_an_unknown_name_whose_hint_was_not_encoded_is_refused(memory_index: Any) -> None:
-    with pytest.raises(AlgorithmError, match="the thames"):
-        retrieve(memory_index, asked(memory_index, "Which?", "the thames", hints=False))
-
-
-def test_no_hint_of_a_known_name_is_wanted(memory_index: Any) -> None:
-    question = asked(memory_index, "Paris?", "paris", hints=False)
-    assert make("qasa", memory_index, {}).searched_hints(question) == []  # type: ignore[attr-defined]
+def test_only_hints_of_unknown_names_are_encoded(memory_index: Any) -> None:
+    calls: list[list[str]] = []
+    strategy = make("qasa", memory_index, {}, memory_services(memory_index, calls))
+    strategy.retrieve([asked(memory_index, "Paris?", "paris"), asked(memory_index, "Which?", "the thames")], limit=3)
+    assert calls == [["the thames"]]
 
 
 def test_without_names_the_question_itself_finds_seeds_or_nothing_does(memory_index: Any) -> None:

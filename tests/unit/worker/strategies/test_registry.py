@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
-from memory_index import MemoryServices
+from memory_index import memory_services
 
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownStrategyError
 from polyhop.schemas.ports import Artefact
@@ -51,7 +51,7 @@ def test_a_strategy_and_its_parameters_are_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_made_strategy_knows_its_name(memory_index: Any, name: str) -> None:
-    assert make(name, memory_index, {}, MemoryServices(memory_index)).name == name
+    assert make(name, memory_index, {}, memory_services(memory_index)).name == name
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -59,7 +59,7 @@ def test_a_strategy_reads_nothing_but_what_it_declares(make_index: Any, corpus: 
     """Every artefact that is not declared is missing."""
     fallback = {"entity_fallback": "bm25_top1"} if name == "graph" else {}
     index = make_index(corpus, artefacts=STRATEGIES[name].needs)
-    found = make(name, index, fallback, MemoryServices(index)).retrieve(
+    found = make(name, index, fallback, memory_services(index)).retrieve(
         [Question("Paris", vector=index.encode(["Paris"])[0])], limit=3
     )
     assert found[0].passages

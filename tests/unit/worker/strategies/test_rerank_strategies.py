@@ -1,16 +1,17 @@
 """Re-ranking, of bm25-ce, rrf-ce and with rerank=true: what is put in order, by whom, and what stays as it was."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import MemoryServices
+from memory_index import memory_services
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Note
+from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.worker.strategies.base import NoServices
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
 TEXT = "Which river flows through the capital of Poland?"
@@ -30,19 +31,9 @@ class ScriptedReranker:
         return np.array([self._judge(passage) for passage in passages], dtype=np.float64)
 
 
-class OneReranker(NoServices):
-    """Services with a cross-encoder."""
-
-    def __init__(self, reranker: Any) -> None:
-        self._reranker = reranker
-
-    def reranker(self) -> Any:
-        return self._reranker
-
-
 def ask(index: Any, name: str, limit: int = 13, text: str = TEXT, **parameters: object) -> Retrieval:
     question = Question(text, vector=index.encode([text])[0])
-    services = OneReranker(getattr(index, "cross_encoder", None))
+    services = Services(reranker=lambda: getattr(index, "cross_encoder", None))
     return make(name, index, parameters, services).retrieve([question], limit=limit)[0]
 
 
@@ -152,12 +143,11 @@ def test_rerank_after_bm25_is_bm25_ce(make_index: Any, corpus: Any, cross_encode
 def test_every_strategy_can_be_reranked(make_index: Any, corpus: Any, name: str) -> None:
     """The last of its passages comes first where the reranker says so, also from beyond the limit."""
     plain = make_index(corpus)
-    before = make(name, plain, {}, MemoryServices(plain)).retrieve([asked(plain, name)], limit=13)[0]
+    before = make(name, plain, {}, memory_services(plain)).retrieve([asked(plain, name)], limit=13)[0]
     last = before.passages[-1].passage_id
     text_of = {row[0]: row[2] for row in corpus}
     index, reranker = with_reranker(make_index, corpus, lambda passage: float(passage.endswith(text_of[last])))
-    services = MemoryServices(index)
-    services.reranker = lambda: reranker  # type: ignore[assignment, method-assign]
+    services = replace(memory_services(index), reranker=lambda: reranker)
     made = make(name, index, {"rerank": True, "rerank_depth": 13}, services)
     found = made.retrieve([asked(index, name)], limit=2)[0]
     assert (text_of[found.passages[0].passage_id], found.passages[0].score) == (text_of[last], 1.0)
