@@ -6,7 +6,6 @@ from dataclasses import replace
 from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, ClaimedQuestion, QuestionState
-from polyhop.warehouse.queue import leases
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 
@@ -119,9 +118,10 @@ def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(
 ) -> None:
     """The database had said yes, and the connection broke before the worker heard it."""
     queue.submit(make.spec, make.questions(3))
-    (first,) = queue._do(lambda tx: leases.claim(tx, ["default"], "w", "c1", 1, 30.0))
-    (other,) = queue._do(lambda tx: leases.claim(tx, ["default"], "w", "c2", 1, 30.0))
-    (again,) = queue._do(lambda tx: leases.claim(replace(tx, attempt=2), ["default"], "w", "c1", 1, 30.0))
+    (first,) = queue._claim("c1", ["default"], "w", 1, 30.0)
+    (other,) = queue._claim("c2", ["default"], "w", 1, 30.0)
+    claim = QuestionQueue._claim.__wrapped__  # type: ignore[attr-defined]
+    (again,) = queue.run(lambda tx: claim(queue, replace(tx, attempt=2), "c1", ["default"], "w", 1, 30.0))
     assert (again.question_id, again.attempt, again.lease_token) == (first.question_id, 1, first.lease_token)
     assert other.question_id == "q1"
     assert queue.heartbeat("w", [again.lease_token, other.lease_token]) == []

@@ -54,7 +54,7 @@ OWN = [(4, "0004_first")]
 
 
 def versions(queue: QuestionQueue) -> list[tuple[Any, ...]]:
-    rows = queue._do(lambda tx: tx.connection.execute(text("SELECT version, name FROM schema_migrations")).all())
+    rows = queue.run(lambda tx: tx.connection.execute(text("SELECT version, name FROM schema_migrations")).all())
     return [tuple(row) for row in rows]
 
 
@@ -129,7 +129,7 @@ def test_a_migration_that_fails_leaves_the_version_before(
 
 def test_a_queue_of_a_newer_polyhop_is_refused(open_one: Callable[..., QuestionQueue]) -> None:
     queue = open_one()
-    queue._do(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
+    queue.run(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
     with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 4: upgrade Polyhop"):
         open_one()
 
@@ -214,7 +214,7 @@ def plan(queue: QuestionQueue, name: str) -> str:
     explained = text(explain + clause.text).bindparams(
         *(bind for bind in clause._bindparams.values() if bind.expanding)
     )
-    return "\n".join(str(row) for row in queue._do(lambda tx: tx.connection.execute(explained, values).all()))
+    return "\n".join(str(row) for row in queue.run(lambda tx: tx.connection.execute(explained, values).all()))
 
 
 def test_the_database_accepts_every_statement(open_one: Callable[..., QuestionQueue]) -> None:

@@ -7,8 +7,6 @@ from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.errors import ContractError, UnknownJobError
 from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
-from polyhop.warehouse.queue import jobs
-from polyhop.warehouse.queue import leases as outcomes
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 DAY = 86_400.0
@@ -150,9 +148,9 @@ def test_a_job_that_was_just_submitted_has_waited_for_no_time(queue: QuestionQue
 
 def test_a_job_that_is_gone_or_open_again_is_not_forgotten(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
-    assert [queue._do(lambda tx, number=number: jobs.purge(tx, number)) for number in (job_id, 99)] == [False, False]  # type: ignore[misc]
+    assert [queue._purge(number) for number in (job_id, 99)] == [False, False]
     queue.cancel(job_id)
-    assert queue._do(lambda tx: jobs.purge(tx, job_id))
+    assert queue._purge(job_id)
 
 
 def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_it(
@@ -172,10 +170,10 @@ def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(
     queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
     finished = make.finished(claimed)
-    texts = outcomes.result_texts([finished])
-    assert queue._do(lambda tx: outcomes.finish(tx, [finished], texts)) == {claimed.lease_token}
-    assert queue._do(lambda tx: outcomes.finish(tx, [finished], texts)) == set()
-    again = queue._do(lambda tx: outcomes.finish(replace(tx, attempt=2), [finished], texts))
+    assert queue.finish([finished]) == {claimed.lease_token}
+    assert queue.finish([finished]) == set()
+    finish = QuestionQueue._finish.__wrapped__  # type: ignore[attr-defined]
+    again = queue.run(lambda tx: finish(queue, replace(tx, attempt=2), {claimed.lease_token: (finished, "{}")}))
     assert again == {claimed.lease_token}
 
 

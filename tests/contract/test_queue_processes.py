@@ -235,7 +235,7 @@ def test_a_deadlock_is_tried_again(postgres_url: str, make: type[Make]) -> None:
                     meeting.wait()
                 tx.rows("jobs.touch", job_id=second, now=tx.now)
 
-            queue._do(work)
+            queue.run(work)
 
         threads = [threading.Thread(target=lock_both, args=pair) for pair in ((1, 2), (2, 1))]
         for thread in threads:

@@ -12,7 +12,7 @@ from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
-from polyhop.warehouse.queue import jobs as submission
+from polyhop.warehouse.queue import queue as submission
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 pytestmark = pytest.mark.slow

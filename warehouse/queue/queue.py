@@ -4,17 +4,31 @@ Invariants: a question is in exactly one state; it is done exactly if it has its
 neither finish nor fail its question.
 """
 
+import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
-from polyhop.schemas.errors import StoreError
+from sqlalchemy import RowMapping
+
+from polyhop.schemas.errors import (
+    IdempotencyKeyError,
+    QueueFullError,
+    RetryRefusedError,
+    StoreError,
+    UnknownJobError,
+)
 from polyhop.schemas.queue import (
+    DEADLINE_ERROR,
+    DEATHS_PER_ATTEMPT,
+    SUSPECT_AFTER_DEATHS,
+    WORKER_DIED_ERROR,
     ClaimedQuestion,
+    ErrorCount,
     FailedQuestion,
     FinishedQuestion,
     JobRow,
@@ -24,9 +38,15 @@ from polyhop.schemas.queue import (
     QueueMetrics,
     ResultRow,
     WorkerRow,
+    backoff_seconds,
+    check_deadline,
+    check_submission,
+    effective_time,
+    storable,
+    submission_hash,
+    to_json,
 )
 from polyhop.warehouse.files.disk import READ_ONLY
-from polyhop.warehouse.queue import jobs, leases
 from polyhop.warehouse.queue.schema import (
     Clock,
     Database,
@@ -44,7 +64,15 @@ AGEING_SECONDS = 60.0
 # default of the setting `queue.max_depth`; chosen: a mistaken submission ends before the disk is full
 MAX_DEPTH = 1_000_000
 PATIENCE_SECONDS = 60.0  # chosen: a database that restarts is back within it; a longer outage is an error
+LEASES_PER_SWEEP = 1_000  # chosen: bounds one transaction; the next sweep takes the rest
+ROWS_PER_PAGE = 500  # chosen: bounds the answers in memory, and any number gives the same rows
+SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in the queue's units
+FORGET_SECONDS = SECONDS_PER_DAY  # of a silent worker; chosen: readers of the list ask for the last minute
+WORKER_SILENCE_SECONDS = 60.0  # chosen: two leases of 30 s, which six heartbeats would have renewed
+_IDS_PER_LOOK = 500  # each id is a variable of a statement: SQLite before 3.32 takes at most 999
+_OPEN = {QuestionState.QUEUED, QuestionState.LEASED}
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def open_queue(
@@ -79,6 +107,25 @@ def open_queue(
     return QuestionQueue(database, ageing_seconds, max_depth, patience_seconds)
 
 
+def _transaction(
+    kind: Kind,
+) -> Callable[
+    [Callable[Concatenate["QuestionQueue", Transaction, P], T]], Callable[Concatenate["QuestionQueue", P], T]
+]:
+    """Makes a method of one that is called within a transaction, once per try."""
+
+    def decorate(
+        work: Callable[Concatenate["QuestionQueue", Transaction, P], T],
+    ) -> Callable[Concatenate["QuestionQueue", P], T]:
+        @wraps(work)
+        def method(queue: "QuestionQueue", /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return queue.run(lambda tx: work(queue, tx, *args, **kwargs), kind)
+
+        return method
+
+    return decorate
+
+
 class QuestionQueue:
     """Jobs, questions and results; safe for many threads, processes and hosts, not to be carried across a fork.
 
@@ -91,7 +138,8 @@ class QuestionQueue:
         self._max_depth = max_depth
         self._patience_seconds = patience_seconds
 
-    def _do(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+    def run(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+        """What `work` gives, called with a transaction, once per try."""
         if self._database.is_read_only and kind != "read":
             raise StoreError(f"Cannot write the question queue {self._database.where}: {READ_ONLY}.")
         return transact(self._database, self._patience_seconds, work, kind)
@@ -124,18 +172,64 @@ class QuestionQueue:
             IdempotencyKeyError: If the key was used for something else.
             QueueFullError: If the queue would hold more than `max_depth` waiting questions.
         """
-        prepared = jobs.prepare(spec, questions)
-        work = partial(
-            jobs.submit,
-            job=prepared,
-            ageing_seconds=self._ageing_seconds,
-            max_depth=self._max_depth,
-        )
-        return self._do(work, "durable")
+        check_submission(spec, questions)
+        # Without a key of the asker's own it gets one, so that a try whose end nobody saw is not repeated.
+        key = f"once:{uuid4().hex}" if spec.key is None else _submission_key(spec.key)
+        return self._submit(spec, questions, key, submission_hash(spec, questions))
 
-    def job_of_key(self, key: str) -> int | None:
+    @_transaction("durable")
+    def _submit(
+        self, tx: Transaction, spec: JobSpec, questions: Sequence[NewQuestion], key: str, hashed: str
+    ) -> tuple[int, bool]:
+        # Taking no number locks the counter and lines submitters up: the two checks after it hold until the end of the
+        # transaction, and a job that is known already uses no number up.
+        tx.rows("submit.next_number", name="jobs", count=0)
+        known = tx.rows("submit.job_by_key", submission_key=key)
+        if known:
+            if known[0]["content_hash"] != hashed:
+                raise IdempotencyKeyError(spec.key or "", known[0]["job_id"])
+            # Without a key of the asker's own, the job that is there is that of an earlier try of this very submission.
+            return int(known[0]["job_id"]), spec.key is None
+        waiting = tx.rows("submit.waiting", queue=spec.queue)[0]["waiting"]
+        if waiting + len(questions) > self._max_depth:
+            raise QueueFullError(spec.queue, waiting, len(questions), self._max_depth)
+        job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
+        first_number = int(tx.rows("submit.next_number", name="questions", count=len(questions))[0]["first_number"])
+        shared = {
+            "job_id": job_id,
+            "queue": spec.queue,
+            "max_attempts": spec.max_attempts,
+            "deadline_at": None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds,
+        }
+        tx.run(
+            "submit.add_job",
+            **shared,
+            submission_key=key,
+            content_hash=hashed,
+            name=storable(spec.name),
+            index_name=spec.index,
+            strategy=spec.strategy,
+            parameters_json=to_json(dict(spec.parameters)),
+            passage_limit=spec.limit,
+            min_confidence=spec.min_confidence,
+            where_text=None if spec.where is None else storable(spec.where),
+            priority=spec.priority,
+            deadline_seconds=spec.deadline_seconds,
+            now=tx.now,
+            first_number=first_number,
+            question_count=len(questions),
+        )
+        shared |= {"available_at": tx.now, "effective_at": effective_time(tx.now, spec.priority, self._ageing_seconds)}
+        rows = (shared | _question_row(question) for question in questions)
+        numbered = (row | {"number": first_number + n, "ordinal": n} for n, row in enumerate(rows))
+        tx.run_many("submit.add_question", numbered)
+        return job_id, True
+
+    @_transaction("read")
+    def job_of_key(self, tx: Transaction, key: str) -> int | None:
         """The job that was submitted under an idempotency key, None if there is none."""
-        return self._do(partial(jobs.find_submitted_job, key=key), "read")
+        known = tx.rows("submit.job_by_key", submission_key=_submission_key(key))
+        return int(known[0]["job_id"]) if known else None
 
     def claim(
         self, queues: Sequence[str], worker_id: str, limit: int = 32, lease_seconds: float = 30.0
@@ -143,25 +237,52 @@ class QuestionQueue:
         """Leases the next questions of the queues to a worker, by priority with ageing, then as submitted.
 
         Also takes back leases that ran out and ends questions past their deadline. A question that has lost leases
-        and is on its last attempt comes alone, so that one that kills workers takes no others with it.
+        and is on its last attempt comes alone, so that one that kills workers takes no others with it. Every claim
+        gives every question a new token, and only the holder of the current one can change the question.
         """
-        claim_id = uuid4().hex
-        return self._do(
-            partial(
-                leases.claim,
-                queues=queues,
-                worker_id=worker_id,
-                claim_id=claim_id,
-                limit=limit,
-                lease_seconds=lease_seconds,
-            )
-        )
+        return self._claim(uuid4().hex, queues, worker_id, limit, lease_seconds)
 
-    def heartbeat(self, worker_id: str, lease_tokens: Sequence[str], lease_seconds: float = 30.0) -> list[str]:
+    @_transaction("write")
+    def _claim(
+        self, tx: Transaction, claim_id: str, queues: Sequence[str], worker_id: str, limit: int, lease_seconds: float
+    ) -> list[ClaimedQuestion]:
+        if tx.attempt > 1:
+            tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
+        _sweep(tx)
+        # One indexed look per queue; a common ORDER BY over several queues would sort all that waits.
+        waiting = [
+            row
+            for queue in sorted(set(queues))
+            for row in tx.rows("claim.candidates", queue=queue, now=tx.now, limit=limit)
+        ]
+        waiting.sort(key=lambda row: (row["effective_at"], row["number"]))
+        suspects = {row["number"] for row in waiting if row["lost_leases"] >= SUSPECT_AFTER_DEATHS}
+        chosen = [row for row in waiting if row["number"] not in suspects][:limit]
+        if waiting and waiting[0]["number"] in suspects:
+            chosen = waiting[:1]  # alone, so it kills no neighbours
+        if not chosen:
+            return []
+        lease: dict[str, Any] = {"worker_id": worker_id, "lease_until": tx.now + lease_seconds}
+        leased = [lease | {"number": row["number"], "lease_token": f"{row['number']}.{claim_id}"} for row in chosen]
+        rows = tx.rows("claim.job_specs", job_ids=sorted({row["job_id"] for row in chosen}))
+        jobs = {row["job_id"]: _decoded(row) for row in rows}
+        tx.run_many("claim.lease", leased)
+        return [
+            _made(ClaimedQuestion, {**row, **jobs[row["job_id"]], **its_lease, "attempt": row["attempts"] + 1})
+            for row, its_lease in zip(chosen, leased, strict=True)
+        ]
+
+    @_transaction("write")
+    def heartbeat(
+        self, tx: Transaction, worker_id: str, lease_tokens: Sequence[str], lease_seconds: float = 30.0
+    ) -> list[str]:
         """Renews leases and notes that the worker lives; gives the tokens that are no longer held."""
-        return self._do(
-            partial(leases.heartbeat, worker_id=worker_id, lease_tokens=lease_tokens, lease_seconds=lease_seconds)
-        )
+        tx.run("workers.beat", worker_id=worker_id, now=tx.now)
+        if not lease_tokens:
+            return []
+        rows = tx.rows("finish.extend", **_held(lease_tokens), lease_until=tx.now + lease_seconds)
+        held = {row["lease_token"] for row in rows}
+        return [token for token in lease_tokens if token not in held]
 
     def finish(self, finished: Sequence[FinishedQuestion]) -> set[str]:
         """Stores answers, each with its question's change of state; gives the tokens that still held.
@@ -169,48 +290,119 @@ class QuestionQueue:
         Raises:
             ContractError: If a result is not JSON-able; then nothing is stored.
         """
-        if not finished:
-            return set()
-        texts = leases.result_texts(finished)
-        return self._do(partial(leases.finish, finished=finished, texts=texts))
+        return self._finish({q.lease_token: (q, to_json(dict(q.result))) for q in finished}) if finished else set()
+
+    @_transaction("write")
+    def _finish(self, tx: Transaction, by_token: Mapping[str, tuple[FinishedQuestion, str]]) -> set[str]:
+        before = tx.rows("finish.finished_before", **_held(by_token)) if tx.attempt > 1 else []
+        closed = tx.rows("finish.finish", **_held(by_token), now=tx.now)
+        results = [
+            {
+                **row,
+                "answer": storable(finished.answer),
+                "version": finished.version,
+                "strategy": finished.strategy,
+                "seconds": finished.seconds,
+                "now": tx.now,
+                "result_json": text,
+            }
+            for row in closed
+            for finished, text in [by_token[row["lease_token"]]]
+        ]
+        if results:
+            tx.run_many("finish.add_result", results)
+        return {row["lease_token"] for row in (*before, *closed)}
 
     def fail(self, failed: Sequence[FailedQuestion]) -> set[str]:
         """Queues questions again after a growing pause, or ends them; gives the tokens that still held."""
-        return self._do(partial(leases.fail, failed=failed)) if failed else set()
+        return self._fail({each.lease_token: each for each in failed}) if failed else set()
+
+    @_transaction("write")
+    def _fail(self, tx: Transaction, by_token: Mapping[str, FailedQuestion]) -> set[str]:
+        rows = tx.rows("finish.held", **_held(by_token))
+        changes = []
+        for row in rows:
+            failed = by_token[row["lease_token"]]
+            # Ended if the error is permanent or no attempt is left.
+            is_dead = not failed.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
+            pause = failed.delay_seconds
+            if pause is None:
+                pause = backoff_seconds(row["attempts"], str(row["number"]))
+            changes.append(
+                {
+                    "number": row["number"],
+                    "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
+                    "available_at": tx.now if is_dead else tx.now + max(0.0, pause),
+                    "error": storable(failed.error),
+                    "error_class": storable(failed.error_class),
+                    "finished_at": tx.now if is_dead else None,
+                }
+            )
+        if changes:
+            tx.run_many("finish.fail", changes)
+        return {row["lease_token"] for row in rows}
 
     def release(self, lease_tokens: Sequence[str]) -> set[str]:
         """Gives leases back without using an attempt; gives the tokens that still held."""
-        return self._do(partial(leases.release, lease_tokens=lease_tokens)) if lease_tokens else set()
+        return self._release(lease_tokens) if lease_tokens else set()
+
+    @_transaction("write")
+    def _release(self, tx: Transaction, lease_tokens: Sequence[str]) -> set[str]:
+        rows = tx.rows("finish.held", **_held(lease_tokens))
+        if rows:
+            tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
+        return {row["lease_token"] for row in rows}
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
         if not self._database.is_read_only:  # who only looks sees what the last writer left
-            self._do(leases.sweep)
+            self.run(_sweep)
 
-    def cancel(self, job_id: int) -> int:
+    @_transaction("write")
+    def cancel(self, tx: Transaction, job_id: int) -> int:
         """Ends all open questions of a job and says how many; their leases no longer hold. Raises UnknownJobError."""
-        return self._do(partial(jobs.cancel, job_id=job_id))
+        _touch(tx, job_id)
+        return tx.run("jobs.cancel", job_id=job_id, now=tx.now)
 
+    @_transaction("write")
     def retry(
-        self, job_id: int, question_ids: Sequence[str] | None = None, deadline_seconds: float | None = None
+        self,
+        tx: Transaction,
+        job_id: int,
+        question_ids: Sequence[str] | None = None,
+        deadline_seconds: float | None = None,
     ) -> int:
-        """Queues dead and cancelled questions of a job again and says how many; see `jobs.retry`.
+        """Queues dead and cancelled questions of a job again (or only some), with all their attempts; says how many.
+
+        `deadline_seconds` replaces the job's own. Either counts from now: else nothing could be retried after it.
 
         Raises:
             UnknownJobError: If there is none of this id.
-            RetryRefusedError: If a question of `question_ids` cannot be asked again; then nothing is changed.
+            RetryRefusedError: If a named question does not exist, still waits, or has an answer; nothing is changed.
+            SubmissionError: If the deadline does not lie ahead.
         """
-        return self._do(
-            partial(jobs.retry, job_id=job_id, question_ids=question_ids, deadline_seconds=deadline_seconds)
-        )
+        check_deadline(deadline_seconds)
+        job = _touch(tx, job_id)
+        seconds = job["deadline_seconds"] if deadline_seconds is None else deadline_seconds
+        again: dict[str, object] = {"now": tx.now, "deadline_at": None if seconds is None else tx.now + seconds}
+        if question_ids is None:
+            retried = tx.run("jobs.retry", job_id=job_id, **again)
+        else:
+            looks = [list(question_ids[n : n + _IDS_PER_LOOK]) for n in range(0, len(question_ids), _IDS_PER_LOOK)]
+            retried = sum(_retry_named(tx, job_id, look, again) for look in looks)
+        if retried:
+            tx.run("jobs.move_deadline", job_id=job_id, deadline_at=again["deadline_at"], deadline_seconds=seconds)
+        return retried
 
-    def jobs(self, limit: int = 100) -> list[JobRow]:
+    @_transaction("read")
+    def jobs(self, tx: Transaction, limit: int = 100) -> list[JobRow]:
         """The newest jobs with their counts, the last submitted first."""
-        return self._do(partial(jobs.list_jobs, limit=limit), "read")
+        return _with_counts(tx, tx.rows("jobs.newest", limit=limit))
 
-    def job(self, job_id: int) -> JobRow:
+    @_transaction("read")
+    def job(self, tx: Transaction, job_id: int) -> JobRow:
         """One job with its counts. Raises UnknownJobError."""
-        return self._do(partial(jobs.find_job, job_id=job_id), "read")
+        return _with_counts(tx, [_job(tx, job_id)])[0]
 
     def results(
         self, job_id: int, states: Collection[QuestionState] = tuple(QuestionState), *, with_evidence: bool = True
@@ -225,41 +417,81 @@ class QuestionQueue:
         Raises:
             UnknownJobError: If there is none of this id (before the first row).
         """
-        after, last = self._do(partial(jobs.number_range, job_id=job_id), "read")
-        return self._pages(after, partial(jobs.page, last=last, states=states, with_evidence=with_evidence))
+        job = self.run(lambda tx: _job(tx, job_id), "read")
+        before = int(job["first_number"]) - 1
+        return self._pages(before, before + int(job["question_count"]), states, with_evidence=with_evidence)
 
-    def _pages(self, after: int | None, page: Callable[..., tuple[list[ResultRow], int | None]]) -> Iterator[ResultRow]:
-        while after is not None:
-            rows, after = self._do(partial(page, after=after), "read")
-            yield from rows
+    def _pages(
+        self, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
+    ) -> Iterator[ResultRow]:
+        while rows := self._page(after, last, states, with_evidence=with_evidence):
+            yield from rows.values()
+            after = max(rows)
 
-    def result(self, job_id: int, question_id: str) -> ResultRow | None:
+    @_transaction("read")
+    def _page(
+        self, tx: Transaction, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
+    ) -> dict[int, ResultRow]:
+        return _page(tx, after, last, states, with_evidence=with_evidence)
+
+    @_transaction("read")
+    def result(self, tx: Transaction, job_id: int, question_id: str) -> ResultRow | None:
         """One question of a job by the asker's own id, or None."""
-        return self._do(partial(jobs.find_result, job_id=job_id, question_id=question_id), "read")
+        for row in tx.rows("results.number", job_id=job_id, question_id=question_id):
+            return _page(tx, row["number"] - 1, row["number"], tuple(QuestionState), with_evidence=True)[row["number"]]
+        return None
 
-    def count_open(self, queues: Sequence[str]) -> int:
+    @_transaction("read")
+    def count_open(self, tx: Transaction, queues: Sequence[str]) -> int:
         """Questions of the queues that wait or are being answered."""
-        return self._do(partial(jobs.count_open, queues=queues), "read")
+        return int(tx.rows("jobs.open", queues=list(queues))[0]["questions"])
 
-    def names(self) -> list[str]:
+    @_transaction("read")
+    def names(self, tx: Transaction) -> list[str]:
         """The queues to which jobs were submitted, in order."""
-        return self._do(lambda tx: [row["queue"] for row in tx.rows("jobs.queues")], "read")
+        return [row["queue"] for row in tx.rows("jobs.queues")]
 
-    def metrics(self) -> QueueMetrics:
+    @_transaction("read")
+    def metrics(self, tx: Transaction) -> QueueMetrics:
         """Totals by queue and state."""
-        return self._do(jobs.metrics, "read")
+        counts: dict[str, dict[QuestionState, int]] = {}
+        waits: dict[str, float] = {}
+        for row in tx.rows("jobs.totals"):
+            state = QuestionState(row["state"])
+            counts.setdefault(row["queue"], dict.fromkeys(QuestionState, 0))[state] = int(row["questions"])
+            if state is QuestionState.QUEUED:
+                waits[row["queue"]] = max(0.0, tx.now - row["oldest"])
+        alive = tx.rows("workers.alive", since=tx.now - WORKER_SILENCE_SECONDS)
+        return QueueMetrics(counts=counts, oldest_wait_seconds=waits, worker_count=len(alive))
 
     def count_purgeable(self, older_than_days: float) -> int:
         """How many jobs `purge` would forget."""
-        return len(self._do(partial(jobs.purgeable, older_than_days=older_than_days), "read"))
+        return len(self._purgeable(older_than_days))
 
     def purge(self, older_than_days: float) -> int:
         """Forgets jobs of which nothing is open and nothing has happened for so long; says how many. One by one."""
-        old = self._do(partial(jobs.purgeable, older_than_days=older_than_days), "read")
-        return sum(self._do(partial(jobs.purge, job_id=job_id)) for job_id in old)
+        return sum(map(self._purge, self._purgeable(older_than_days)))
 
+    @_transaction("read")
+    def _purgeable(self, tx: Transaction, older_than_days: float) -> list[int]:
+        rows = tx.rows("jobs.purgeable", before=tx.now - older_than_days * SECONDS_PER_DAY)
+        return [row["job_id"] for row in rows]
+
+    @_transaction("write")
+    def _purge(self, tx: Transaction, job_id: int) -> bool:
+        """Forgets a finished job with its questions and results; False if it was retried or forgotten meanwhile."""
+        if not tx.rows("jobs.touch", job_id=job_id, now=tx.now):
+            return False
+        if any(QuestionState(row["state"]) in _OPEN for row in tx.rows("jobs.counts", job_ids=[job_id])):
+            return False
+        for statement in ("jobs.purge_results", "jobs.purge_questions", "jobs.purge_job"):
+            tx.run(statement, job_id=job_id)
+        return True
+
+    @_transaction("write")
     def report_worker(
         self,
+        tx: Transaction,
         worker_id: str,
         *,
         host: str,
@@ -268,26 +500,140 @@ class QuestionQueue:
         versions: Mapping[str, int],
         outage: str | None = None,
     ) -> None:
-        """Notes a worker, its queues, the index versions it holds and the outage that it waits through, if any."""
-        self._do(
-            partial(
-                jobs.report_worker,
-                worker_id=worker_id,
-                host=host,
-                process_id=process_id,
-                queues=queues,
-                versions=versions,
-                outage=outage,
-            )
+        """Notes a worker, its queues, the index versions it holds and the outage that it waits through, if any.
+
+        Forgets workers silent for a day.
+        """
+        tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
+        tx.run(
+            "workers.report",
+            worker_id=worker_id,
+            host=host,
+            process_id=process_id,
+            queues_json=to_json(list(queues)),
+            versions_json=to_json(dict(versions)),
+            outage=None if outage is None else storable(outage),
+            outage_since=None if outage is None else tx.now,
+            now=tx.now,
         )
 
-    def workers(self, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
-        """Workers that gave a sign of life lately."""
-        return self._do(partial(jobs.list_workers, seen_within_seconds=seen_within_seconds), "read")
+    @_transaction("read")
+    def workers(self, tx: Transaction, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
+        """Workers that gave a sign of life lately, the oldest first."""
+        rows = tx.rows("workers.alive", since=tx.now - seen_within_seconds)
+        return [_made(WorkerRow, _decoded(row)) for row in rows]
 
-    def remove_worker(self, worker_id: str) -> None:
+    @_transaction("write")
+    def remove_worker(self, tx: Transaction, worker_id: str) -> None:
         """Takes a worker that ends off the list."""
-        self._do(lambda tx: tx.run("workers.leave", worker_id=worker_id))
+        tx.run("workers.leave", worker_id=worker_id)
+
+
+def _submission_key(key: str) -> str:
+    return f"key:{storable(key)}"
+
+
+def _question_row(question: NewQuestion) -> dict[str, Any]:
+    return {
+        "question_id": storable(question.id),
+        "question": storable(question.question),
+        "topic": None if question.topic is None else storable(question.topic),
+        "answers_json": to_json(list(question.answers)),
+        "supporting_json": to_json(list(question.supporting)),
+        "metadata_json": to_json(dict(question.metadata)),
+    }
+
+
+def _sweep(tx: Transaction) -> None:
+    """Takes back the leases of dead workers and ends questions whose deadline has passed."""
+    changes = []
+    for row in tx.rows("claim.expired", now=tx.now, limit=LEASES_PER_SWEEP):
+        deaths = row["lost_leases"] + 1
+        is_dead = deaths >= DEATHS_PER_ATTEMPT * row["max_attempts"]
+        changes.append(
+            {
+                "number": row["number"],
+                "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
+                "error": f"worker died {deaths} {'time' if deaths == 1 else 'times'}",
+                "error_class": WORKER_DIED_ERROR,
+                "finished_at": tx.now if is_dead else None,
+                "now": tx.now,
+            }
+        )
+    if changes:
+        tx.run_many("claim.expire", changes)
+    tx.run("claim.pass_deadlines", now=tx.now, error_class=DEADLINE_ERROR)
+
+
+def _held(lease_tokens: Iterable[str]) -> dict[str, Any]:
+    """The tokens and the numbers of their questions; a token that was never given out belongs to none."""
+    tokens = list(lease_tokens)
+    heads = (token.partition(".")[0] for token in tokens)
+    numbers = [int(head) for head in heads if head.isascii() and head.isdecimal() and len(head) < 19]
+    return {"numbers": numbers, "lease_tokens": tokens}
+
+
+def _touch(tx: Transaction, job_id: int) -> RowMapping:
+    for row in tx.rows("jobs.touch", job_id=job_id, now=tx.now):
+        return row
+    raise UnknownJobError(job_id)
+
+
+def _job(tx: Transaction, job_id: int) -> RowMapping:
+    for row in tx.rows("jobs.one", job_id=job_id):
+        return row
+    raise UnknownJobError(job_id)
+
+
+def _retry_named(tx: Transaction, job_id: int, question_ids: list[str], again: Mapping[str, object]) -> int:
+    rows = {row["question_id"]: row for row in tx.rows("jobs.stored", job_id=job_id, question_ids=question_ids)}
+    for question_id in question_ids:
+        state = QuestionState(rows[question_id]["state"]) if question_id in rows else None
+        refusal = "it does not exist" if state is None else f"it is {state.value}"
+        if state is QuestionState.DONE:
+            refusal = "it has an answer (polyhop replay asks again and keeps it)"
+        if state not in {QuestionState.DEAD, QuestionState.CANCELLED}:
+            raise RetryRefusedError(
+                f"Question '{question_id}' of job {job_id} is not asked again: {refusal}. Nothing was changed."
+            )
+    return tx.run("jobs.retry_named", numbers=[row["number"] for row in rows.values()], **again)
+
+
+def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
+    job_ids = [job["job_id"] for job in jobs]
+    counts = {job_id: dict.fromkeys(QuestionState, 0) for job_id in job_ids}
+    for row in tx.rows("jobs.counts", job_ids=job_ids):
+        counts[row["job_id"]][QuestionState(row["state"])] = row["questions"]
+    errors: dict[int, list[ErrorCount]] = {job_id: [] for job_id in job_ids}
+    for row in tx.rows("jobs.dead_reasons", job_ids=job_ids):
+        errors[row["job_id"]].append(ErrorCount(row["error_class"] or "", row["questions"], row["example"] or ""))
+    made = []
+    for job in jobs:
+        its = counts[job["job_id"]]
+        waited = max(0.0, tx.now - job["submitted_at"]) if its[QuestionState.QUEUED] else None
+        more = {"counts": its, "errors": tuple(errors[job["job_id"]]), "oldest_wait_seconds": waited}
+        made.append(_made(JobRow, _decoded(job) | more))
+    return made
+
+
+def _page(
+    tx: Transaction, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
+) -> dict[int, ResultRow]:
+    """Some rows with `after` < number <= `last`, by number; none at the end."""
+    asked = {"states": [state.value for state in states], "limit": ROWS_PER_PAGE, "with_evidence": int(with_evidence)}
+    rows = tx.rows("results.page", after=after, last=last, **asked)
+    return {row["number"]: _made(ResultRow, _decoded(row) | {"state": QuestionState(row["state"])}) for row in rows}
+
+
+def _decoded(row: RowMapping) -> dict[str, Any]:
+    """The row with what its columns *_json hold, lists as tuples."""
+    decoded = {name.removesuffix("_json"): json.loads(v) if name.endswith("_json") else v for name, v in row.items()}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in decoded.items()}
+
+
+def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A dataclass of the values that it has fields for."""
+    return kind(**{field.name: values[field.name] for field in fields(kind)})  # type: ignore[arg-type]
 
 
 _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
@@ -320,33 +666,22 @@ def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
         StoreError: If the database cannot be used, or a row cannot be read.
     """
     database = connect(url, patience_seconds)
+    queue = QuestionQueue(database, AGEING_SECONDS, MAX_DEPTH, patience_seconds)
     try:
-        return _examine(database, patience_seconds)
+        checked = [] if database.row_locks else queue.run(lambda tx: tx.rows("sqlite.quick_check"), "read")
+        # What SQLite finds wrong with its file, at most as much as the statement lists.
+        faults = tuple(str(row["quick_check"]) for row in checked if row["quick_check"] != "ok")
+        version, newest = queue.run(applied_version, "read"), newest_version()
+        if faults or version != newest:
+            return QueueHealth(version, newest, faults=faults)
+        jobs = queue.jobs(_ALL_JOBS)
+        (unmatched,) = queue.run(lambda tx: tx.rows("health.unmatched"), "read")
+        count = int(unmatched["questions"])
+        if count:
+            are, have = ("question is", "has") if count == 1 else ("questions are", "have")
+            faults = (f"{count} {are} finished without an answer, or {have} one without being finished",)
+        for job in jobs:
+            deque(queue.results(job.job_id), maxlen=0)  # a row that cannot be read raises
+        return QueueHealth(version, newest, len(jobs), sum(job.question_count for job in jobs), faults)
     finally:
-        database.engine.dispose()
-
-
-def _examine(database: Database, patience_seconds: float) -> QueueHealth:
-    faults = () if database.row_locks else transact(database, patience_seconds, _own_check, "read")
-    version = transact(database, patience_seconds, applied_version, "read")
-    newest = newest_version()
-    if faults or version != newest:
-        return QueueHealth(version, newest, faults=faults)
-    queue = QuestionQueue(database, ageing_seconds=1.0, max_depth=1, patience_seconds=patience_seconds)
-    jobs = queue.jobs(_ALL_JOBS)
-    faults = transact(database, patience_seconds, _unmatched, "read")
-    for job in jobs:
-        deque(queue.results(job.job_id), maxlen=0)  # a row that cannot be read raises
-    return QueueHealth(version, newest, len(jobs), sum(job.question_count for job in jobs), faults)
-
-
-def _own_check(tx: Transaction) -> tuple[str, ...]:
-    """What SQLite finds wrong with its file, at most as much as the statement lists."""
-    said = [str(row["quick_check"]) for row in tx.rows("sqlite.quick_check")]
-    return () if said == ["ok"] else tuple(said)
-
-
-def _unmatched(tx: Transaction) -> tuple[str, ...]:
-    count = int(tx.rows("health.unmatched")[0]["questions"])
-    are, have = ("question is", "has") if count == 1 else ("questions are", "have")
-    return (f"{count} {are} finished without an answer, or {have} one without being finished",) if count else ()
+        queue.close()

@@ -1,7 +1,7 @@
 -- name: candidates
 -- locking: skip
 -- The next waiting questions of a queue, by priority with ageing, then as submitted.
-SELECT number, job_id, ordinal, question_id, question, topic, queue, effective_at, deadline_at, attempts, max_attempts, lost_leases
+SELECT number, job_id, ordinal, question_id, question, topic, queue, effective_at, deadline_at AS deadline, attempts, max_attempts, lost_leases
 FROM questions
 WHERE queue = :queue AND state = 'queued' AND available_at <= :now
 ORDER BY effective_at, number
@@ -9,7 +9,8 @@ LIMIT :limit;
 
 -- name: job_specs
 -- How to answer questions of these jobs.
-SELECT job_id, index_name, strategy, parameters_json, passage_limit, min_confidence, where_text FROM jobs WHERE job_id IN :job_ids;
+SELECT job_id, index_name AS "index", strategy, parameters_json, passage_limit AS "limit", min_confidence, where_text AS "where"
+FROM jobs WHERE job_id IN :job_ids;
 
 -- name: lease
 -- Gives a locked question to a worker.

@@ -31,11 +31,17 @@ UPDATE jobs SET deadline_at = :deadline_at, deadline_seconds = :deadline_seconds
 
 -- name: newest
 -- Jobs, the last submitted first.
-SELECT * FROM jobs ORDER BY job_id DESC LIMIT :limit;
+SELECT
+    job_id, name, queue, index_name AS "index", strategy, parameters_json, passage_limit AS "limit", priority, max_attempts,
+    submitted_at, deadline_at AS deadline, deadline_seconds, min_confidence, where_text AS "where", first_number, question_count
+FROM jobs ORDER BY job_id DESC LIMIT :limit;
 
 -- name: one
 -- A job by id.
-SELECT * FROM jobs WHERE job_id = :job_id;
+SELECT
+    job_id, name, queue, index_name AS "index", strategy, parameters_json, passage_limit AS "limit", priority, max_attempts,
+    submitted_at, deadline_at AS deadline, deadline_seconds, min_confidence, where_text AS "where", first_number, question_count
+FROM jobs WHERE job_id = :job_id;
 
 -- name: counts
 -- Questions of jobs by state.
