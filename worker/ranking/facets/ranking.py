@@ -16,7 +16,6 @@ from polyhop.schemas.hubs import HubPaths
 from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, impacts, score
 from polyhop.worker.ranking.facets.conditions import (
-    HUB,
     Facet,
     ReadQuestion,
     asked_kinds,
@@ -130,9 +129,6 @@ LEAST_OWN = 0.001  # algorithms.md 4B, rule 8.
 
 SIMILARITY_POWER = 3
 """How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
-
-GIVEN_FACTOR = 0.8
-"""What the similarity of a field counts whose value the question names: it rather asks for another one."""
 
 KIND_WEIGHT = 0.2
 """What a field gains whose values are of a kind that the question asks for in plain words."""
@@ -266,8 +262,6 @@ class FacetRanking:
         if rest is not None and similar is not None and self._centroids is not None:
             fields = np.maximum(cosines(self._centroids, rest), 0.0)
             fields = fields + np.maximum(np.maximum.reduceat(similar, self._firsts), 0.0)
-            given = sorted({signature for facet in question.facets for signature in facet.signatures} - {HUB})
-            fields[given] *= GIVEN_FACTOR
             weight = self._rule.signature_similarity
             asked = (1.0 - weight) * asked + weight * of_maximum(fields) ** SIMILARITY_POWER
         is_of_kind = self.fields.kinds & int(asked_kinds(question.words)) > 0
