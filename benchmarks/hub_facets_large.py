@@ -13,8 +13,7 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.schemas.hubs import HubGraph, HubPaths
-from polyhop.worker.ranking.facets.labels import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule, best_paths
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, best_paths
 from polyhop.worker.ranking.facets.units import units_of
 
 PREDICATES, DIMENSION, QUESTIONS = 30, 384, 60
@@ -66,11 +65,11 @@ def main(hub_count: int, degree: int) -> None:
     hubs = np.arange(graph.node_count - hub_count, graph.node_count)
     paths = paths_of_one_triple(graph, hubs)
     _, texts = np.unique(graph.predicates.astype(np.int64) * len(labels) + graph.objects, return_inverse=True)
-    vectors = unit_vectors(numbers, int(texts.max()) + 1), unit_vectors(numbers, hub_count)
-    print(f"{describe_machine()}\n{len(texts):,} triples, {hub_count:,} hubs, {len(vectors[0]):,} texts")
+    vectors = unit_vectors(numbers, int(texts.max()) + 1)
+    print(f"{describe_machine()}\n{len(texts):,} triples, {hub_count:,} hubs, {len(vectors):,} texts")
     begun = time.perf_counter()
     units = units_of(graph, paths, texts, predicates, labels)
-    ranking = FacetRanking(units, vectors, ["Thing"], FacetRule(MentionRule(), SoftRule()))
+    ranking = FacetRanking(units, vectors, ["Thing"], FacetRule())
     print(f"opened in {time.perf_counter() - begun:.1f} s")
     last, times = paths.last_triples(), []
     for number in range(QUESTIONS):
@@ -80,7 +79,7 @@ def main(hub_count: int, degree: int) -> None:
         fields = [predicates[int(graph.predicates[row])] for row in (two, three)]
         text = f"Which things have {named[0]} and {fields[0]} {named[1]} and what is their {fields[1]}?"
         text = text if number % 5 else f"What is the {fields[1]} of {labels[int(hubs[hub])]}?"
-        vector = vectors[0][int(numbers.integers(len(vectors[0])))]
+        vector = vectors[int(numbers.integers(len(vectors)))]
         begun = time.perf_counter()
         scores = ranking.score(ranking.read(text), vector, vector)
         best_paths(scores.paths, last, 100)

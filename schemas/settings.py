@@ -109,7 +109,7 @@ CLOSED_BOOK = "closed-book"
 """The row of an evaluation that is not a strategy: a model answers without passages."""
 
 _GRAPH_SOURCE = "ingest-graph"
-_FACETS = frozenset({"hubs", "vectors:hubvalue", "vectors:hubname"})
+_FACETS = frozenset({"hubs", "vectors:hubvalue"})
 
 
 def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...]:

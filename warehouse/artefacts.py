@@ -336,7 +336,7 @@ _NUMBERS_LEFT: Mapping[str, Callable[[RestrictedIndex], NDArray[np.int64]]] = {
 }
 """Which vectors are left of the kinds whose things are numbered again."""
 
-_NUMBERED_AS_EVER = frozenset({"name", "triplename", "hubpath", "hubvalue", "hubname"})
+_NUMBERED_AS_EVER = frozenset({"name", "triplename", "hubpath", "hubvalue"})
 """Kinds whose things keep their numbers: names of propositions, and texts of hubs."""
 
 

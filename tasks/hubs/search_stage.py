@@ -120,9 +120,7 @@ HUB_TEXTS = Table(
     "Distinct texts of hubs and paths that have vectors, in the order of their vectors.",
     ("kind", "ordinal"),
     (
-        text_column(
-            "kind", "hubpath (what hublink compares), hubvalue (what hub-facets compares), hubname (labels of hubs)"
-        ),
+        text_column("kind", "hubpath (what hublink compares) or hubvalue (what hub-facets compares)"),
         count("ordinal", "number of the text in its kind, from 0"),
         text_column("text_id", "sha256-derived from the text"),
         text_column("text", "the text"),
@@ -360,10 +358,6 @@ class SearchedPaths:
         predicates, names = self.named.graph.predicates[self.triples].tolist(), self.named.predicates
         bounds = pairwise(self.triple_starts.tolist())
         return (tuple(names[number] for number in predicates[first:end]) for first, end in bounds)
-
-    def hub_names(self) -> list[str]:
-        """Distinct labels of hubs, ascending; the id of one without a label."""
-        return sorted({self.named.labels[node] or self.named.own_ids[node] for node in self.hubs.tolist()})
 
     def hash_of(self, path: int) -> str:
         """Hash of a path, 64 hexadecimal digits."""

@@ -346,7 +346,7 @@ class HubStage(Stage):
             write_part(folder, chunk, {"paths": table})
         values = DistinctTexts()
         value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
-        _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts, "hubname": searched.hub_names()})
+        _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts})
         saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
         save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
         counts = {

@@ -72,7 +72,7 @@ BUILT = (
     *map(lexical_of, ANALYSERS),
     *map(vectors_of, KINDS),
     *(STORED_PROPOSITIONS, vectors_of("proposition"), STORED_TRIPLES, vectors_of("triple")),
-    *(STORED_HUBS, *map(vectors_of, ("hubpath", "hubvalue", "hubname"))),
+    *(STORED_HUBS, *map(vectors_of, ("hubpath", "hubvalue"))),
 )
 TEXTS = (
     *(text for _, _, text in CORPUS),

@@ -48,7 +48,7 @@ def make_units(text: str, hubs: tuple[str, ...], labels: Mapping[str, str] | Non
 def shown(units: Units, document: int) -> tuple[str, str]:
     """Signature and value of a document."""
     value = units.value_texts[int(units.document_values[document])]
-    return units.signatures[int(units.document_signatures[document])].text, value
+    return units.signature_texts[int(units.document_signatures[document])], value
 
 
 def paths_shown(units: Units, scores: NDArray[np.float64]) -> list[tuple[str, str, str]]:

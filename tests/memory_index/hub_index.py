@@ -117,10 +117,3 @@ def value_texts_of(stored: StoredHubs) -> list[str]:
     words = signature_texts(set(signatures))
     values = stored.labels.of(graph.objects[paths.last_triples()].tolist())
     return [f"{words[signature]} {value}".strip() for signature, value in zip(signatures, values, strict=True)]
-
-
-def names_of_hubs(stored: StoredHubs) -> list[str]:
-    """Distinct labels of hubs, ascending; the id of one without a label."""
-    nodes = stored.paths.hubs.tolist()
-    pairs = zip(stored.labels.of(nodes), stored.own_ids.of(nodes), strict=True)
-    return sorted({label or own_id for label, own_id in pairs})

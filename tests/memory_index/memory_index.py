@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from hub_index import hubs_of, names_of_hubs, value_texts_of
+from hub_index import hubs_of, value_texts_of
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Evidence, QuestionNames
@@ -169,7 +169,6 @@ class MemoryIndex:
             METADATA_OF_NODES: lambda: lambda _: [],
             vectors_of("hubpath"): lambda: self.encode(self._hubs[1]),
             vectors_of("hubvalue"): lambda: self.encode(value_texts_of(self._hubs[0])),
-            vectors_of("hubname"): lambda: self.encode(names_of_hubs(self._hubs[0])),
             STORED_PROPOSITIONS: self._propositions,
             STORED_TRIPLES: self._propositions,
             **dict.fromkeys(

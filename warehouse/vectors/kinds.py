@@ -125,7 +125,7 @@ OURS: Mapping[str, VectorKind] = {
         _of_propositions("triplename", "triple_names", _NAMES, parameters=_triples, encoded_as="name"),
         *(
             VectorKind(name, table, _HUB_TEXTS, _first, "hubs", _first, parameters=partial(_hub_texts, kind=name))
-            for name, table in (("hubpath", "hub_paths"), ("hubvalue", "hub_values"), ("hubname", "hub_names"))
+            for name, table in (("hubpath", "hub_paths"), ("hubvalue", "hub_values"))
         ),
     )
 }

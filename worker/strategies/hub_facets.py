@@ -17,15 +17,7 @@ from polyhop.tasks.hubs.paths import humanised
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.answers import FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.conditions import HUB, Facet, ReadQuestion
-from polyhop.worker.ranking.facets.labels import MentionRule
-from polyhop.worker.ranking.facets.ranking import (
-    FacetRanking,
-    FacetRule,
-    LinkedPassages,
-    PathScores,
-    SoftRule,
-    best_paths,
-)
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, LinkedPassages, PathScores, best_paths
 from polyhop.worker.ranking.facets.units import Units, units_of
 from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.hubs import words_of
@@ -60,7 +52,7 @@ class FacetEvidence:
         self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp], answer: FacetAnswer | None
     ) -> Evidence:
         """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
-        facets = read.conditions.facets
+        facets = read.facets
         hubs = np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
         hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
         nodes = tuple(self._hub(hub, float(scores.hubs[hub])) for hub in hubs.tolist())
@@ -120,7 +112,7 @@ class FacetEvidence:
         """A condition: what the question says, what it means, and the hubs that meet it."""
         said = ", ".join(" ".join(word.text for word in read.words[start:end]) for start, end in facet.mentions)
         fields = [
-            "name of the hub" if signature == HUB else self._units.signatures[signature].text
+            "name of the hub" if signature == HUB else self._units.signature_texts[signature]
             for signature in facet.signatures
         ]
         linked = self._linked(facet)
@@ -146,17 +138,8 @@ class HubFacetsParameters(LexicalParameters):
     least_coverage: float = Field(
         0.6, gt=0, le=1, description="Least share of a label's words that a question must name, by rarity, default 0.6."
     )
-    any_order: bool = Field(
-        default=True, description="A label's words may stand in any order in the question, default 1 (yes)."
-    )
-    family_factor: float = Field(
-        0.9, ge=0, le=1, description="What a word of the same family counts (evolving, evolution), default 0.9."
-    )
     floor: float = Field(
         0.15, gt=0, le=1, description="What a hub keeps of its score for each condition that it fails, default 0.15."
-    )
-    same_node_bonus: float = Field(
-        0.3, ge=0, le=10, description="Gain of triples whose subject meets all conditions itself, default 0.3."
     )
     signature_similarity: float = Field(
         0.3,
@@ -171,37 +154,6 @@ class HubFacetsParameters(LexicalParameters):
     similarity_share: float = Field(
         0.2, ge=0, le=1, description="Share of vectors in the similarity of paths, beside words, default 0.2."
     )
-    best_signatures: int = Field(4, ge=1, le=100, description="Kinds of paths that a hub is judged by, default 4.")
-    hub_label_share: float = Field(0.5, ge=0, le=100, description="Weight of a hub's own label, default 0.5.")
-    hub_power: float = Field(
-        8.0, ge=0, le=100, description="How much better hubs outweigh better paths (an exponent), default 8."
-    )
-    exact_texts: int = Field(
-        50_000, ge=0, description="Most texts of paths that are all compared by vectors, default 50000."
-    )
-    exact_hubs: int = Field(
-        500, ge=1, description="Best hubs by words whose paths are compared where there are more texts, default 500."
-    )
-
-    def rule(self) -> FacetRule:
-        """As the ranking takes them."""
-        return FacetRule(
-            MentionRule(self.least_coverage, any_order=self.any_order, family_factor=self.family_factor),
-            SoftRule(
-                self.k1,
-                self.b,
-                self.similarity_share,
-                self.best_signatures,
-                self.hub_label_share,
-                self.hub_power,
-                self.exact_texts,
-                self.exact_hubs,
-            ),
-            self.floor,
-            self.same_node_bonus,
-            self.signature_similarity,
-            self.soft_weight,
-        )
 
 
 class HubFacetsStrategy:
@@ -214,7 +166,10 @@ class HubFacetsStrategy:
         stored = reader.artefact(STORED_HUBS)
         names = names_of(stored)
         units = units_of(stored.graph, stored.paths, stored.values, stored.predicates, names)
-        self._ranking = FacetRanking(units, _vectors(reader, stored), stored_types(stored), parameters.rule())
+        vectors = reader.artefact(vectors_of("hubvalue"))
+        # The types of hubs in words; of `predicate=label` its label.
+        types = [humanised(name.rpartition("=")[2] if "://" not in name else name) for name in stored.hub_types]
+        self._ranking = FacetRanking(units, vectors, types, FacetRule(**parameters.model_dump()))
         self._stored = stored
         self._units = units
         self._last_triples = stored.paths.last_triples()
@@ -255,7 +210,7 @@ class HubFacetsStrategy:
             for rank, path in enumerate(paths[:limit].tolist(), start=1)
         )
         passages = ranked_passages(self._passage_ids, self._passages.rank(scores.paths, limit))
-        answer = answer_of(self._units, read, scores, self._ranking.kinds)
+        answer = answer_of(self._units, read, scores, self._ranking.fields.kinds)
         evidence = self._evidence.of(read, scores, paths[: FacetEvidence.shown], answer)
         return Retrieval(passages, evidence, {**seconds, "traversal": time.perf_counter() - begun}, triples)
 
@@ -270,21 +225,6 @@ def names_of(stored: StoredHubs) -> list[str]:
     return labels
 
 
-def stored_types(stored: StoredHubs) -> list[str]:
-    """The types of hubs in words; of `predicate=label` its label."""
-    return [humanised(name.rpartition("=")[2] if "://" not in name else name) for name in stored.hub_types]
-
-
-def _vectors(reader: IndexReader, stored: StoredHubs) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Vectors of the texts of paths, and of each hub's label."""
-    hubs = stored.paths.hubs.tolist()
-    labels = stored.labels.of(hubs)
-    called = [label or own_id for label, own_id in zip(labels, stored.own_ids.of(hubs), strict=True)]
-    number_of = {label: number for number, label in enumerate(sorted(set(called)))}
-    rows = np.array([number_of[label] for label in called], dtype=np.int64)
-    return np.asarray(reader.artefact(vectors_of("hubvalue"))), reader.artefact(vectors_of("hubname"))[rows]
-
-
 def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
     """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
     return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
@@ -294,7 +234,7 @@ def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Se
     "hub-facets",
     "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
     HubFacetsParameters,
-    needs={"hubs", "vectors:hubvalue", "vectors:hubname"},
+    needs={"hubs", "vectors:hubvalue"},
     batches=True,
     reader=_reader,
     ranks_triples=True,

@@ -31,7 +31,7 @@ from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 pytestmark = pytest.mark.slow
 
 Open = Callable[[], PublishedIndex]
-KINDS = ("hubpath", "hubvalue", "hubname")
+KINDS = ("hubpath", "hubvalue")
 
 
 def thing(own_id: str, name: str, *types: str) -> dict[str, object]:
@@ -151,8 +151,6 @@ def test_the_tables_say_what_the_arrays_say(tmp_path: Path) -> None:
     ]
     values = rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubvalue' ORDER BY ordinal")
     assert values == [("cites Paper Two",), ("author works at Uni Y",), ("has year 2024",)]
-    names = rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubname' ORDER BY ordinal")
-    assert names == [("Paper One",), ("Paper Two",)]
 
 
 def test_the_coverage_says_what_no_hub_covers(tmp_path: Path) -> None:
@@ -237,14 +235,14 @@ def test_levels_give_rows_for_triples_and_labels(tmp_path: Path, opened: Open, l
 
 def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(tmp_path: Path, opened: Open) -> None:
     built = run(tmp_path, GRAPH, strategies="of-hub-vectors")
-    assert {kind: built.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 4, "hubvalue": 3, "hubname": 2}
+    assert {kind: built.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 4, "hubvalue": 3}
     reader = opened()
-    assert [len(reader.artefact(vectors_of(kind))) for kind in KINDS] == [4, 3, 2]
+    assert [len(reader.artefact(vectors_of(kind))) for kind in KINDS] == [4, 3]
     again = run(tmp_path, GRAPH, strategies="of-hub-vectors")
     assert (again.changed, again.computed) == (False, {})
     more = [*GRAPH, stated(P2, "venue", thing("V", "ICSA"))]
     grown = run(tmp_path, more, strategies="of-hub-vectors")
-    assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1, "hubname": 0}
+    assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1}
     assert run_verify(parse_settings({"flags": {"root": str(tmp_path / "root")}}), "i").ok
 
 

@@ -94,7 +94,7 @@ def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
     monkeypatch.setattr(kinds, "_DECLARED", {})
     words = (
         f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename, "
-        "hubpath, hubvalue, hubname. If a"
+        "hubpath, hubvalue. If a"
     )
     with pytest.raises(ConfigurationError, match=words):
         run(root, corpus, "bm25")

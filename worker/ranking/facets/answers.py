@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.worker.ranking.facets.conditions import BEST_SHARE, HUB, ReadQuestion, asked_extreme
+from polyhop.worker.ranking.facets.conditions import AUXILIARIES, BEST_SHARE, HUB, ReadQuestion, asked_extreme
 from polyhop.worker.ranking.facets.labels import Word, words_of
 from polyhop.worker.ranking.facets.ranking import PathScores
-from polyhop.worker.ranking.facets.units import AUXILIARIES, Kind, Units
+from polyhop.worker.ranking.facets.units import Kind, Units
 
 NUMBER, NAMES, VALUES, MOST_FREQUENT, YES_NO = "number", "names", "values", "most frequent", "yes or no"
 
@@ -47,7 +47,7 @@ MOST_UNUSED = 1
 One more where a field is asked for, which is often evaluated or applied."""
 
 LEAST_LEAD = 1.25
-"""How many times as much as any other field."""
+"""How many times as much as any other field the one is asked for that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +82,42 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     """
     texts = [word.text.lower() for word in question.words]
     hubs = _meeting(question, scores)
-    if hubs is None or _COMPARING.intersection(texts) or _is_vague_extreme(question, scores, kinds):
+    extreme = asked_extreme(question.words)
+    is_vague = extreme is not None and not (scores.asked[kinds == int(extreme[0])] >= LEAST_ASKED).any()
+    if hubs is None or _COMPARING.intersection(texts) or is_vague:
         return None
-    strength = min(float(met[hubs].min()) for met in scores.met)
+    confidence = PRECISION * min(float(met[hubs].min()) for met in scores.met)  # less where they are met in part
     # The word after `which`, `how many` and the like; None if there is none, or several.
     counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
     places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
     starts = places[0] if len(places) == 1 else None
-    counts = starts is not None and texts[starts - 2 : starts] in (["how", "many"], ["number", "of"])
+    counts = starts is not None and bool(counted)
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
         # The names of the hubs, or their number; None if names are too many or conditions may not be understood.
         if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
             return None
         first = hubs[:MOST_ANSWERS].tolist()
-        paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
-        confidence = _confidence(strength, 1.0)
-        if counts:
-            return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
-        names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
-        return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
-    field = _asked_field(question, scores)
-    has_named = any(facet.hubs for facet in question.conditions.facets)
-    if field is None or (not has_named and _unused_count(question, units.signatures[field].words) > MOST_UNUSED + 1):
+        documents = sorted({document for facet in question.facets for document in facet.documents})
+        own = [np.arange(units.hub_starts[hub], units.hub_starts[hub + 1], dtype=np.int32) for hub in first]
+        paths = np.concatenate([some[np.isin(units.path_documents[some], documents)] for some in own])
+        names = tuple(dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first))
+        said, kind = ((str(len(hubs)),), NUMBER) if counts else (names, NAMES)
+        return FacetAnswer(said, kind, paths, hubs, confidence)
+
+    # The values of the field that is asked for most, if no condition is on it.
+    given = {signature for facet in question.facets for signature in facet.signatures} - {HUB}
+    asked = scores.asked.copy()
+    asked[sorted(given)] = 0
+    top, second = np.sort(np.append(asked, (0.0, 0.0)))[-1:-3:-1].tolist()
+    if top < max(LEAST_ASKED, LEAST_LEAD * second):
         return None
-    return _of_field(units, question, (field, float(scores.asked[field])), hubs, (kinds[field], counts, strength))
+    field = int(asked.argmax())
+    if not question.names_hub and _unused_count(question, units.signature_words[field]) > MOST_UNUSED + 1:
+        return None
+    paths = _paths_of_field(units, question, field, hubs)
+    values = Counter(units.value_texts[int(units.document_values[d])] for d in units.path_documents[paths].tolist())
+    found = _said(texts, values, Kind(int(kinds[field])), counts=counts, is_one_hub=len(hubs) == 1)
+    return found and FacetAnswer(*found, paths, hubs, confidence * top)
 
 
 def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | None:
@@ -116,14 +128,7 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
     for met in scores.met:
         is_met &= met >= LEAST_MET
     hubs = np.flatnonzero(is_met).astype(np.int32)
-    has_named = any(facet.hubs for facet in question.conditions.facets)
-    return None if len(hubs) == 0 or (has_named and len(hubs) > 1) else hubs
-
-
-def _is_vague_extreme(question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> bool:
-    """Whether the question asks for one end of a field and does not name the field."""
-    extreme = asked_extreme(question.words)
-    return extreme is not None and not (scores.asked[kinds == int(extreme[0])] >= LEAST_ASKED).any()
+    return None if len(hubs) == 0 or (question.names_hub and len(hubs) > 1) else hubs
 
 
 def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, place: int) -> bool:
@@ -132,8 +137,8 @@ def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, pla
     It must not be a word of a field that is asked for (paper class).
     """
     fields = np.flatnonzero(scores.asked >= LEAST_ASKED).tolist()
-    in_fields = {stem for field in fields for stem in (word.stem for word in units.signatures[field].words)}
-    taken = {word for facet in question.conditions.facets for span in facet.mentions for word in range(*span)}
+    in_fields = {word.stem for field in fields for word in units.signature_words[field]}
+    taken = {word for facet in question.facets for span in facet.mentions for word in range(*span)}
     for number in range(place, len(question.words)):
         word = question.words[number]
         if word.stem in question.types and number not in taken:
@@ -147,64 +152,15 @@ def _asks_for_hubs(units: Units, question: ReadQuestion, scores: PathScores, pla
 def _unused_count(question: ReadQuestion, field: Sequence[Word]) -> int:
     """Words that may be conditions which were not understood; verbs of plain questions are among them."""
     known = question.types | {word.stem for word in field}
-    words = [question.words[place] for place in question.conditions.unused]
+    words = [question.words[place] for place in question.unused]
     return sum(not word.is_stop and word.stem not in known and word.text.lower() not in _COUNTING for word in words)
 
 
-def _asked_field(question: ReadQuestion, scores: PathScores) -> int | None:
-    """The signature that the question asks for, if it is clearly one and no condition is on it."""
-    asked = scores.asked.copy()
-    asked[[signature for facet in question.conditions.facets for signature in facet.signatures if signature != HUB]] = 0
-    if not len(asked):
-        return None
-    field = int(asked.argmax())
-    top = float(asked[field])
-    asked[field] = 0
-    lead = top / max(float(asked.max()), 1e-9)
-    return field if top >= LEAST_ASKED and lead >= LEAST_LEAD else None
-
-
-def _of_field(
-    units: Units,
-    question: ReadQuestion,
-    field: tuple[int, float],
-    hubs: NDArray[np.int32],
-    how: tuple[int, bool, float],
-) -> FacetAnswer | None:
-    """The values of a field, or what they say."""
-    (signature, asked), (kind, counts, strength) = field, how
-    paths = np.sort(units.paths_of_signature(signature))
-    is_met = np.zeros(units.hub_count, dtype=np.bool_)
-    is_met[hubs] = True
-    paths = paths[is_met[units.path_hubs[paths]]]
-    paths = _beside_conditions(units, question, paths)
-    if not len(paths):
-        return None
-    confidence = _confidence(strength, asked)
-    values = Counter(units.value_texts[int(units.document_values[d])] for d in units.path_documents[paths].tolist())
-    texts = [word.text.lower() for word in question.words]
-    if texts[0] in AUXILIARIES:
-        said = {_yes_or_no(value) for value in values}
-        if kind != int(Kind.YES_NO) or len(hubs) != 1 or len(said) != 1:
-            return None
-        return FacetAnswer((said.pop(),), YES_NO, paths, hubs, confidence)
-    if kind == int(Kind.YES_NO):
-        return None
-    if counts and kind != int(Kind.NUMBER):
-        return FacetAnswer((str(len(values)),), NUMBER, paths, hubs, confidence)
-    if {"most", "mostly"}.intersection(texts) and kind == int(Kind.OTHER):
-        # The most frequent of some values; None if two are equally frequent.
-        (text, count), *others = values.most_common(2)
-        most = None if others and others[0][1] == count else text
-        return None if most is None else FacetAnswer((most,), MOST_FREQUENT, paths, hubs, confidence)
-    if len(values) > MOST_ANSWERS:
-        return None
-    return FacetAnswer(tuple(text for text, _ in values.most_common()), VALUES, paths, hubs, confidence)
-
-
-def _beside_conditions(units: Units, question: ReadQuestion, paths: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Of paths those whose last triple leaves a node where a condition is met, for each condition that has some."""
-    for facet in question.conditions.facets:
+def _paths_of_field(units: Units, question: ReadQuestion, field: int, hubs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Paths of a field from some hubs; for each condition those beside a value that meets it, if there are some."""
+    paths = np.sort(units.paths_of_signature(field))
+    paths = paths[np.isin(units.path_hubs[paths], hubs)]
+    for facet in question.facets:
         meeting = [document for document, strength in facet.documents.items() if strength >= LEAST_MET]
         parents = units.path_parents[units.document_paths.of_all(meeting)]
         is_beside = np.isin(units.path_parents[paths], parents)
@@ -212,20 +168,26 @@ def _beside_conditions(units: Units, question: ReadQuestion, paths: NDArray[np.i
     return paths
 
 
+def _said(
+    texts: Sequence[str], values: Counter[str], kind: Kind, *, counts: bool, is_one_hub: bool
+) -> tuple[tuple[str, ...], str] | None:
+    """What a field's values say to a question's words, and what that is; None in doubt."""
+    if not values:
+        return None
+    if texts[0] in AUXILIARIES:
+        said = {_yes_or_no(value) for value in values}
+        return ((said.pop(),), YES_NO) if kind == Kind.YES_NO and is_one_hub and len(said) == 1 else None
+    if kind == Kind.YES_NO:
+        return None
+    if counts and kind != Kind.NUMBER:
+        return (str(len(values)),), NUMBER
+    if {"most", "mostly"}.intersection(texts) and kind == Kind.OTHER:
+        (text, count), *others = values.most_common(2)
+        return None if others and others[0][1] == count else ((text,), MOST_FREQUENT)
+    return (tuple(text for text, _ in values.most_common()), VALUES) if len(values) <= MOST_ANSWERS else None
+
+
 def _yes_or_no(value: str) -> str:
     """What a value of a field of yes and no says."""
-    words = words_of(value)
-    is_no = any(word.is_negation for word in words) or value.strip().lower() in ("false", "no")
+    is_no = any(word.is_negation for word in words_of(value)) or value.strip().lower() in ("false", "no")
     return "no" if is_no else "yes"
-
-
-def _paths_of_facets(units: Units, question: ReadQuestion, hub: int) -> NDArray[np.int32]:
-    """The paths of a hub that meet conditions."""
-    paths = np.arange(units.hub_starts[hub], units.hub_starts[hub + 1], dtype=np.int32)
-    documents = sorted({document for facet in question.conditions.facets for document in facet.documents})
-    return paths[np.isin(units.path_documents[paths], documents)]
-
-
-def _confidence(strength: float, asked: float) -> float:
-    """How often such answers are right: less where conditions are met in part, or the field is asked for in part."""
-    return PRECISION * strength * asked

@@ -1,6 +1,6 @@
 """Hub paths ranked by the conditions that their hubs meet and by how well they fit the question (pure).
 
-Source: algorithms.md 4B, rules 6 to 8 and final score.
+Source: algorithms.md 4B, soft score, rules 6 to 8 and final score.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,21 +14,18 @@ from scipy.sparse import csr_array
 
 from polyhop.schemas.hubs import HubPaths
 from polyhop.tasks.lexical.postings import build_postings
-from polyhop.worker.ranking.bm25 import count_terms, impacts, score
-from polyhop.worker.ranking.facets.conditions import HUB, ConditionFinder, Facet, ReadQuestion, extreme_facets
-from polyhop.worker.ranking.facets.labels import (
-    MentionRule,
-    Word,
-    content_stems,
-    find_mentions,
-    question_words,
-    words_of,
+from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, impacts, score
+from polyhop.worker.ranking.facets.conditions import (
+    Facet,
+    ReadQuestion,
+    asked_kinds,
+    extreme_facet,
+    read_question,
 )
-from polyhop.worker.ranking.facets.units import Polarity, SignatureWords, Units, asked_kinds
+from polyhop.worker.ranking.facets.labels import Word, content_stems, words_of
+from polyhop.worker.ranking.facets.units import Fields, Units
 from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.similarity import cosines
-
-# Source: algorithms.md 4B, final score.
 
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
@@ -95,131 +92,196 @@ class LinkedPassages:
         return self._passages[order].astype(np.intp), values[order]
 
 
-# Source: algorithms.md 4B, soft score.
-
-
 @dataclass(frozen=True, slots=True)
-class SoftRule:
-    """Weights of the soft score; defaults as in algorithms.md 4B.
+class FacetRule:
+    """Parameters of hub facets; defaults as in algorithms.md 4B.
 
     Attributes:
         k1: BM25.
         b: BM25.
+        least_coverage: Least share of a label that a question must name.
+        floor: What a hub keeps of its score per facet that it does not meet.
         similarity_share: Share of the cosine in a path's score.
-        signatures: Signatures that a hub is judged by: those of its best paths.
-        hub_label_share: Weight of the hub's label.
-        hub_power: Exponent of the hub's score.
-        exact_texts: Largest number of vectors that are all compared.
-        exact_hubs: Hubs whose paths are compared beyond that.
+        signature_similarity: Weight of the similarity of signatures to the rest of the question, 0 to 1, beside the
+            question's words.
+        soft_weight: Weight of the soft score beside the facets'.
     """
 
     k1: float = 1.5
     b: float = 0.75
+    least_coverage: float = 0.6
+    floor: float = 0.15
     similarity_share: float = 0.2
-    signatures: int = 4
-    hub_label_share: float = 0.5
-    hub_power: float = 8.0
-    exact_texts: int = 50_000
-    exact_hubs: int = 500
+    signature_similarity: float = 0.3
+    soft_weight: float = 0.7
+
+
+BEST_SIGNATURES = 4
+"""Signatures that a hub is judged by: those of its best paths."""
+
+HUB_LABEL_SHARE = 0.5
+"""Weight of a hub's own label."""
+
+HUB_POWER = 8
+"""How much better hubs outweigh better paths; less costs up to .05 of recall@10 (trials)."""
+
+LEAST_OWN = 0.001  # algorithms.md 4B, rule 8.
+
+SIMILARITY_POWER = 3
+"""How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
+
+KIND_WEIGHT = 0.2
+"""What a field gains whose values are of a kind that the question asks for in plain words."""
+
+MOST_SIGNATURES = 10_000
+"""With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Soft:
-    """Factors of the soft score, which is hubs[hub] * documents[document] / maximum.
+class PathScores:
+    """Scores of a question.
 
     Attributes:
-        hubs: Shape (h,), 0 to 1.
-        documents: Shape (d,), at least 0.
-        cosines: Shape (d,): similarity of each document with the question; None without a vector.
+        paths: Shape (p,).
+        hubs: Shape (h,): H, how well each hub meets the facets.
+        met: Shape (h,) for each facet: how well each hub meets it.
+        asked: Shape (s,): how much the question asks for each signature.
     """
 
+    paths: Floats
     hubs: Floats
-    documents: Floats
-    cosines: Floats | None
+    met: Sequence[Floats]
+    asked: Floats
 
 
-class SoftScores:
-    """Word statistics of a version's documents and hub labels, and the scores of questions."""
+class FacetRanking:
+    """A version's hub paths, ready to be scored.
 
-    def __init__(self, units: Units, vectors: NDArray[np.float32] | None, rule: SoftRule) -> None:
+    Attributes:
+        fields: What its signatures are.
+        compares_signatures: Whether scores gain from the vector of a question's rest.
+    """
+
+    def __init__(
+        self, units: Units, vectors: NDArray[np.float32] | None, hub_types: Collection[str], rule: FacetRule
+    ) -> None:
         """Of prepared paths; `vectors` are those of the documents' texts, None without an encoder."""
+        self._units = units
+        self._rule = rule
+        self._vectors = vectors
+        self._types = frozenset(word.stem for name in hub_types for word in words_of(name))
+        self.fields = Fields(units, self._types)
         documents = build_postings(content_stems(words) for words in units.document_words())
         self._documents = impacts(documents, rule.k1, rule.b, units.copies)
-        hub_words = [content_stems(units.value_words[value]) for value in units.hub_values.tolist()]
-        self._hubs = impacts(build_postings(hub_words), rule.k1, rule.b)
-        self._units = units
-        self._vectors = vectors
-        self._rule = rule
+        hubs = build_postings(content_stems(units.value_words[value]) for value in units.hub_values.tolist())
+        self._hub_labels = impacts(hubs, rule.k1, rule.b)
         self._entries = _entries(units)
-        self._all = np.arange(units.hub_count, dtype=np.int32)
+        self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signature_texts)))
+        self.compares_signatures = (
+            vectors is not None
+            and len(vectors) > 0
+            and rule.signature_similarity > 0
+            and 0 < len(units.signature_texts) <= MOST_SIGNATURES
+        )
+        self._centroids = _centroids(units, vectors) if vectors is not None and self.compares_signatures else None
 
-    def of(self, words: Sequence[Word], vector: NDArray[np.float32] | None) -> Soft:
-        """Scores for a question.
+    def read(self, question: str) -> ReadQuestion:
+        """What a question asks for."""
+        return read_question(self._units, self.fields, question, self._rule.least_coverage, self._types)
 
-        Cost: O(documents * dimension + paths); of more than `exact_texts` documents, those of the best hubs only.
-        """
-        rule = self._rule
-        texts, top = self._lexical(words)
-        labels = score(self._hubs, count_terms(dict.fromkeys(content_stems(words)), self._hubs.terms))
-        labels = rule.hub_label_share * labels / top if top else labels
-        if vector is None or self._vectors is None or not len(self._vectors):
-            return self._soft(labels + self._sums(texts, self._all), texts, None)
-        if self.compares_all:
-            similar = self.cosines(vector)
-            texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
-            return self._soft(labels + self._sums(texts, self._all), texts, similar)
-        sums = self._sums(texts, self._all)
-        hubs = best(sums + labels, rule.exact_hubs).astype(np.int32)
-        similar = self._cosines_of(self._vectors, vector, hubs)
-        texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
-        sums[hubs] = self._sums(texts, hubs)
-        return self._soft(labels + sums, texts, similar)
-
-    @property
-    def compares_all(self) -> bool:
-        """Whether the vectors of all documents are compared with a question."""
-        return self._vectors is not None and 0 < len(self._vectors) <= self._rule.exact_texts
-
-    def cosines(self, vector: NDArray[np.float32]) -> Floats:
-        """Similarity of all documents with a vector, shape (d,); only where `compares_all`."""
-        return np.asarray(cosines(np.asarray(self._vectors), vector)[self._units.document_texts])
-
-    def documents(self, words: Sequence[Word], similar: Floats | None) -> Floats:
-        """Scores of all documents for some words of a question, shape (d,), at least 0.
+    def score(
+        self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
+    ) -> PathScores:
+        """Scores of all paths for a question.
 
         Args:
-            words: Of the question.
+            question: From `read`.
+            vector: Of the question.
+            rest: Of `question.rest`; None: signatures are compared by their words alone.
+
+        Cost: O(documents * dimension + paths).
+        """
+        units, floor = self._units, self._rule.floor
+        similar, rest_similar = self._cosines(vector), self._cosines(rest)
+        hub_scores, documents = self.soft(question.words, similar)
+        beside = question.words_beside_hubs
+        if len(beside) < len(question.words):
+            documents = self._documents_of(beside, rest_similar)[0]
+
+        met = [self._met(facet) for facet in question.facets]
+        hubs = np.ones(units.hub_count)
+        for one in met:
+            hubs = hubs * np.maximum(one, floor)
+        asked = self._asked(question, rest, rest_similar)
+        extreme = extreme_facet(units, self.fields.kinds, question, hubs, asked)
+        if extreme is not None:
+            hubs = hubs * np.maximum(self._met(extreme), floor)
+        own = asked[units.document_signatures]
+        for facet in (*question.facets, *([extreme] if extreme else [])):
+            if facet.documents:
+                np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
+
+        facet_scores = hubs[units.path_hubs] * (own + LEAST_OWN)[units.path_documents]
+        soft_hubs = hub_scores * np.sqrt(of_maximum(hubs))
+        soft_scores = soft_hubs[units.path_hubs] * documents[units.path_documents]
+        scores = of_maximum(facet_scores) + self._rule.soft_weight * of_maximum(soft_scores)
+        return PathScores(scores, hubs, met, asked)
+
+    def soft(self, words: Sequence[Word], similar: Floats | None) -> tuple[Floats, Floats]:
+        """How well hubs fit a question, shape (h,), 0 to 1, and documents, shape (d,), at least 0.
+
+        Args:
+            words: The question's.
             similar: Shape (d,): cosines of the documents; None: words alone.
         """
-        texts, _ = self._lexical(words)
-        return texts if similar is None else texts + self._rule.similarity_share * np.maximum(similar, 0.0)
+        documents, top = self._documents_of(words, similar)
+        hubs = score(self._hub_labels, _counts(words, self._hub_labels)) / (top or 1.0)
+        hubs = HUB_LABEL_SHARE * hubs + sum_of_best(self._entries, documents, BEST_SIGNATURES)
+        return of_maximum(hubs) ** HUB_POWER, documents
 
-    def _lexical(self, words: Sequence[Word]) -> tuple[Floats, float]:
-        """Share of the documents' words, divided by the largest score; and that."""
-        lexical = score(self._documents, count_terms(dict.fromkeys(content_stems(words)), self._documents.terms))
+    def _documents_of(self, words: Sequence[Word], similar: Floats | None) -> tuple[Floats, float]:
+        """Scores of all documents, and the largest of their words alone."""
+        share = self._rule.similarity_share
+        lexical = score(self._documents, _counts(words, self._documents))
         top = float(lexical.max(initial=0.0))
-        return ((1 - self._rule.similarity_share) * lexical / top if top else lexical), top
+        documents = (1 - share) * of_maximum(lexical)
+        return documents if similar is None else documents + share * np.maximum(similar, 0.0), top
 
-    def best_of_hubs(self, documents: Floats) -> Floats:
-        """The largest positive score among each hub's documents, 0 without; shape (h,)."""
-        return self._sums(documents, self._all, 1)
+    def _cosines(self, vector: NDArray[np.float32] | None) -> Floats | None:
+        """Similarity of all documents with a vector, shape (d,)."""
+        if vector is None or self._vectors is None or not len(self._vectors):
+            return None
+        return np.asarray(cosines(self._vectors, vector)[self._units.document_texts])
 
-    def _soft(self, hubs: Floats, documents: Floats, similar: Floats | None) -> Soft:
-        return Soft(of_maximum(hubs) ** self._rule.hub_power, documents, similar)
+    def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
+        """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.
 
-    def _sums(self, documents: Floats, hubs: NDArray[np.int32], count: int | None = None) -> Floats:
-        """Of some hubs: summed scores of the best documents of their best signatures, shape of `hubs`."""
-        sums: Floats = sum_of_best(self._entries, documents, hubs, count or self._rule.signatures)
-        return sums
+        Source: algorithms.md 4B, rule 7.
+        """
+        asked = question.shares
+        if rest is not None and similar is not None and self._centroids is not None:
+            fields = np.maximum(cosines(self._centroids, rest), 0.0)
+            fields = fields + np.maximum(np.maximum.reduceat(similar, self._firsts), 0.0)
+            weight = self._rule.signature_similarity
+            asked = (1.0 - weight) * asked + weight * of_maximum(fields) ** SIMILARITY_POWER
+        is_of_kind = self.fields.kinds & int(asked_kinds(question.words)) > 0
+        return np.minimum(asked + KIND_WEIGHT * is_of_kind, 1.0)
 
-    def _cosines_of(self, vectors: NDArray[np.float32], vector: NDArray[np.float32], hubs: NDArray[np.int32]) -> Floats:
-        """Similarity of the documents of some hubs, 0 for others."""
+    def _met(self, facet: Facet) -> Floats:
+        """How well each hub meets a facet."""
         units = self._units
-        chosen = [units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs.tolist()]
-        documents = np.unique(np.concatenate(chosen))
-        similar = np.zeros(len(units.copies))
-        similar[documents] = cosines(np.ascontiguousarray(vectors[units.document_texts[documents]]), vector)
-        return similar
+        met = np.zeros(units.hub_count)
+        for document, strength in facet.documents.items():
+            hubs = units.path_hubs[units.document_paths.of_all([document])]
+            met[hubs] = np.maximum(met[hubs], strength)
+        if facet.hubs:
+            np.maximum.at(met, list(facet.hubs), list(facet.hubs.values()))
+        return met
+
+
+def _counts(words: Sequence[Word], index: TermImpacts) -> dict[int, int]:
+    """The stems of a question that are no stop words, each once."""
+    return count_terms(dict.fromkeys(content_stems(words)), index.terms)
 
 
 def of_maximum(values: Floats) -> Floats:
@@ -244,13 +306,12 @@ def _entries(units: Units) -> _Entries:
     return starts, np.append(runs, len(hubs)), documents.astype(np.int32)
 
 
-def _sum_of_best(entries: _Entries, scores: Floats, hubs: NDArray[np.int32], count: int) -> Floats:
+def _sum_of_best(entries: _Entries, scores: Floats, count: int) -> Floats:
     """Of each hub, the sum of the `count` largest of the best scores of its signatures."""
     starts, runs, documents = entries
-    sums = np.zeros(len(hubs))
+    sums = np.zeros(len(starts) - 1)
     largest = np.zeros(count)
-    for number in range(len(hubs)):
-        hub = hubs[number]
+    for hub in range(len(sums)):
         largest[:] = 0.0
         row = runs[starts[hub]]
         for run in range(starts[hub], starts[hub + 1]):
@@ -265,7 +326,7 @@ def _sum_of_best(entries: _Entries, scores: Floats, hubs: NDArray[np.int32], cou
         total = 0.0
         for place in range(count):
             total += largest[place]
-        sums[number] = total
+        sums[hub] = total
     return sums
 
 
@@ -273,235 +334,10 @@ sum_of_best: Any = njit(cache=True)(_sum_of_best)
 """Compiled `_sum_of_best`."""
 
 
-FLOOR = 0.15
-"""What a hub keeps that does not meet a facet."""
-
-LEAST_OWN = 0.001  # algorithms.md 4B, rule 8.
-
-SIMILARITY_POWER = 3
-"""How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
-
-GIVEN_FACTOR = 0.8
-"""What the similarity of a field counts whose value the question names: it rather asks for another one."""
-
-KIND_WEIGHT = 0.2
-"""What a field gains whose values are of a kind that the question asks for in plain words."""
-
-MOST_SIGNATURES = 10_000
-"""With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class FacetRule:
-    """Parameters of hub facets; defaults as in algorithms.md 4B.
-
-    Attributes:
-        mentions: What counts as a mention.
-        soft: Weights of the soft score.
-        floor: What a hub keeps of its score per facet that it does not meet.
-        same_node_bonus: What a path gains if all facets are met where its last triple begins.
-        signature_similarity: Weight of the similarity of signatures to the rest of the question, 0 to 1, beside the
-            question's words.
-        soft_weight: Weight of the soft score beside the facets'.
-    """
-
-    mentions: MentionRule
-    soft: SoftRule
-    floor: float = FLOOR
-    same_node_bonus: float = 0.3
-    signature_similarity: float = 0.3
-    soft_weight: float = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class PathScores:
-    """Scores of a question.
-
-    Attributes:
-        paths: Shape (p,).
-        hubs: Shape (h,): H, how well each hub meets the facets.
-        met: Shape (h,) for each facet: how well each hub meets it.
-        asked: Shape (s,): how much the question asks for each signature.
-    """
-
-    paths: Floats
-    hubs: Floats
-    met: Sequence[Floats]
-    asked: Floats
-
-
-class FacetRanking:
-    """A version's hub paths, ready to be scored."""
-
-    def __init__(
-        self,
-        units: Units,
-        vectors: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
-        hub_types: Collection[str],
-        rule: FacetRule,
-    ) -> None:
-        """Of prepared paths."""
-        self._units = units
-        self._rule = rule
-        self._soft = SoftScores(units, None if vectors is None else vectors[0], rule.soft)
-        self._hub_vectors = None if vectors is None else vectors[1]
-        self._types = frozenset(word.stem for name in hub_types for word in words_of(name))
-        self._centroids = _centroids(units, vectors[0]) if vectors is not None and rule.signature_similarity else None
-        self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signatures)))
-        words = SignatureWords(units.signatures, units.labels, self._types)
-        self._finder = ConditionFinder(units, words, Polarity(units))
-
-    @property
-    def kinds(self) -> NDArray[np.int64]:
-        """Kind of each signature's values, shape (s,)."""
-        return self._finder.kinds
-
-    @property
-    def compares_signatures(self) -> bool:
-        """Whether scores gain from the vector of a question's rest."""
-        return self._centroids is not None
-
-    def read(self, question: str) -> ReadQuestion:
-        """What a question asks for. Cost: see `find_mentions`."""
-        units, rule = self._units, self._rule
-        words = question_words(question)
-        meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
-        mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
-        return ReadQuestion(words, self._finder.of(words, meanings, mentions), self._types)
-
-    def score(
-        self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
-    ) -> PathScores:
-        """Scores of all paths for a question.
-
-        Args:
-            question: From `read`.
-            vector: Of the question.
-            rest: Of `question.rest`; None: signatures are compared by their words alone.
-
-        Cost: O(documents * dimension + paths).
-        """
-        units, rule, conditions = self._units, self._rule, question.conditions
-        soft = self._soft.of(question.words, vector)
-        similar = self._soft.cosines(rest) if rest is not None and self._soft.compares_all else None
-        beside = question.words_beside_hubs
-        documents = self._soft.documents(beside, similar) if len(beside) < len(question.words) else soft.documents
-        met = [self._met(facet) for facet in conditions.facets]
-        hubs = self._hubs(met, soft, vector)
-        asked = self._asked(question, rest, similar)
-        own = asked[units.document_signatures] * conditions.polarity
-        facets = [*conditions.facets, *extreme_facets(units, self.kinds, question, hubs, asked)]
-        for facet in facets[len(met) :]:
-            hubs = hubs * np.maximum(self._met(facet), self._rule.floor)
-        add_matches(own, facets)
-        scores: Floats = combined(
-            (units.hub_starts, units.path_documents, units.path_parents),
-            (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
-            (soft.hubs * np.sqrt(of_maximum(hubs)), documents),
-            rule.soft_weight,
-        )
-        return PathScores(scores, hubs, met, asked)
-
-    def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
-        """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.
-
-        Source: algorithms.md 4B, rule 7.
-        """
-        conditions = question.conditions
-        is_of_kind = self.kinds & int(asked_kinds(question.words)) > 0
-        gains = KIND_WEIGHT * is_of_kind
-        if rest is None or self._centroids is None:
-            return np.minimum(conditions.shares + gains, 1.0)
-        fields = np.maximum(cosines(self._centroids, rest), 0.0)
-        if similar is not None:
-            fields = fields + np.maximum(np.maximum.reduceat(similar, self._firsts), 0.0)
-        given = sorted({signature for facet in conditions.facets for signature in facet.signatures} - {HUB})
-        fields[given] *= GIVEN_FACTOR
-        weight = self._rule.signature_similarity
-        asked = (1.0 - weight) * conditions.shares + weight * of_maximum(fields) ** SIMILARITY_POWER
-        return np.minimum(asked + gains, 1.0)
-
-    def _met(self, facet: Facet) -> Floats:
-        """How well each hub meets a facet."""
-        units = self._units
-        met = np.zeros(units.hub_count)
-        for document, strength in facet.documents.items():
-            hubs = units.path_hubs[units.document_paths.of(document)]
-            met[hubs] = np.maximum(met[hubs], strength)
-        if facet.hubs:
-            np.maximum.at(met, list(facet.hubs), list(facet.hubs.values()))
-        return met
-
-    def _hubs(self, met: Sequence[Floats], soft: Soft, vector: NDArray[np.float32] | None) -> Floats:
-        """H: how well each hub meets all facets. Source: algorithms.md 4B, rule 6."""
-        units = self._units
-        if met:
-            return np.asarray(np.multiply.reduce([np.maximum(one, self._rule.floor) for one in met]))
-        if soft.cosines is None or vector is None or self._hub_vectors is None or not len(self._hub_vectors):
-            return np.ones(units.hub_count)
-        paths = self._soft.best_of_hubs(soft.cosines)
-        return np.maximum((paths + cosines(self._hub_vectors, vector)) / 2, 0.0)
-
-    def _same_node(self, facets: Sequence[Facet]) -> Floats:
-        """Factor by node that last triples leave. Source: algorithms.md 4B, rule 8."""
-        units = self._units
-        factor = np.ones(units.parent_count)
-        valued = [facet for facet in facets if facet.documents]
-        for facet in valued:
-            documents = [number for number, strength in facet.documents.items() if strength > self._rule.floor]
-            parents = np.unique(units.path_parents[units.document_paths.of_all(documents)])
-            factor[parents] += self._rule.same_node_bonus / len(facets)
-        return factor
-
-
-def add_matches(own: Floats, facets: Sequence[Facet]) -> None:
-    """Raises the scores of documents to the strengths with which they meet a facet."""
-    for facet in facets:
-        if facet.documents:
-            np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
-
-
-def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Mean vector of the documents of each signature, of length 1; None if there are too many signatures."""
-    count = len(units.signatures)
-    if not 0 < count <= MOST_SIGNATURES or not len(vectors):
-        return None
-    documents = np.arange(len(units.document_signatures))
-    ones = np.ones(len(documents), dtype=np.float32)
-    texts, shape = units.document_texts, (count, len(vectors))
-    sums = np.asarray(csr_array((ones, (units.document_signatures, texts)), shape=shape) @ vectors)
+def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Mean vector of the documents of each signature, of length 1."""
+    ones = np.ones(len(units.document_signatures), dtype=np.float32)
+    shape = (len(units.signature_texts), len(vectors))
+    sums = np.asarray(csr_array((ones, (units.document_signatures, units.document_texts)), shape=shape) @ vectors)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return (sums / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
-
-
-def _combined(
-    paths: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
-    facet: tuple[Floats, Floats, Floats],
-    soft: tuple[Floats, Floats],
-    soft_weight: float,
-) -> Floats:
-    """Facet and weighted soft score of each path, each divided by its maximum, summed."""
-    starts, documents, parents = paths
-    conditions, own, same = facet
-    soft_hubs, soft_documents = soft
-    top_facet, top_soft = 0.0, 0.0
-    for hub in range(len(conditions)):
-        best_facet, best_soft = 0.0, 0.0
-        for path in range(starts[hub], starts[hub + 1]):
-            document = documents[path]
-            best_facet = max(best_facet, own[document] * same[parents[path]])
-            best_soft = max(best_soft, soft_documents[document])
-        top_facet = max(top_facet, best_facet * conditions[hub])
-        top_soft = max(top_soft, best_soft * soft_hubs[hub])
-    scores = np.empty(len(documents))
-    for hub in range(len(conditions)):
-        by_facet = conditions[hub] / top_facet if top_facet > 0 else 0.0
-        by_soft = soft_weight * soft_hubs[hub] / top_soft if top_soft > 0 else 0.0
-        for path in range(starts[hub], starts[hub + 1]):
-            document = documents[path]
-            scores[path] = own[document] * same[parents[path]] * by_facet + soft_documents[document] * by_soft
-    return scores
-
-
-combined: Any = njit(cache=True)(_combined)
-"""Compiled `_combined`."""

@@ -2,7 +2,7 @@
 
 from hub_index import hubs_of, written
 
-from polyhop.worker.ranking.facets.labels import signatures_of, values_of
+from polyhop.worker.ranking.facets.units import signatures_of
 
 HUBS, _ = hubs_of(
     written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1"), {"P1", "P2"}, {}
@@ -16,9 +16,3 @@ def test_a_signature_is_the_predicates_of_a_path() -> None:
     assert [signatures[number] for number in numbers.tolist()] == expected
     assert signatures == sorted(set(expected))
     assert {len(signature) for signature in signatures} >= {1, 2}
-
-
-def test_a_value_is_the_object_of_a_path_s_last_triple() -> None:
-    graph, paths = HUBS.graph, HUBS.paths
-    expected = [int(graph.objects[paths.triples_of(path)[-1]]) for path in range(paths.path_count)]
-    assert values_of(graph, paths).tolist() == expected

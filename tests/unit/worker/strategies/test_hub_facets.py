@@ -6,7 +6,7 @@ from unittest.mock import create_autospec
 
 import pytest
 from facet_index import music_hubs
-from hub_index import hubs_of, names_of_hubs, value_texts_of, written
+from hub_index import hubs_of, value_texts_of, written
 from memory_index import MemoryIndex, Passage, memory_services
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
@@ -46,10 +46,10 @@ def products(**more: Any) -> StoredHubs:
 
 def index_of(stored: StoredHubs, passages: tuple[Passage, ...] = ()) -> MemoryIndex:
     """An index of these hubs; its vectors count words of its passages."""
-    texts, names = value_texts_of(stored), names_of_hubs(stored)
-    rows = [*passages, ("words", "", " ".join([*texts, *names]))]
+    texts = value_texts_of(stored)
+    rows = [*passages, ("words", "", " ".join(texts))]
     encode = MemoryIndex(rows).encode
-    given = {STORED_HUBS: stored, vectors_of("hubvalue"): encode(texts), vectors_of("hubname"): encode(names)}
+    given = {STORED_HUBS: stored, vectors_of("hubvalue"): encode(texts)}
     return MemoryIndex(rows, given)  # type: ignore[arg-type]
 
 
@@ -189,7 +189,7 @@ def test_a_question_without_its_vector_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("floor", 0), ("least_coverage", 1.5), ("signature_similarity", -1), ("exact_hubs", 0)]
+    ("name", "value"), [("floor", 0), ("least_coverage", 1.5), ("signature_similarity", -1), ("soft_weight", -1)]
 )
 def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=f"Parameter '{name}' of strategy 'hub-facets'"):

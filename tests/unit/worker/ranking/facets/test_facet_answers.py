@@ -5,8 +5,7 @@ import pytest
 from facet_index import make_units
 
 from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer_of
-from polyhop.worker.ranking.facets.labels import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
 from polyhop.worker.ranking.facets.units import Units
 
 BRIDGES = """
@@ -24,9 +23,9 @@ def bridges() -> Units:
 
 
 def answered(units: Units, question: str) -> FacetAnswer | None:
-    ranking = FacetRanking(units, None, ["Bridge"], FacetRule(MentionRule(), SoftRule()))
+    ranking = FacetRanking(units, None, ["Bridge"], FacetRule())
     read = ranking.read(question)
-    return answer_of(units, read, ranking.score(read, None), ranking.kinds)
+    return answer_of(units, read, ranking.score(read, None), ranking.fields.kinds)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_plain_questions_have_an_answer(bridges: Units, question: str, kind: str
     answer = answered(bridges, question)
     assert answer is not None
     assert (answer.kind, set(answer.texts)) == (kind, texts)
-    assert answer.confidence == pytest.approx(PRECISION, abs=0.05)
+    assert 0.6 < answer.confidence <= PRECISION
 
 
 @pytest.mark.parametrize(

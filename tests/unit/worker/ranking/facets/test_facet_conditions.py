@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pytest
 from facet_index import make_units, music_hubs, shown, units_from
 
-from polyhop.worker.ranking.facets.conditions import HUB, Conditions
-from polyhop.worker.ranking.facets.labels import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule
+from polyhop.worker.ranking.facets.conditions import HUB, ReadQuestion
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
 from polyhop.worker.ranking.facets.units import Units
 
 
-def conditions_of(units: Units, question: str) -> Conditions:
-    return FacetRanking(units, None, ["Album"], FacetRule(MentionRule(), SoftRule())).read(question).conditions
+def conditions_of(units: Units, question: str) -> ReadQuestion:
+    return FacetRanking(units, None, ["Album"], FacetRule()).read(question)
 
 
-def matched(units: Units, conditions: Conditions) -> list[dict[tuple[str, str], float]]:
+def matched(units: Units, conditions: ReadQuestion) -> list[dict[tuple[str, str], float]]:
     """Documents of each facet with their strengths."""
     return [
         {shown(units, number): round(strength, 3) for number, strength in facet.documents.items()}
@@ -107,14 +105,6 @@ TWO_FIELDS = "a drummer ann; b singer ann; c drummer bob; d singer cid"
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Roe", "cid": "Cid Poe"}
 
 
-def test_an_introducer_halves_the_readings_of_other_fields() -> None:
-    units = make_units(TWO_FIELDS, ("a", "b", "c", "d"), PEOPLE)
-    (found,) = matched(units, conditions_of(units, "Where is the drummer Ann Lee?"))
-    assert found == {("drummer", "Ann Lee"): 1.0, ("singer", "Ann Lee"): 0.5}
-    (found,) = matched(units, conditions_of(units, "Where is Ann Lee?"))
-    assert found == {("drummer", "Ann Lee"): 1.0, ("singer", "Ann Lee"): 1.0}
-
-
 def test_an_introducer_is_used_up() -> None:
     units = make_units(TWO_FIELDS, ("a", "b", "c", "d"), PEOPLE)
     asked = conditions_of(units, "Where is the drummer Ann Lee?").shares
@@ -125,15 +115,15 @@ def test_an_introducer_is_used_up() -> None:
 
 def test_a_predicate_named_as_a_whole_is_asked_for(music: Units) -> None:
     shares = conditions_of(music, "In which release year did Morning Hills appear?").shares
-    asked = dict(zip([signature.text for signature in music.signatures], shares.tolist(), strict=True))
-    assert asked.pop("release year") == 1.0
+    asked = dict(zip(music.signature_texts, shares.tolist(), strict=True))
+    assert asked.pop("release year") == pytest.approx(1.0)
     assert max(asked.values()) == 0.0
 
 
 def test_the_words_of_a_hub_s_type_tell_nothing(music: Units) -> None:
     """`live album` is a predicate; album is what all hubs are."""
     shares = conditions_of(music, "Which album is it?").shares
-    assert shares.tolist() == [0.0] * len(music.signatures)
+    assert shares.tolist() == [0.0] * len(music.signature_texts)
 
 
 def polar(hubs: int = 6) -> tuple[Units, Mapping[str, str]]:
@@ -154,31 +144,15 @@ def test_a_value_in_the_question_s_own_polarity_is_met() -> None:
 def test_a_negation_before_a_value_turns_it_round() -> None:
     units, _ = polar()
     (found,) = matched(units, conditions_of(units, "Where isn't a tool available?"))
-    assert found["tool support", "Tool is available"] == pytest.approx(0.1, abs=0.01)
+    assert ("tool support", "Tool is available") not in found
     assert found["tool support", "Tool is not available"] >= 0.55
     assert found["tool support", "No tool used"] == pytest.approx(0.6, abs=0.05)
-
-
-@pytest.mark.parametrize("question", ["Who keeps tool support private?", "Who keeps tool support to themselves?"])
-def test_a_value_that_is_kept_from_others_is_negated(question: str) -> None:
-    units, _ = polar()
-    assert conditions_of(units, question).polarity.min() == pytest.approx(0.1)
-    assert conditions_of(units, "Who gives tool support to others?").polarity.min() == 1.0
 
 
 def test_a_negation_further_away_is_none_of_the_value_s() -> None:
     units, _ = polar()
     (found,) = matched(units, conditions_of(units, "Not one of the many people here knows where a tool is available"))
     assert found["tool support", "Tool is available"] == 1.0
-
-
-def test_a_negated_predicate_is_a_condition_of_its_own() -> None:
-    labels = {"yes": "Given away", "no": "Not given away"}
-    text = "; ".join(f"h{number} replication {'yes' if number % 2 else 'no'}; h{number} grade g" for number in range(6))
-    units = make_units(text, tuple(f"h{number}" for number in range(6)), labels)
-    (found,) = matched(units, conditions_of(units, "Which ones come without replication?"))
-    assert found == {("replication", "Not given away"): 0.6}
-    assert conditions_of(units, "Which ones come with replication?").facets == ()
 
 
 def test_booleans_have_no_polarity() -> None:
@@ -189,10 +163,6 @@ def test_booleans_have_no_polarity() -> None:
 
 
 def test_the_rest_of_a_question_has_it_for_what_was_named(music: Units) -> None:
-    ranking = FacetRanking(music, None, (), FacetRule(MentionRule(), SoftRule()))
+    ranking = FacetRanking(music, None, (), FacetRule())
     assert ranking.read("Who sang Morning Hills in 1970?").rest == "Who sang it in it"
     assert ranking.read("").rest == ""
-
-
-def test_polarity_factors_are_one_without_a_negation(music: Units) -> None:
-    assert np.all(conditions_of(music, "Who performed Abbey Lane?").polarity == 1)

@@ -11,15 +11,15 @@ from polyhop.worker.ranking.facets.labels import words_of
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("made before 1600", [("before 1600", -inf, 1599)]),
-        ("known until the 1600 fire", [("until the 1600", -inf, 1600)]),
+        ("made before 1600", [("1600", -inf, 1599)]),
+        ("known until the 1600 fire", [("1600", -inf, 1600)]),
         ("after the year 1990", [("1990", 1991, inf)]),
-        ("more than 20 rooms", [("more than 20", 21, inf)]),
-        ("at least 20, at most 30", [("at least 20", 20, inf), ("at most 30", -inf, 30)]),
-        ("earlier than 1800 and since 1700", [("earlier than 1800", -inf, 1799), ("since 1700", 1700, inf)]),
+        ("more than 20 rooms", [("20", 21, inf)]),
+        ("at least 20, at most 30", [("20", 20, inf), ("30", -inf, 30)]),
+        ("earlier than 1800 and since 1700", [("1800", -inf, 1799), ("1700", 1700, inf)]),
         ("between the years 1972 and 1969", [("1972 and 1969", 1969, 1972)]),
-        ("from 3 to 5 after 7", [("3 to 5", 3, 5), ("after 7", 8, inf)]),
-        ("before 1990 or 2000", [("before 1990", -inf, 1989)]),
+        ("from 3 to 5 after 7", [("3 to 5", 3, 5), ("7", 8, inf)]),
+        ("before 1990 or 2000", [("1990", -inf, 1989)]),
     ],
 )
 def test_a_range_is_a_number_and_what_opens_it(question: str, expected: list[tuple[str, float, float]]) -> None:

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
-from polyhop.worker.ranking.facets.labels import MentionRule, content_stems, words_of
+from polyhop.worker.ranking.facets.labels import content_stems, words_of
 from polyhop.worker.ranking.facets.ranking import (
     FacetRanking,
     FacetRule,
     LinkedPassages,
     PathScores,
-    SoftRule,
-    SoftScores,
     _sum_of_best,
     best_paths,
     sum_of_best,
@@ -44,17 +42,16 @@ def unit_vectors(count: int, seed: int = 5) -> NDArray[np.float32]:
 
 def scored(units: Units, question: str, vectors: bool = False, **rule: float) -> PathScores:
     count = int(units.document_texts.max(initial=-1)) + 1
-    given = (unit_vectors(count), unit_vectors(units.hub_count, 6)) if vectors else None
-    ranking = FacetRanking(units, given, ["Album"], FacetRule(MentionRule(), SoftRule(), **rule))
+    ranking = FacetRanking(units, unit_vectors(count) if vectors else None, ["Album"], FacetRule(**rule))
     asked = unit_vectors(2, 7)
     return ranking.score(ranking.read(question), asked[0] if vectors else None, asked[1] if vectors else None)
 
 
-def plain_soft(units: Units, question: str, rule: SoftRule, similar: Floats) -> tuple[Floats, Floats]:
+def plain_soft(units: Units, question: str, rule: FacetRule, similar: Floats) -> tuple[Floats, Floats]:
     """Factors of the soft score by definition, path by path."""
     asked = set(content_stems(words_of(question)))
 
-    def bm25(texts: list[list[str]]) -> list[float]:
+    def bm25(texts: list[tuple[str, ...]]) -> list[float]:
         mean = sum(map(len, texts)) / len(texts)
         df = Counter(stem for text in texts for stem in set(text))
         scores = []
@@ -79,34 +76,18 @@ def plain_soft(units: Units, question: str, rule: SoftRule, similar: Floats) -> 
         hub, signature = int(units.path_hubs[path]), int(units.document_signatures[document])
         best[hub][signature] = max(score, best[hub].get(signature, 0.0))
     hubs = np.array(
-        [
-            sum(sorted(best[hub].values())[-rule.signatures :]) + 0.5 * labels[hub] / largest
-            for hub in range(units.hub_count)
-        ]
+        [sum(sorted(best[hub].values())[-4:]) + 0.5 * labels[hub] / largest for hub in range(units.hub_count)]
     )
     return (hubs / hubs.max()) ** 8, documents
 
 
-@pytest.mark.parametrize("exact_texts", [1000, 0])
-@pytest.mark.parametrize("signatures", [1, 2, 4])
-def test_the_soft_score_is_that_of_the_definition(music: Units, signatures: int, exact_texts: int) -> None:
-    """Comparing the best hubs only is the same if these are all hubs."""
+def test_the_soft_score_is_that_of_the_definition(music: Units) -> None:
     question = "Which folk album did the Harbour Band of London record in 1973?"
     vectors, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(1, 7)[0]
-    rule = SoftRule(signatures=signatures, exact_texts=exact_texts)
-    found = SoftScores(music, vectors, rule).of(words_of(question), vector)
     similar = (vectors @ vector).astype(np.float64)[music.document_texts]
-    hubs, documents = plain_soft(music, question, rule, similar)
-    np.testing.assert_allclose(found.hubs, hubs, atol=1e-6)
-    np.testing.assert_allclose(found.documents, documents, atol=1e-6)
-
-
-def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(music: Units) -> None:
-    vectors, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(1, 7)[0]
-    found = SoftScores(music, vectors, SoftRule(exact_texts=1, exact_hubs=1)).of(words_of("Folk"), vector)
-    assert found.cosines is not None
-    documents = set(music.path_documents[music.hub_starts[1] : music.hub_starts[2]].tolist())
-    assert set(np.flatnonzero(found.cosines).tolist()) == documents
+    found = FacetRanking(music, vectors, (), FacetRule()).soft(words_of(question), similar)
+    for found_part, part in zip(found, plain_soft(music, question, FacetRule(), similar), strict=True):
+        np.testing.assert_allclose(found_part, part, atol=1e-6)
 
 
 def test_the_compiled_sum_is_that_of_the_best_scores_of_signatures() -> None:
@@ -114,14 +95,13 @@ def test_the_compiled_sum_is_that_of_the_best_scores_of_signatures() -> None:
     numbers = np.random.default_rng(3)
     starts, runs = np.array([0, 0, 4, 6, 12]), np.array([0, 1, 3, 4, 7, 9, 12, 17, 18, 22, 30, 39, 40])
     documents, scores = numbers.integers(0, 15, 40).astype(np.int32), numbers.random(15)
-    hubs = np.array([3, 0, 2], dtype=np.int32)
     expected = []
-    for hub in hubs.tolist():
+    for hub in range(4):
         spans = pairwise(runs[starts[hub] : starts[hub + 1] + 1].tolist())
         best = sorted((max(scores[documents[begin:end]].tolist()) for begin, end in spans), reverse=True)
         expected.append(sum(best[:3]))
-    assert sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
-    assert _sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
+    assert sum_of_best((starts, runs, documents), scores, 3).tolist() == pytest.approx(expected)
+    assert _sum_of_best((starts, runs, documents), scores, 3).tolist() == pytest.approx(expected)
 
 
 def test_hubs_multiply_what_they_keep_of_each_condition(music: Units) -> None:
@@ -131,18 +111,8 @@ def test_hubs_multiply_what_they_keep_of_each_condition(music: Units) -> None:
     assert scored(music, "Which rock did Anna Angstrom play?", floor=0.5).hubs.tolist() == [1.0, 0.5, 0.5]
 
 
-def test_without_a_condition_hubs_stand_by_similarity_or_alike(music: Units) -> None:
-    assert scored(music, "zzz").hubs.tolist() == [1.0, 1.0, 1.0]
-    found = scored(music, "zzz", vectors=True)
-    vectors, hubs, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(3, 6), unit_vectors(2, 7)[0]
-    similar = (vectors @ vector)[music.document_texts]
-    best = [
-        max(0.0, float(similar[music.path_documents[music.hub_starts[h] : music.hub_starts[h + 1]]].max()))
-        for h in range(3)
-    ]
-    assert found.hubs.tolist() == pytest.approx(
-        [max(0.0, (best[hub] + float(hubs[hub] @ vector)) / 2) for hub in range(3)], abs=1e-6
-    )
+def test_without_a_condition_hubs_are_alike(music: Units) -> None:
+    assert scored(music, "zzz", vectors=True).hubs.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_the_asked_field_of_the_hub_that_meets_all_conditions_is_first(music: Units) -> None:
@@ -157,16 +127,16 @@ def test_the_asked_field_of_the_hub_that_meets_all_conditions_is_first(music: Un
 
 def test_the_final_score_is_that_of_the_definition(music: Units) -> None:
     """One condition, Rock, of albums 1 and 3; `release year` is asked for. Own: Rock 1, years 1, others 0."""
-    found = scored(music, "Of which release year are all things in rock?", same_node_bonus=0.5)
-    soft = SoftScores(music, None, SoftRule()).of(words_of("Of which release year are all things in rock?"), None)
+    found = scored(music, "Of which release year are all things in rock?")
+    ranking = FacetRanking(music, None, (), FacetRule())
+    soft_hubs, soft_documents = ranking.soft(words_of("Of which release year are all things in rock?"), None)
     expected = []
     for path, document in enumerate(music.path_documents.tolist()):
         hub, (signature, value) = int(music.path_hubs[path]), shown(music, document)
         own = 1.001 if value == "Rock" or signature == "release year" else 0.001
         is_met = hub != 1
-        on_node = 1.5 if is_met and signature != "recorded at located in" else 1.0
-        facet = (1.0 if is_met else 0.15) * own * on_node / (1.001 * 1.5)
-        raw = soft.hubs[hub] * (1.0 if is_met else 0.15**0.5) * soft.documents[document]
+        facet = (1.0 if is_met else 0.15) * own / 1.001
+        raw = soft_hubs[hub] * (1.0 if is_met else 0.15**0.5) * soft_documents[document]
         expected.append((facet, raw))
     top = max(raw for _, raw in expected)
     np.testing.assert_allclose(found.paths, [facet + 0.7 * raw / top for facet, raw in expected], atol=1e-9)
@@ -194,29 +164,21 @@ def test_a_field_is_asked_for_by_its_mean_and_by_its_most_similar_value() -> Non
     vectors = np.zeros((4, 2), dtype=np.float32)
     vectors[units.document_texts] = np.stack((np.cos(radians), np.sin(radians)), axis=1)
     rest = np.array([1, 0], dtype=np.float32)
-    ranking = FacetRanking(units, (vectors, vectors[:2]), (), FacetRule(MentionRule(), SoftRule()))
-    similar = ranking._soft.cosines(rest)
-    asked = ranking._asked(ranking.read("Where?"), rest, similar)
+    ranking = FacetRanking(units, vectors, (), FacetRule())
+    asked = ranking._asked(ranking.read("Where?"), rest, ranking._cosines(rest))
     by_field = np.cos(np.radians([-5, 72.5])) + np.cos(np.radians([40, 5]))
     assert asked.tolist() == pytest.approx((0.3 * (by_field / by_field.max()) ** 3).tolist(), abs=1e-5)
-    large = FacetRule(MentionRule(), SoftRule(exact_texts=1))
-    beyond = FacetRanking(units, (vectors, vectors[:2]), (), large)
-    assert not beyond._soft.compares_all
-    by_mean = np.cos(np.radians([-5, 72.5]))
-    asked = beyond._asked(ranking.read("Where?"), rest, None)
-    assert asked.tolist() == pytest.approx((0.3 * (by_mean / by_mean.max()) ** 3).tolist(), abs=1e-5)
 
 
 def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
-    vectors = (unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(3, 6))
-    question = FacetRanking(music, None, (), FacetRule(MentionRule(), SoftRule())).read("Which genre?")
-    shares = question.conditions.shares
+    vectors = unit_vectors(int(music.document_texts.max()) + 1)
+    question = FacetRanking(music, None, (), FacetRule()).read("Which genre?")
+    shares = question.shares
     rest = unit_vectors(2, 7)[1]
 
     def asked(weight: float) -> Floats:
-        rule = FacetRule(MentionRule(), SoftRule(), signature_similarity=weight)
-        ranking = FacetRanking(music, vectors, (), rule)
-        return ranking._asked(question, rest, ranking._soft.cosines(rest))
+        ranking = FacetRanking(music, vectors, (), FacetRule(signature_similarity=weight))
+        return ranking._asked(question, rest, ranking._cosines(rest))
 
     assert asked(0.0).tolist() == shares.tolist()
     assert asked(1.0).max() == 1.0
