@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,43 +25,6 @@ from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceEr
 from polyhop.schemas.settings import CLOSED_BOOK
 from polyhop.schemas.text import plural
 
-if TYPE_CHECKING:
-    from polyhop.flows.evaluate import Evaluation
-    from polyhop.schemas.records import BadRecord
-    from polyhop.schemas.requests import EvaluationRequest
-    from polyhop.schemas.settings import Settings
-
-
-COLUMNS = ("strategy", "index tokens", "index s", "tokens per question", "s per question")
-
-
-def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
-    """The table, and which of its seconds are not those of a first run."""
-    print_line("Costs: the index as far as the strategy needs it, and a question (prompt + completion tokens)")
-    rows = [_cost_row(name, cost) for name, cost in costs.items()]
-    print_table(COLUMNS, rows)
-    _print_cached_stages(costs)
-
-
-def _cost_row(name: str, cost: Mapping[str, Any]) -> list[object]:
-    index, question = cost["index"], cost["question"]
-    return [
-        name,
-        f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}",
-        "not recorded" if index["seconds"] is None else index["seconds"],
-        f"{question['prompt_tokens']:.1f} + {question['completion_tokens']:.1f}",
-        question["seconds"],
-    ]
-
-
-def _print_cached_stages(costs: Mapping[str, Mapping[str, Any]]) -> None:
-    """The stages whose seconds are not of all their units; nothing if there are none."""
-    stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
-    partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
-    if partly:
-        print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
-
-
 PREFIX = "triple_"
 LEADING = f"{PREFIX}recall@10"
 SHOWN_OF_TRIPLES = tuple(
@@ -69,289 +32,13 @@ SHOWN_OF_TRIPLES = tuple(
     for name in ("recall@10", "recall@30", "precision@10", "f1@10", "hit@10", "hit@30", "ndcg@10", "mrr")
 )
 TRIPLES_WITH_INTERVAL = tuple(f"{PREFIX}{name}" for name in ("recall@10", "recall@30", "hit@10", "mrr"))
-
-
-def print_triples(report: Mapping[str, Any]) -> None:
-    """The strategies that rank triples, judged by golden triples; nothing without golden triples."""
-    golden = report.get("golden_triples")
-    found = {name: one for name, one in report["strategies"].items() if one.get(LEADING) is not None}
-    if golden is None or not found:
-        return
-    print_line(f"Ranked triples against the golden triples of {plural(golden['questions'], 'question')}")
-    print_table(
-        _columns(SHOWN_OF_TRIPLES),
-        [[name, *(one[metric] for metric in SHOWN_OF_TRIPLES)] for name, one in found.items()],
-    )
-    kind = report["interval"]
-    print_line(f"{100 * kind['level']:.0f} % intervals of these means")
-    print_table(
-        _columns(TRIPLES_WITH_INTERVAL),
-        [
-            [name, *(_bounds(one["intervals"][metric]) for metric in TRIPLES_WITH_INTERVAL)]
-            for name, one in found.items()
-        ],
-    )
-    for title, groups in (("number of hops", report["by_hops"]), *report.get("by_field", {}).items()):
-        _print_groups(title, groups, list(found))
-
-
-def _print_groups(title: str, groups: Mapping[str, Any], names: list[str]) -> None:
-    if len(groups) < 2:
-        return
-    print_line(f"recall@10 of triples by {title}")
-    columns = ["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())]
-    rows = [[name, *(group["strategies"][name][LEADING] for group in groups.values())] for name in names]
-    print_table(columns, rows)
-
-
-def _columns(metrics: tuple[str, ...]) -> list[str]:
-    return ["strategy", *(metric.removeprefix(PREFIX) for metric in metrics)]
-
-
-def _bounds(interval: Mapping[str, float] | None) -> str:
-    return "" if interval is None else f"[{interval['low']:.3f}, {interval['high']:.3f}]"
-
-
 OF_ANSWERS = ("em", "f1", "containment")
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", *OF_ANSWERS)
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
-# characters; chosen: leaves the other columns of a run room on one line, and the JSON has all labels
-LONGEST_LABELS = 60
-
-
-def question_count(count: int, sample: Mapping[str, int] | None) -> str:
-    """How many questions were asked, and of how many if they are a sample."""
-    if sample is None or sample["size"] >= sample["of"]:
-        return plural(count, "question")
-    if sample.get("rest"):
-        return (
-            f"{count} of {sample['of']} questions (all but a random sample of {sample['size']}, seed {sample['seed']})"
-        )
-    return f"{count} of {sample['of']} questions (random sample, seed {sample['seed']})"
-
-
-def print_evaluation(report: Mapping[str, Any]) -> None:
-    """The comparison as tables: metrics and their intervals, hops, confidence, and what the paired bootstrap says."""
-    unused, judge = ("em", "f1") if "long_answers" in report else ("containment", "em")
-    shown = [name for name in (OF_ANSWERS if _has_only_triples(report) else SHOWN) if name != unused]
-    columns = ["strategy", *shown, "answered", f"{judge} of answered", "p50 ms", "p95 ms", "failures"]
-    rows = []
-    for name, result in report["strategies"].items():
-        latency, answered = result["latency_ms"], result["answered"]
-        rows.append(
-            [
-                name,
-                *(result[m] for m in shown),
-                *(answered["share"], answered[judge], latency["p50"], latency["p95"]),
-                result["failures"],
-            ]
-        )
-    print_table(columns, rows)
-    _print_intervals(report)
-    print_triples(report)
-    print_costs(report["costs"])
-    if report["reader"] == "none":
-        print_line("No answers were read (--reader none), so there is no em and no f1")
-    elif "long_answers" in report:
-        from polyhop.tasks.evaluation.page import long_answers_sentence
-
-        print_line(long_answers_sentence(report["long_answers"]))
-    _print_models(report.get("reading", {}))
-    if not _has_only_triples(report):
-        _print_hops(report["by_hops"])
-    _print_calibration(report["strategies"])
-    _print_paired(report)
-
-
-def _has_only_triples(report: Mapping[str, Any]) -> bool:
-    """Whether questions have golden triples and no gold passages: columns of passages would be empty."""
-    return "golden_triples" in report and report["excluded"] == report["n"]
-
-
-def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The stored evaluations, the oldest first, with figures of their best strategy by recall@5."""
-    if not rows:
-        print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
-        return
-    readable = [row for row in rows if "error" not in row]
-    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
-    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
-    print_table(columns, [_stored_row(row, triples) for row in readable])
-    for row in rows:
-        if "error" in row:
-            print_error(f"evaluation {row['run']} is left out: {row['error']}")
-
-
-def print_comparison(changes: Mapping[str, Any]) -> None:
-    """What changed from the first to the second stored evaluation."""
-    print_line(f"Evaluation {changes['first']} -> {changes['second']}")
-    _print_facts(changes)
-    if not changes["strategies"]:
-        print_line("  no strategy is in both")
-        return
-    for name, latency in changes["latency_ms"].items():
-        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
-    rows = [
-        [name, metric, found["first"], found["second"], _signed(found["difference"]), *_paired_cells(found["paired"])]
-        for name, metrics in changes["strategies"].items()
-        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL)
-        if metric in metrics and _has_changed(found := metrics[metric])
-    ]
-    if not rows:
-        print_line("  no metric changed in any strategy of both")
-        return
-    print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
-    _print_most_changed(changes["most_changed"])
-
-
-def _print_most_changed(rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        print_line("Questions that changed most")
-    for row in rows:
-        before, after = (answer or "(none)" for answer in row["answers"])
-        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
-        print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
-
-
-def _print_facts(changes: Mapping[str, Any]) -> None:
-    """What was run differently."""
-    for name, (before, after) in changes["changed"].items():
-        print_line(f"  {name}: {before} -> {after}")
-    if not changes["changed"]:
-        print_line("  the same index, version, questions, parameters and settings")
-    for key, number in (("only_first", "first"), ("only_second", "second")):
-        if changes[key]:
-            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
-    questions = changes["questions"]
-    if questions["only_first"] or questions["only_second"]:
-        print_line(
-            f"  in both: {plural(questions['common'], 'question')}; {questions['only_first']} only in "
-            f"{changes['first']}, {questions['only_second']} only in {changes['second']}; intervals: those in both"
-        )
-
-
-def _stored_row(row: Mapping[str, Any], triples: Sequence[str]) -> list[object]:
-    figures = row["strategies"]
-    best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
-    labels = ",".join(figures)
-    shown = labels if len(labels) <= LONGEST_LABELS else f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
-    return [
-        *(row["run"], row["started"], row["index"], row["version"], _asked(row), shown),
-        *(best, figures[best]["recall@5"], *(figures[best].get(name) for name in triples), figures[best]["em"]),
-    ]
-
-
-def _asked(row: Mapping[str, Any]) -> str:
-    """The question file, and which part of it was asked."""
-    sample = row.get("sample")
-    if sample is None or sample["size"] >= sample["of"]:
-        return str(row["questions"])
-    what = "the rest, " if sample.get("rest") else ""
-    return f"{row['questions']} ({what}{row['n']} of {sample['of']}, seed {sample['seed']})"
-
-
-def _print_intervals(report: Mapping[str, Any]) -> None:
-    """The intervals of the metrics that most people ask for, as far as they were judged."""
-    found = {name: result["intervals"] for name, result in report["strategies"].items()}
-    judged = [metric for metric in WITH_INTERVAL if any(intervals.get(metric) for intervals in found.values())]
-    if not judged:
-        return
-    kind = report["interval"]
-    print_line(f"{100 * kind['level']:.0f} % intervals of the means ({kind['kind']}, {kind['resamples']:,} resamples)")
-    print_table(
-        ["strategy", *judged],
-        [[name, *(_bounds(intervals.get(metric)) for metric in judged)] for name, intervals in found.items()],
-    )
-
-
-def _print_models(reading: Mapping[str, Any]) -> None:
-    for name, taken in reading.items():
-        if taken["model"]:
-            print_line(
-                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
-                f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
-                f"tokens, {cost_words(taken['cost_usd'])}"
-            )
-
-
-def _without_reply(name: str) -> str:
-    """What becomes of questions to which the model replied nothing usable."""
-    return "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
-
-
-def _print_hops(groups: Mapping[str, Any]) -> None:
-    if len(groups) < 2:
-        return
-    print_line("recall@5 by number of hops")
-    names = next(iter(groups.values()))["strategies"]
-    columns = ["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())]
-    print_table(
-        columns, [[name, *(group["strategies"][name]["recall@5"] for group in groups.values())] for name in names]
-    )
-
-
-def _print_calibration(strategies: Mapping[str, Any]) -> None:
-    """Stated confidence against exact match in fifths of the answered questions."""
-    rows = [
-        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
-        for name, result in strategies.items()
-        if result["calibration"]
-    ]
-    if not rows:
-        return
-    width = max(len(row) for row in rows)
-    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
-    columns = ["strategy", *(str(number) for number in range(1, width))]
-    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
-
-
-def _print_paired(report: Mapping[str, Any]) -> None:
-    """Each strategy against each baseline, as the report has the pairs."""
-    starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
-    ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
-    for pair, metrics in report["paired"].items():
-        if pair.startswith(starts) or pair.endswith(ends):
-            for metric in _leading_metrics(metrics):
-                _print_difference(f"{pair}, {metric}", metrics[metric])
-
-
-def _leading_metrics(metrics: Mapping[str, Any]) -> list[str]:
-    """The metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing (closed-book)."""
-    ranked = [name for name in ("recall@5", LEADING) if name in metrics]
-    return ranked or [name for name in ("em", "f1") if name in metrics][:1]
-
-
-def _print_difference(what: str, found: Mapping[str, Any]) -> None:
-    word = "significant" if found["significant"] else "not significant"
-    print_line(
-        f"{what}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
-        f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
-    )
-
-
-def _has_changed(found: Mapping[str, Any]) -> bool:
-    paired = found["paired"]
-    return bool(found["difference"]) or (paired is not None and paired["wins"] + paired["losses"] > 0)
-
-
-def _milliseconds(pair: Sequence[float | None]) -> str:
-    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3f}"
-
-
-def _paired_cells(paired: Mapping[str, Any] | None) -> list[str]:
-    if paired is None:
-        return ["", "", ""]
-    return [
-        f"[{paired['low']:+.3f}, {paired['high']:+.3f}]",
-        f"{paired['wins']}/{paired['ties']}/{paired['losses']}",
-        "significant" if paired["significant"] else "",
-    ]
+LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run room on one line; the JSON has all labels
+SHOWN_SETTINGS = 10  # of a tuning, the best ones; JSON and report have them all
 
 
 Strategies = Annotated[
@@ -413,19 +100,27 @@ def evaluate(
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
     settings = with_reader(settings_of(root, set_), reader)
     if list_ or compare is not None:
-        _check_no_questions(questions)
-    if list_:
-        _list(settings, json=json)
-        return
-    if compare is not None:
-        _compare(settings, *compare, json=json)
+        if questions is not None:
+            raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
+        from polyhop.flows.evaluate import compare as compare_stored
+        from polyhop.flows.evaluate import stored_rows
+
+        found: Any = stored_rows(settings) if list_ or compare is None else compare_stored(settings, *compare)
+        if json:
+            print_json(rounded(found))
+        elif list_:
+            print_stored(found)
+        else:
+            print_comparison(found)
         return
     if questions is None or index is None:
         raise ConfigurationError(
             "polyhop eval needs a question file and an index: polyhop eval QUESTIONS --index NAME "
             "(stored evaluations: --list, --compare A B)."
         )
+    from polyhop.flows.evaluate import evaluate_index, left_out_sentences
     from polyhop.schemas.requests import EvaluationRequest
+    from polyhop.tasks.evaluation.comparison import failure_sentence
 
     request = EvaluationRequest(
         questions=questions,
@@ -443,60 +138,236 @@ def evaluate(
         closed_book=closed_book,
         where=where,
     )
-    _evaluate(settings, request, json=json)
-
-
-def _check_no_questions(questions: Path | None) -> None:
-    if questions is not None:
-        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
-
-
-def _evaluate(settings: "Settings", request: "EvaluationRequest", *, json: bool) -> None:
-    """Evaluates, stores, prints, and only then fails where a gate does."""
-    from polyhop.flows.evaluate import evaluate_index
-    from polyhop.tasks.evaluation.comparison import failure_sentence
-
     with progress() as update:
         evaluation = evaluate_index(settings, request, update)
-    _print(evaluation, json=json)
-    sentence = failure_sentence(evaluation.report["gates"])
-    if sentence is not None:
-        raise GateFailedError(sentence)
-
-
-def _print(evaluation: "Evaluation", *, json: bool) -> None:
-    from polyhop.flows.evaluate import left_out_sentences
-
     report = evaluation.report
     for sentence in left_out_sentences(evaluation):
         print_error(sentence)
     if json:
         print_json(rounded(report))
+    else:
+        print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
+        print_evaluation(report)
+        if report["folder"] is not None:
+            print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
+    failed = failure_sentence(report["gates"])
+    if failed is not None:
+        raise GateFailedError(failed)
+
+
+def _asked(count: int, sample: Mapping[str, int] | None) -> str:
+    """How many questions were asked, and of how many if they are a sample."""
+    if sample is None or sample["size"] >= sample["of"]:
+        return plural(count, "question")
+    size, seed = sample["size"], sample["seed"]
+    which = f"all but a random sample of {size}, seed {seed}" if sample.get("rest") else f"random sample, seed {seed}"
+    return f"{count} of {sample['of']} questions ({which})"
+
+
+def print_evaluation(report: Mapping[str, Any]) -> None:
+    """The comparison as tables: metrics and their intervals, costs, hops, confidence, and the paired bootstrap."""
+    strategies, is_long = report["strategies"], "long_answers" in report
+    unused, judge = ("em", "f1") if is_long else ("containment", "em")
+    # of questions with golden triples and no gold passages, columns of passages would be empty
+    has_passages = "golden_triples" not in report or report["excluded"] < report["n"]
+    shown = [name for name in (SHOWN if has_passages else OF_ANSWERS) if name != unused]
+    rows = []
+    for name, result in strategies.items():
+        latency, answered = result["latency_ms"], result["answered"]
+        figures = (answered["share"], answered[judge], latency["p50"], latency["p95"], result["failures"])
+        rows.append([name, *(result[metric] for metric in shown), *figures])
+    print_table(["strategy", *shown, "answered", f"{judge} of answered", "p50 ms", "p95 ms", "failures"], rows)
+    kind = report["interval"]
+    judged = [metric for metric in WITH_INTERVAL if any(one["intervals"].get(metric) for one in strategies.values())]
+    if judged:
+        level, how = f"{100 * kind['level']:.0f} %", f"{kind['kind']}, {kind['resamples']:,} resamples"
+        print_line(f"{level} intervals of the means ({how})")
+        _print_intervals(strategies, judged)
+    _print_triples(report)
+    print_costs(report["costs"])
+    _print_reading(report)
+    if has_passages:
+        _print_groups("recall@5 by number of hops", report["by_hops"], list(strategies), "recall@5")
+    _print_calibration(strategies)
+    for pair, metrics in report["paired"].items():
+        if any(pair.startswith(f"{one} vs ") or pair.endswith(f" vs {one}") for one in report["baselines"]):
+            # the metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing
+            leading = [name for name in ("recall@5", LEADING) if name in metrics]
+            for metric in leading or [name for name in ("em", "f1") if name in metrics][:1]:
+                found = metrics[metric]
+                print_line(
+                    f"{pair}, {metric}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+                    f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, "
+                    f"{'significant' if found['significant'] else 'not significant'}"
+                )
+
+
+def _print_reading(report: Mapping[str, Any]) -> None:
+    """Who read the answers, and how they are judged."""
+    if report["reader"] == "none":
+        print_line("No answers were read (--reader none), so there is no em and no f1")
+    elif "long_answers" in report:
+        from polyhop.tasks.evaluation.page import long_answers_sentence
+
+        print_line(long_answers_sentence(report["long_answers"]))
+    for name, taken in report.get("reading", {}).items():
+        if taken["model"]:
+            unusable = "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
+            print_line(
+                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
+                f"{taken['fallbacks']} {unusable}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"tokens, {cost_words(taken['cost_usd'])}"
+            )
+
+
+def _print_triples(report: Mapping[str, Any]) -> None:
+    """The strategies that rank triples, judged by golden triples; nothing without golden triples."""
+    golden = report.get("golden_triples")
+    found = {name: one for name, one in report["strategies"].items() if one.get(LEADING) is not None}
+    if golden is None or not found:
         return
-    print_line(f"{question_count(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
-    print_evaluation(report)
-    if report["folder"] is not None:
-        print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
+    print_line(f"Ranked triples against the golden triples of {plural(golden['questions'], 'question')}")
+    columns = ["strategy", *(metric.removeprefix(PREFIX) for metric in SHOWN_OF_TRIPLES)]
+    print_table(columns, [[name, *(one[metric] for metric in SHOWN_OF_TRIPLES)] for name, one in found.items()])
+    print_line(f"{100 * report['interval']['level']:.0f} % intervals of these means")
+    _print_intervals(found, TRIPLES_WITH_INTERVAL)
+    for title, groups in (("number of hops", report["by_hops"]), *report.get("by_field", {}).items()):
+        _print_groups(f"recall@10 of triples by {title}", groups, list(found), LEADING)
 
 
-def _list(settings: "Settings", *, json: bool) -> None:
-    from polyhop.flows.evaluate import stored_rows
+def _print_intervals(strategies: Mapping[str, Any], metrics: Sequence[str]) -> None:
+    rows = [[name, *(_bounds(one["intervals"].get(metric)) for metric in metrics)] for name, one in strategies.items()]
+    print_table(["strategy", *(metric.removeprefix(PREFIX) for metric in metrics)], rows)
 
-    rows = stored_rows(settings)
-    if json:
-        print_json(rounded(rows))
+
+def _bounds(interval: Mapping[str, Any] | None) -> str:
+    return "" if interval is None or interval["low"] is None else f"[{interval['low']:.3f}, {interval['high']:.3f}]"
+
+
+def _print_groups(title: str, groups: Mapping[str, Any], names: Sequence[str], metric: str) -> None:
+    if len(groups) > 1:
+        print_line(title)
+        rows = [[name, *(group["strategies"][name][metric] for group in groups.values())] for name in names]
+        print_table(["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())], rows)
+
+
+def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
+    """The table, and which of its seconds are not those of a first run."""
+    print_line("Costs: the index as far as the strategy needs it, and a question (prompt + completion tokens)")
+    rows = []
+    for name, cost in costs.items():
+        index, question = cost["index"], cost["question"]
+        tokens = f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}"
+        seconds = "not recorded" if index["seconds"] is None else index["seconds"]
+        asked = f"{question['prompt_tokens']:.1f} + {question['completion_tokens']:.1f}"
+        rows.append([name, tokens, seconds, asked, question["seconds"]])
+    print_table(["strategy", "index tokens", "index s", "tokens per question", "s per question"], rows)
+    stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
+    partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
+    if partly:
+        print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
+
+
+def _print_calibration(strategies: Mapping[str, Any]) -> None:
+    """Stated confidence against exact match in fifths of the answered questions."""
+    rows = [
+        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
+        for name, result in strategies.items()
+        if result["calibration"]
+    ]
+    if not rows:
         return
-    print_stored(rows)
+    width = max(len(row) for row in rows)
+    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+    columns = ["strategy", *(str(number) for number in range(1, width))]
+    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
 
 
-def _compare(settings: "Settings", first: int, second: int, *, json: bool) -> None:
-    from polyhop.flows.evaluate import compare
-
-    changes = compare(settings, first, second)
-    if json:
-        print_json(rounded(changes))
+def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The stored evaluations, the oldest first, with figures of their best strategy by recall@5."""
+    if not rows:
+        print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
         return
-    print_comparison(changes)
+    readable = [row for row in rows if "error" not in row]
+    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
+    table: list[list[object]] = []
+    for row in readable:
+        figures, sample = row["strategies"], row.get("sample")
+        best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
+        labels, asked = ",".join(figures), row["questions"]
+        if len(labels) > LONGEST_LABELS:
+            labels = f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
+        if sample is not None and sample["size"] < sample["of"]:
+            rest = "the rest, " if sample.get("rest") else ""
+            asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
+        means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
+        table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
+    print_table(
+        ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"], table
+    )
+    for row in rows:
+        if "error" in row:
+            print_error(f"evaluation {row['run']} is left out: {row['error']}")
+
+
+def print_comparison(changes: Mapping[str, Any]) -> None:
+    """What changed from the first to the second stored evaluation."""
+    print_line(f"Evaluation {changes['first']} -> {changes['second']}")
+    _print_facts(changes)
+    if not changes["strategies"]:
+        print_line("  no strategy is in both")
+        return
+    for name, latency in changes["latency_ms"].items():
+        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
+    rows = _changed_rows(changes["strategies"])
+    if not rows:
+        print_line("  no metric changed in any strategy of both")
+        return
+    print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
+    if changes["most_changed"]:
+        print_line("Questions that changed most")
+    for row in changes["most_changed"]:
+        before, after = (answer or "(none)" for answer in row["answers"])
+        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
+        print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
+
+
+def _print_facts(changes: Mapping[str, Any]) -> None:
+    """What was run differently."""
+    for name, (before, after) in changes["changed"].items():
+        print_line(f"  {name}: {before} -> {after}")
+    if not changes["changed"]:
+        print_line("  the same index, version, questions, parameters and settings")
+    for key, number in (("only_first", "first"), ("only_second", "second")):
+        if changes[key]:
+            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
+    questions = changes["questions"]
+    if questions["only_first"] or questions["only_second"]:
+        print_line(
+            f"  in both: {plural(questions['common'], 'question')}; {questions['only_first']} only in "
+            f"{changes['first']}, {questions['only_second']} only in {changes['second']}; intervals: those in both"
+        )
+
+
+def _changed_rows(strategies: Mapping[str, Any]) -> list[list[object]]:
+    """A row per strategy and metric that changed, in the mean or for some questions."""
+    rows: list[list[object]] = []
+    for name, metrics in strategies.items():
+        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
+            found = metrics.get(metric) or {"difference": None, "paired": None}
+            paired = found["paired"] or {"wins": 0, "losses": 0}
+            if found["difference"] or paired["wins"] + paired["losses"]:
+                row: list[object] = [name, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
+                if found["paired"]:
+                    row.append(f"[{paired['low']:+.3f}, {paired['high']:+.3f}]")
+                    row.append(f"{paired['wins']}/{paired['ties']}/{paired['losses']}")
+                    row.append("significant" if paired["significant"] else "")
+                rows.append([*row, *[""] * (8 - len(row))])
+    return rows
+
+
+def _milliseconds(pair: Sequence[float | None]) -> str:
+    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
 
 
 def score(
@@ -517,7 +388,16 @@ def score(
     from polyhop.warehouse.files.questions import read_predictions
 
     rows, bad = read_predictions(predictions)
-    _check(predictions, len(rows), bad, skip_bad=skip_bad)
+    if bad and not skip_bad:
+        first = bad[0]
+        raise SourceError(
+            f"Nothing was scored: {plural(len(bad), 'line')} of {predictions} cannot be used; the first is line "
+            f"{first.line}: {first.reason}. Fix them, or leave them out with --skip-bad."
+        )
+    for record in bad:
+        print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+    if not rows:
+        raise SourceError(f"Nothing was scored: there is no usable prediction in {predictions}.")
     scores = score_rows(rows, hotpot_yes_no=hotpot_yes_no)
     if out is not None:
         from polyhop.warehouse.files.disk import write_json_lines
@@ -544,24 +424,6 @@ def score(
     print_line(
         f"{plural(means['n'], 'prediction')}, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
     )
-
-
-def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) -> None:
-    """Lists what is left out."""
-    if bad and not skip_bad:
-        first = bad[0]
-        raise SourceError(
-            f"Nothing was scored: {plural(len(bad), 'line')} of {path} cannot be used; the first is line {first.line}: "
-            f"{first.reason}. Fix them, or leave them out with --skip-bad."
-        )
-    for record in bad:
-        print_error(f"{record.source} line {record.line} was left out: {record.reason}")
-    if not count:
-        raise SourceError(f"Nothing was scored: there is no usable prediction in {path}.")
-
-
-SHOWN_SETTINGS = 10
-"""Settings that are printed: the best ones; JSON and report have them all."""
 
 
 def tune(
@@ -629,13 +491,15 @@ def print_tuning(report: Mapping[str, Any]) -> None:
         f"{tuned['n']} of {report['questions']['of']} questions (random sample, seed {report['seed']})"
     )
     best = sorted(report["tried"], key=lambda one: -one["mean"])[:SHOWN_SETTINGS]
-    print_table(["setting", f"{name} on the sample", "95 % interval"], [_tried(one) for one in best])
+    print_table(
+        ["setting", f"{name} on the sample", "95 % interval"], [[b["label"], b["mean"], _bounds(b)] for b in best]
+    )
     left = len(report["tried"]) - len(best)
     if left:
         print_line(f"  {left} more, which are lower or equal")
     print_table(
         ["choice", f"sample ({tuned['n']})", f"rest ({rest['n']})", "95 % interval of the rest"],
-        [[who, tuned[who]["mean"], rest[who]["mean"], _interval(rest[who])] for who in ("default", "chosen")],
+        [[who, tuned[who]["mean"], rest[who]["mean"], _bounds(rest[who])] for who in ("default", "chosen")],
     )
     for sentence in tuning_findings(report):
         print_line(sentence)
@@ -644,11 +508,3 @@ def print_tuning(report: Mapping[str, Any]) -> None:
             print_line(f"{plural(count, 'question')} of the rest failed with {label}, counted as 0")
     if report["folder"] is not None:
         print_line(f"Stored as tuning {report['run']}, with a report: {report['folder']}/report.html")
-
-
-def _tried(one: Mapping[str, Any]) -> list[object]:
-    return [one["label"], one["mean"], _interval(one)]
-
-
-def _interval(found: Mapping[str, Any]) -> str:
-    return "" if found["low"] is None else f"[{found['low']:.3f}, {found['high']:.3f}]"
