@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.settings import LOCAL
-from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, no_search_for_cycles
+from polyhop.tasks.planning import PlannedEmbedding, Planner
+from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.models.cached_encoder import CachedEncoder
@@ -201,11 +202,6 @@ class EmbedStage(Stage):
         """The vectors of this kind in the version before, if they may be copied."""
         files = build.earlier_files(f"{self.arrays}_hashes.npy", f"{self.arrays}_matrix.npy")
         return open_earlier(files, dimension)
-
-
-def is_by_server(build: Build, kind: VectorKind) -> bool:
-    """Whether its encoder asks a server."""
-    return build.settings.encoder.choice_of(kind.space).name.startswith("litellm:")
 
 
 def is_known_in_advance(kind: VectorKind, build: Build) -> bool:

@@ -41,7 +41,7 @@ from polyhop.tasks.extraction.stated import (
     named,
     stated_page,
 )
-from polyhop.tasks.stage import PlannedStep, Planner, planned_step
+from polyhop.tasks.planning import PlannedStep, Planner, planned_step
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import read_prompt, statement
 

@@ -36,6 +36,7 @@ from polyhop.tasks.extraction.stated import (
     left_over,
     match_rows,
 )
+from polyhop.tasks.planning import PlannedStep, Planner
 from polyhop.tasks.raw_rows import (
     EXTRACTED_FILE,
     FILES,
@@ -48,16 +49,7 @@ from polyhop.tasks.raw_rows import (
     raw_rows,
     write_changed,
 )
-from polyhop.tasks.stage import (
-    FAULTS,
-    BatchResult,
-    Counts,
-    PlannedStep,
-    Planner,
-    Stage,
-    language_setting,
-    no_search_for_cycles,
-)
+from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.files.extractions import read_extractions

@@ -31,7 +31,8 @@ from polyhop.tasks.hubs.search_stage import (
     found_hubs,
     searched_paths,
 )
-from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, planned_step
+from polyhop.tasks.planning import PlannedStep, Planner, planned_step
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.artefacts import save_arrays, text_arrays
 from polyhop.warehouse.build import (
     Build,
