@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,8 +15,10 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.records import SOURCE_KINDS, SourceKind
 from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
-from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
 from polyhop.warehouse.build import Build, chain_fingerprint
+
+if TYPE_CHECKING:
+    from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
 
 
 @contextmanager
@@ -166,7 +169,7 @@ class Stage:
         """
         return ""
 
-    def plan(self, build: Build, planner: Planner) -> Iterable[PlannedStep | PlannedEmbedding]:
+    def plan(self, build: Build, planner: "Planner") -> "Iterable[PlannedStep | PlannedEmbedding]":
         """What it would ask of a model, step by step, of an ingested source; nothing is asked."""
         return ()
 
