@@ -62,7 +62,7 @@ class Converter:
     def __init__(self, limits: ConversionLimits | None = None, cache: Path | None = None) -> None:
         self._limits = limits or ConversionLimits()
         self._cache_path = cache
-        self._opened_cache: "DocumentCache | None" = None
+        self._opened_cache: DocumentCache | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Converter":
