@@ -3,7 +3,7 @@
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
 there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a corpus:
-names and relations are known only when they are extracted.
+names and relations are known only when they are extracted. Source: algorithms.md 4.10.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,28 +13,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pydantic import BaseModel
-
-from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Usage
+from polyhop.schemas.chat import Role
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.records import Source, SourceKind
-from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space, strategies_for
-from polyhop.tasks.embeddings.stage import is_by_server, is_known_in_advance
+from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, strategies_for
+from polyhop.tasks.embeddings.stage import is_known_in_advance
 from polyhop.tasks.hubs.stage import path_text_task
+from polyhop.tasks.planning import Planner, StepEstimate
 from polyhop.tasks.registry import stages_for
-from polyhop.tasks.stage import PlannedEmbedding, PlannedStep, Stage, tables_of
+from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
-from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
-from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.models.budget import price_of
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
 from polyhop.worker.strategies.registry import needed_artefacts, spec_of
-
-# Source: algorithms.md 4.10.
 
 
 def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -65,36 +59,6 @@ def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, d
             "tasks": {bound.task: bound.calls for bound in bounds},
         }
     return costs
-
-
-# least and most output in units of the expected, without a history of calls; chosen: no real provider was ever asked
-# (docs/left.md).
-UNKNOWN_LENGTHS = (0.5, 1.8)
-KNOWN_LENGTHS = (0.8, 1.25)  # the same with a history; chosen
-_SECONDS_PER_CALL = 4.0  # without a history; chosen, and only the stated time depends on it
-_SECONDS_PER_EMBEDDING = 1.0  # of an encoder behind a server, without a history; chosen likewise
-_ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LENGTHS` of warehouse/models/chat.py
-
-
-@dataclass(frozen=True, slots=True)
-class StepEstimate:
-    """A step with what it may take; ranges are (low, high).
-
-    Attributes:
-        planned: What is asked.
-        completion_tokens: Tokens of all replies still to come, as expected.
-        completion_range: The same, low and high.
-        has_history: Lengths and seconds come from earlier calls of this project.
-        seconds: Of all calls still to make, side by side as configured.
-        price: Dollars per million tokens of prompts and of replies, None if unknown.
-    """
-
-    planned: PlannedStep | PlannedEmbedding
-    completion_tokens: int
-    completion_range: tuple[int, int]
-    has_history: bool
-    seconds: float
-    price: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,26 +93,25 @@ class IndexPlan:
             "unread": dict(self.unread),
             "unread_files": list(self.unread_files),
             "not_planned": list(self.not_planned),
-            "steps": {estimate.planned.name: self._step(estimate) for estimate in self.steps},
+            "steps": {
+                estimate.planned.name: {
+                    "units": estimate.planned.units,
+                    "cached": estimate.planned.cached,
+                    "calls": estimate.planned.calls,
+                    "prompt_tokens": estimate.planned.prompt_tokens,
+                    "completion_tokens": estimate.completion_tokens,
+                    "completion_range": list(estimate.completion_range),
+                    "has_history": estimate.has_history,
+                    "seconds": round(estimate.seconds, 1),
+                }
+                for estimate in self.steps
+            },
             "calls": sum(estimate.planned.calls for estimate in self.steps),
             "cached": sum(estimate.planned.cached for estimate in self.steps),
             "prompt_tokens": sum(estimate.planned.prompt_tokens for estimate in self.steps),
             "completion_tokens": sum(estimate.completion_tokens for estimate in self.steps),
             "cost_usd": self._cost(),
             "seconds": round(sum(estimate.seconds for estimate in self.steps), 1),
-        }
-
-    def _step(self, estimate: StepEstimate) -> dict[str, Any]:
-        planned = estimate.planned
-        return {
-            "units": planned.units,
-            "cached": planned.cached,
-            "calls": planned.calls,
-            "prompt_tokens": planned.prompt_tokens,
-            "completion_tokens": estimate.completion_tokens,
-            "completion_range": list(estimate.completion_range),
-            "has_history": estimate.has_history,
-            "seconds": round(estimate.seconds, 1),
         }
 
     @property
@@ -184,23 +147,30 @@ def plan_index(
     """
     if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
-    encoder = _encoders_by_server(settings)
-    needs_none = kind == "graph" or encoder
-    model = settings.models.extract if needs_none else model_name(settings.models, Role.EXTRACT)
+    names = dict.fromkeys(settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
+    encoder = ", ".join(name for name in names if name.startswith("litellm:"))
+    needs_no_model = kind == "graph" or encoder
+    model = settings.models.extract if needs_no_model else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*strategies_for(settings, kind), *add_strategies))))
     first, *stages = stages_for(artefacts, kind)
+    if kind == "corpus" and not model:
+        stages = [stage for stage in stages if stage.name.startswith("embed-")]
+    # Tasks of a model whose prompts are known, and stages that embed what is known, only when other stages have run.
+    later = [path_text_task().name] if kind == "corpus" and "hubs" in artefacts else []
+    later = later if settings.hubs.textualiser == "model" else []
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
             build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
             start_build(build, tables_of([first, *stages]))
             read = first.run(build, 0)
             counts = first.finish(build)
-            planner = CachePlanner(cache, settings)
-            asked = [stage for stage in stages if _is_asked(stage, model, kind)]
-            steps = [step for stage in asked for step in stage.plan(build, planner)]
-            later = _embedded_later(build) if encoder else ()
+            planner = Planner(cache, settings)
+            steps = [step for stage in stages for step in stage.plan(build, planner)]
         estimates = tuple(planner.estimate(step) for step in steps)
-    graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
+    for each in kinds_in(artefacts):
+        is_served = settings.encoder.choice_of(each.space).name.startswith("litellm:")
+        if is_served and not is_known_in_advance(each, build):
+            later.append(f"embed-{each.name}")
     return IndexPlan(
         str(source),
         model,
@@ -209,114 +179,7 @@ def plan_index(
         steps=estimates,
         unread=read.unread,
         unread_files=read.unread_files,
-        graph=graph,
-        not_planned=(*_asked_later(settings, artefacts, kind), *later),
+        graph={"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {},
+        not_planned=tuple(later),
         encoder=encoder,
     )
-
-
-def _asked_later(settings: Settings, artefacts: Sequence[str], kind: SourceKind) -> tuple[str, ...]:
-    """Tasks of a model whose prompts are known only when other stages have run."""
-    is_asked = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
-    return (path_text_task().name,) if is_asked else ()
-
-
-def _encoders_by_server(settings: Settings) -> str:
-    """Names of the encoders that a server runs, separated by commas; "" if none does."""
-    choices = (settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
-    return ", ".join(dict.fromkeys(name for name in choices if name.startswith("litellm:")))
-
-
-def _is_asked(stage: Stage, model: str, kind: SourceKind) -> bool:
-    """Whether a stage that plans asks anything: without a model for a corpus only those that embed do."""
-    return bool(model) or kind == "graph" or stage.name.startswith("embed-")
-
-
-def _embedded_later(build: Build) -> tuple[str, ...]:
-    """Stages that embed what only other stages find."""
-    return tuple(
-        f"embed-{one.name}"
-        for one in kinds_in(build.artefacts)
-        if not is_known_in_advance(one, build) and is_by_server(build, one)
-    )
-
-
-class CachePlanner:
-    """Plans with the replies and vectors of the caches, and with lengths and seconds of the project's own calls."""
-
-    def __init__(self, cache: ReplyCache, settings: Settings) -> None:
-        self._cache = cache
-        self._settings = settings
-        self._models = settings.models
-        self._history: dict[str, dict[str, Usage]] = {}
-
-    def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
-        """See `polyhop.tasks.stage.Planner`."""
-        keys = [request.key(model_name(self._models, role)) for request in requests]
-        stored = self._cache.replies(keys)
-        return [
-            request.task.reply.model_validate_json(stored[key].text) if key in stored else None
-            for key, request in zip(keys, requests, strict=True)
-        ]
-
-    def count_tokens(self, text: str) -> int:
-        """See `polyhop.tasks.stage.Planner`."""
-        return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
-
-    def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
-        """See `polyhop.tasks.stage.Planner`."""
-        history = self._calls(task, role)
-        if history is None:
-            return task.output_per_input
-        text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
-        return history.completion_tokens / text if text > 0 else task.output_per_input
-
-    def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
-        """See `polyhop.tasks.stage.Planner`."""
-        choice = self._settings.encoder.choice_of(space)
-        if not choice.name.startswith("litellm:"):
-            return None
-        encoder, model = open_encoder(self._settings, space), choice.name.partition(":")[2]
-        prefix = choice.passage_prefix if kind else choice.query_prefix
-        keys = {encoder.key(text, kind) if kind else encoder.question_key(text): text for text in texts}
-        known = encoder.known(list(keys))
-        cut = [cut_text(prefix + keys[key], choice.max_tokens, model) for key in keys.keys() - known]
-        tokens = sum(count_tokens(text, model) for text in cut)
-        calls = -(-len(cut) // (self._settings.encoder.batch_size or SERVER_BATCH_SIZE))
-        return PlannedEmbedding(name, len(keys), len(known), calls, tokens, space)
-
-    def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
-        """What a step may take."""
-        if isinstance(step, PlannedEmbedding):
-            return self._estimate_of_embedding(step)
-        history = self._calls(step.task, step.role)
-        expected = step.text_tokens * self.output_per_input(step.task, step.role)
-        low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
-        per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
-        return StepEstimate(
-            step,
-            round(expected),
-            (round(expected * low), round(expected * high)),
-            history is not None,
-            step.calls * per_call / self._models.concurrency,
-            price_of(model_name(self._models, step.role), self._models),
-        )
-
-    def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
-        choice = self._settings.encoder.choice_of(step.space)
-        model = choice.name.partition(":")[2]
-        history = self._history_of(model).get(EMBED_TASK)
-        per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
-        price = embedding_price(model, choice.price)
-        seconds = step.calls * per_call / self._models.concurrency
-        return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
-
-    def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
-        """This project's calls of a task, if they are enough to go by."""
-        usage = self._history_of(model_name(self._models, role)).get(task.name)
-        return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
-
-    def _history_of(self, model: str) -> Mapping[str, Usage]:
-        if model not in self._history:
-            self._history[model] = self._cache.calls.answered(model)
-        return self._history[model]

@@ -15,19 +15,6 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from polyhop.flows.deployments import run_tags
 from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import (
-    change_lines,
-    changed_records,
-    cost_rows,
-    counts_of_current,
-    coverage_rows,
-    gaps_payload,
-    headline,
-    published_payload,
-    quarantine_rows,
-    stage_rows,
-    summary_lines,
-)
 from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.prefect_run import (
     GAPS,
@@ -49,7 +36,20 @@ from polyhop.flows.prefect_run import (
     started_name,
     warn_of_secrets,
 )
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import (
+    IndexReport,
+    change_lines,
+    changed_records,
+    cost_rows,
+    counts_of_current,
+    coverage_rows,
+    gaps_payload,
+    headline,
+    published_payload,
+    quarantine_rows,
+    stage_rows,
+    summary_lines,
+)
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
 from polyhop.flows.verify import VerifyReport, run_verify
 from polyhop.flows.verify import repair as repair_stores

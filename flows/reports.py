@@ -1,11 +1,21 @@
-"""What an index run says it did (the JSON contract of `polyhop index`)."""
+"""What an index run says it did (the JSON contract of `polyhop index`), and how people see it.
 
-from dataclasses import asdict, dataclass, field, fields
+Pages of changes and coverage, rows, and the payloads of events are read from the published version; `prefect_index.py`
+shows them.
+"""
+
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from polyhop.schemas.chat import cost_words
+from polyhop.schemas.language_names import likely_language
+from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
+from polyhop.schemas.settings import LOCAL, Settings
 from polyhop.schemas.tables import CHANGE_KINDS
-from polyhop.schemas.text import plural
+from polyhop.schemas.text import escaped, plural, printable, table_lines
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import readable_manifest
+from polyhop.warehouse.tables.query import query_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +76,18 @@ class IndexReport:
     version: int = 0
     changed: bool = False
     counts: dict[str, int] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    computed: dict[str, int] = field(default_factory=dict)
-    reused: list[str] = field(default_factory=list)
-    removed_versions: list[int] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)
     model: ModelUse = field(default_factory=ModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     unread_files: list[str] = field(default_factory=list)
-    ratios: dict[str, float] = field(default_factory=dict)
     changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGE_KINDS, 0))
+    computed: dict[str, int] = field(default_factory=dict)
+    reused: list[str] = field(default_factory=list)
+    removed_versions: list[int] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
     pinned: int | None = None
 
     @property
@@ -93,25 +103,7 @@ class IndexReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop index` (architecture.md section 9)."""
-        return {
-            "index": self.index,
-            "version": self.version,
-            "changed": self.changed,
-            "counts": self.counts,
-            "ratios": self.ratios,
-            "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
-            "model": asdict(self.model),
-            "extraction": self.extraction,
-            "failing": self.failing,
-            "unread": self.unread,
-            "unread_files": self.unread_files,
-            "changes": self.changes,
-            "computed": self.computed,
-            "reused": self.reused,
-            "removed_versions": self.removed_versions,
-            "damaged": self.damaged,
-            "pinned": self.pinned,
-        }
+        return asdict(self) | {"seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()}}
 
     @property
     def ratios_in_words(self) -> str:
@@ -137,5 +129,224 @@ class IndexReport:
     @staticmethod
     def from_json(document: dict[str, Any]) -> "IndexReport":
         """The report whose `to_json` this is."""
-        names = [f.name for f in fields(IndexReport) if f.name != "model"]
-        return IndexReport(**{name: document[name] for name in names}, model=ModelUse(**document["model"]))
+        return IndexReport(**{**document, "model": ModelUse(**document["model"])})
+
+
+_ROWS = "FROM hub_coverage ORDER BY what, covered + uncovered DESC, part LIMIT 500"
+"""At most as many rows as a page shows at once: a graph may have thousands of predicates."""
+
+
+def hub_coverage(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """Rows of the table `hub_coverage` of the version that a run reports, the largest parts first.
+
+    Returns:
+        None of a version without hubs.
+    """
+    if "hubs" not in report.counts:
+        return []
+    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, _ROWS, report.version).to_pylist()
+    return rows
+
+
+SHOWN_CHANGES = 50
+"""At most as many records as a page shows at once."""
+_LONGEST_ID = 200
+"""Characters of an id; chosen: longer ones are addresses whose ends say little."""
+
+_QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
+
+
+def changed_records(report: IndexReport) -> str:
+    """How many records changed, by kind, in words."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count) or "no record changed"
+
+
+def change_lines(settings: Settings, before: dict[str, int], report: IndexReport) -> list[str]:
+    """The page in Markdown; ids and sources are data and escaped.
+
+    Args:
+        settings: Say where the root is.
+        before: Counts of the version before, empty if there is none.
+        report: Of the run, which published a version.
+    """
+    lines = [f"# Version {report.version} of {escaped(report.index)}: {changed_records(report)}", ""]
+    lines += [*table_lines([["what", "before", "now", "difference"], *_counts(before, report)], 1), ""]
+    total = sum(report.changes.values())
+    if not total:
+        return lines
+    query = f"{_QUERY} LIMIT {SHOWN_CHANGES}"
+    shown = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
+    rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
+    if total > len(shown):
+        lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
+    return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
+
+
+def _counts(before: dict[str, int], report: IndexReport) -> list[list[str]]:
+    """What the new version holds more or less of than the one before."""
+    pairs = {name: (before.get(name, 0), report.counts.get(name, 0)) for name in {**report.counts, **before}}
+    return [[name.replace("_", " "), f"{old:,}", f"{new:,}", f"{new - old:+,}"] for name, (old, new) in pairs.items()]
+
+
+def _cell(value: str | None) -> str:
+    text = value or ""
+    return escaped(printable(text if len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}…"))
+
+
+SHOWN_QUARANTINE = 100
+"""At most as many rows as a page shows at once."""
+
+LONG_ENCODING_SECONDS = 60.0
+"""Below it nobody needs to encode faster; chosen."""
+
+SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
+"""Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""
+
+_SAMPLE = f"""
+    SELECT left(text, {SAMPLED_CHARACTERS}) AS text FROM passages ORDER BY hash(passage_id), passage_id
+    LIMIT {SAMPLED_PASSAGES}
+"""
+_QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, line LIMIT {SHOWN_QUARANTINE}"
+
+
+def counts_of_current(settings: Settings, index: str) -> dict[str, int]:
+    """Counts of the version that the next run derives from, none if there is none that can be read."""
+    manifest = readable_manifest(Layout(settings.root).index(index))
+    return dict(manifest.counts) if manifest is not None else {}
+
+
+def headline(report: IndexReport) -> str:
+    """What became of a run, in one line."""
+    if report.changed:
+        said = f"version {report.version} published in {sum(report.seconds.values()):.1f} s"
+    else:
+        said = "nothing has changed" + ("" if report.pinned else f"; version {report.version} stays current")
+    return "; ".join(filter(None, (said, report.pin_sentence)))
+
+
+def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
+    """The run in Markdown: what became of it, how much the version holds, where it lies."""
+    lines = [f"# Index {report.index}: {headline(report)}", ""]
+    lines += [f"* {sentence}" for sentence in report.model_sentences()]
+    if not report.changed:
+        return lines
+    lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
+    lines += [f"* {report.ratios_in_words}"] if report.ratios else []
+    lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
+    lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
+    lines += [f"* {advice}" for advice in run_advice(settings, report)]
+    folder = Layout(settings.root).index(report.index).version(report.version)
+    return [*lines, "", f"Files: `{folder.path.resolve()}`"]
+
+
+def run_advice(settings: Settings, report: IndexReport) -> list[str]:
+    """What could have been better, a sentence each: encoding, and the language of the corpus."""
+    return [advice for advice in (encoding_advice(settings, report), language_advice(settings, report)) if advice]
+
+
+def language_advice(settings: Settings, report: IndexReport) -> str:
+    """What to set if the texts of a version look unlike the language that nobody chose; else "".
+
+    Read as English, texts of some languages lose their words and names, and nothing else would say so.
+    """
+    manifest = readable_manifest(Layout(settings.root).index(report.index))
+    if not report.changed or manifest is None or "language" in settings.corpus.model_fields_set:
+        return ""
+    if recorded_language(manifest.settings) != ENGLISH or not report.counts.get("passages"):
+        return ""
+    rows = query_rows(Layout(settings.root), report.index, _SAMPLE, report.version)
+    code = likely_language(rows.column("text").to_pylist())
+    if not code:
+        return ""
+    return (
+        f"the texts look {language_name(code)} and were read as English, the default; if they are: "
+        f"polyhop index --index {report.index} --set corpus.language={code}"
+    )
+
+
+def encoding_advice(settings: Settings, report: IndexReport) -> str:
+    """How this machine could have encoded faster, in a sentence; "" if it could not, or it took less than a minute."""
+    from polyhop.warehouse.models.onnx_session import faster_precision
+
+    stages = [stage for stage in report.seconds if stage.startswith("embed-") and report.computed.get(stage)]
+    seconds = sum(report.seconds[stage] for stage in stages)
+    encoder = settings.encoder
+    if seconds < LONG_ENCODING_SECONDS or encoder.name != LOCAL or encoder.precision != "float32":
+        return ""
+    advice = faster_precision()
+    return f"encoding took {seconds:.0f} s; {advice}" if advice else ""
+
+
+def stage_rows(report: IndexReport) -> list[dict[str, Any]]:
+    """One row per stage of a run, in order: seconds, units that no cache could answer, whether it was taken over."""
+    return [
+        {
+            "stage": stage,
+            "seconds": round(seconds, 2),
+            "computed": report.computed.get(stage, 0),
+            "reused": stage in report.reused,
+        }
+        for stage, seconds in report.seconds.items()
+    ]
+
+
+def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
+    done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)
+    rows = []
+    if done or failed:
+        share = round(done / (done + failed), 4)
+        rows = [{"what": "extraction", "part": "(all)", "covered": done, "uncovered": failed, "share": share}]
+    return [*rows, *hub_coverage(settings, report)]
+
+
+def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
+    """What the run took of models; none if it asked nothing."""
+    use = report.model
+    if not use.calls and not use.cached:
+        return []
+    return [
+        {
+            "calls": use.calls,
+            "cached": use.cached,
+            "prompt tokens": use.prompt_tokens,
+            "completion tokens": use.completion_tokens,
+            "cost": cost_words(use.cost_usd),
+            "calls of unknown outcome": use.unknown_calls,
+            "cost of these at most": cost_words(use.unknown_cost_usd),
+        }
+    ]
+
+
+def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """The first records of the version that could not be used, and why."""
+    if not report.counts.get("quarantined"):
+        return []
+    found = query_rows(Layout(settings.root), report.index, _QUARANTINE, report.version)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
+    """What listeners to a publication want to know."""
+    return {
+        "index": report.index,
+        "version": report.version,
+        "pinned": report.pinned,
+        "counts": report.counts,
+        "computed": report.computed,
+        "reused": report.reused,
+        "seconds": round(sum(report.seconds.values()), 3),
+        "cost_usd": report.model.cost_usd,
+        "root": str(settings.root.resolve()),
+    }
+
+
+def gaps_payload(report: IndexReport) -> dict[str, Any]:
+    """What is missing from a version: records in quarantine, units that a model failed on; empty if nothing is."""
+    failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
+    if not failed and not (quarantined and report.changed):
+        return {}
+    missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
+    return {"index": report.index, "version": report.version, **missing, "extraction": report.extraction}

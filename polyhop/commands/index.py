@@ -278,7 +278,7 @@ def _stage_note(report: "IndexReport", stage: str) -> str:
 
 def _print_refused(settings: "Settings", report: "IndexReport") -> None:
     """Which records could not be used and why, of a version that was just published."""
-    from polyhop.flows.index_outcome import quarantine_rows
+    from polyhop.flows.reports import quarantine_rows
     from polyhop.tasks.passages.records import refused_words
 
     if report.changed:
@@ -288,7 +288,7 @@ def _print_refused(settings: "Settings", report: "IndexReport") -> None:
 
 
 def _print_run_advice(settings: "Settings", report: "IndexReport", print_: Callable[[str], None]) -> None:
-    from polyhop.flows.index_outcome import run_advice
+    from polyhop.flows.reports import run_advice
 
     for advice in run_advice(settings, report):
         print_(f"  {advice}")
@@ -402,7 +402,7 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
 
 def _prices_to_set(made: "IndexPlan") -> str:
     """Which prices nobody knows, and where they are set."""
-    from polyhop.tasks.stage import PlannedEmbedding
+    from polyhop.tasks.planning import PlannedEmbedding
     from polyhop.warehouse.models.budget import has_price_list
 
     lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}

@@ -7,6 +7,7 @@ by which the next version copies them.
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.settings import LOCAL
-from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, no_search_for_cycles
+from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.models.cached_encoder import CachedEncoder
@@ -32,6 +33,9 @@ from polyhop.warehouse.vectors.kinds import (
     sampled_sentences,
     sampled_texts,
 )
+
+if TYPE_CHECKING:
+    from polyhop.tasks.planning import PlannedEmbedding, Planner
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("text", pa.string()), pa.field("content_hash", pa.binary(HASH_BYTES), nullable=False)]
@@ -95,7 +99,7 @@ class EmbedStage(Stage):
         name = build.settings.encoder.choice_of(self.kind.space).name
         return not name.startswith(("litellm:", "sentence-transformers:"))
 
-    def plan(self, build: Build, planner: Planner) -> Iterator[PlannedEmbedding]:
+    def plan(self, build: Build, planner: "Planner") -> "Iterator[PlannedEmbedding]":
         """What is embedded of the source itself; what only other stages find is known when they have run."""
         if not is_known_in_advance(self.kind, build):
             return
@@ -201,11 +205,6 @@ class EmbedStage(Stage):
         """The vectors of this kind in the version before, if they may be copied."""
         files = build.earlier_files(f"{self.arrays}_hashes.npy", f"{self.arrays}_matrix.npy")
         return open_earlier(files, dimension)
-
-
-def is_by_server(build: Build, kind: VectorKind) -> bool:
-    """Whether its encoder asks a server."""
-    return build.settings.encoder.choice_of(kind.space).name.startswith("litellm:")
 
 
 def is_known_in_advance(kind: VectorKind, build: Build) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
@@ -41,9 +41,11 @@ from polyhop.tasks.extraction.stated import (
     named,
     stated_page,
 )
-from polyhop.tasks.stage import PlannedStep, Planner, planned_step
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import read_prompt, statement
+
+if TYPE_CHECKING:
+    from polyhop.tasks.planning import PlannedStep, Planner
 
 # Source: algorithms.md 0.7, 1.3 (2), 3.3 (1), (2).
 
@@ -417,9 +419,11 @@ def _text(passage: Passage) -> str:
 
 
 def plan_passages(
-    passages: Sequence[Passage], contract: Contract, asked: Questions, planner: Planner
-) -> list[PlannedStep]:
+    passages: Sequence[Passage], contract: Contract, asked: Questions, planner: "Planner"
+) -> "list[PlannedStep]":
     """The three steps over all passages of some documents."""
+    from polyhop.tasks.planning import PlannedStep, planned_step
+
     types = ", ".join(contract.asked_types)
     documents = [
         ChatRequest(asked.kg_extract, part.unit_id, (("document", part.text), ("types", types)))

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -48,22 +49,15 @@ from polyhop.tasks.raw_rows import (
     raw_rows,
     write_changed,
 )
-from polyhop.tasks.stage import (
-    FAULTS,
-    BatchResult,
-    Counts,
-    PlannedStep,
-    Planner,
-    Stage,
-    language_setting,
-    no_search_for_cycles,
-)
+from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
-from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
+
+if TYPE_CHECKING:
+    from polyhop.tasks.planning import PlannedStep, Planner
 
 # Source: algorithms.md 2B.1.
 
@@ -355,6 +349,8 @@ def _imported_file(extraction: ExtractionSettings) -> Path:
 @lru_cache(maxsize=1)
 def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
     """The rows of an imported file by passage; kept between the batches of one process (about 5 kB per row)."""
+    from polyhop.warehouse.files.extractions import read_extractions
+
     with connect(Path(tables), read_only=True) as connection:
         ids = connection.execute(statement("extract", "passage_ids")).fetchall()
         known = {name for pair in ids for name in pair}
@@ -504,8 +500,10 @@ class Extract(Stage):
             row = connection.execute(statement("extract", "content_of_parts"), parts).fetchone() or ()
         return content_hash("extract", *map(str, row))
 
-    def plan(self, build: Build, planner: Planner) -> list[PlannedStep]:
+    def plan(self, build: Build, planner: "Planner") -> "list[PlannedStep]":
         """The three steps over an ingested corpus, whoever is set to extract from it."""
+        from polyhop.tasks.planning import PlannedStep
+
         extraction = build.settings.extraction
         contract, asked = Contract.of(extraction), questions(demonstration=extraction.demonstration)
         totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]

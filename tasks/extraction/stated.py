@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from polyhop.schemas.names import name_tokens, split_sentences
 from polyhop.schemas.records import Passage
@@ -32,7 +33,9 @@ from polyhop.tasks.extraction.rows import (
     triple_proposition,
 )
 from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_place
-from polyhop.warehouse.files.extractions import ExtractionRow
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.files.extractions import ExtractionRow
 
 # Source: algorithms.md 1.3 (2).
 
@@ -343,10 +346,10 @@ RecordText = tuple[str, str, str]
 class Matches:
     """Rows by the passage or record they belong to, and the rows that belong to none, with the reason."""
 
-    by_id: dict[str, ExtractionRow] = field(default_factory=dict)
-    left_over: list[tuple[ExtractionRow, str]] = field(default_factory=list)
+    by_id: "dict[str, ExtractionRow]" = field(default_factory=dict)
+    left_over: "list[tuple[ExtractionRow, str]]" = field(default_factory=list)
 
-    def row_of(self, passage_id: str, record_id: str) -> tuple[str, ExtractionRow | None]:
+    def row_of(self, passage_id: str, record_id: str) -> "tuple[str, ExtractionRow | None]":
         """The id under which a passage has a row (its own, else its record's), and the row if there is one."""
         if passage_id in self.by_id:
             return passage_id, self.by_id[passage_id]
@@ -354,7 +357,7 @@ class Matches:
 
 
 def match_rows(
-    rows: Iterable[ExtractionRow], known_ids: Iterable[str], texts: Callable[[], Iterable[RecordText]]
+    rows: "Iterable[ExtractionRow]", known_ids: Iterable[str], texts: Callable[[], Iterable[RecordText]]
 ) -> Matches:
     """Finds the passage or record of every row.
 
@@ -388,7 +391,7 @@ def _owners(records: Iterable[RecordText], wanted: Container[str]) -> dict[str, 
     return owners
 
 
-def _assign(matches: Matches, row: ExtractionRow, owners: list[str]) -> None:
+def _assign(matches: Matches, row: "ExtractionRow", owners: list[str]) -> None:
     if not owners:
         matches.left_over.append((row, "no passage has this id or text"))
         return

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ from polyhop.tasks.hubs.search_stage import (
     found_hubs,
     searched_paths,
 )
-from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, planned_step
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.artefacts import save_arrays, text_arrays
 from polyhop.warehouse.build import (
     Build,
@@ -45,6 +46,9 @@ from polyhop.warehouse.build import (
 )
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.statements import read_prompt, statement, statements
+
+if TYPE_CHECKING:
+    from polyhop.tasks.planning import PlannedStep, Planner
 
 # Source: algorithms.md 4.6 (embedding levels), 4B (units).
 
@@ -288,8 +292,10 @@ class HubStage(Stage):
         """The prompt."""
         return {"prompt": path_text_task().prompt.hash} if _asks(build) else {}
 
-    def plan(self, build: Build, planner: Planner) -> Iterator[PlannedStep]:
+    def plan(self, build: Build, planner: "Planner") -> "Iterator[PlannedStep]":
         """One request per path of different words. What a text corpus relates is known only when it is extracted."""
+        from polyhop.tasks.planning import planned_step
+
         if not _asks(build) or build.source_kind == "corpus":
             return
         with build.tables(read_only=True) as connection:

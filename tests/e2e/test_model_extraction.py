@@ -18,9 +18,8 @@ from command_processes import Commands, Started
 
 from polyhop.commands.index import print_report
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import cost_rows, summary_lines
 from polyhop.flows.plan import plan_index
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import IndexReport, cost_rows, summary_lines
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, CoverageError, ModelRejectedError
 from polyhop.schemas.requests import IndexRequest

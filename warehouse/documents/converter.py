@@ -17,14 +17,16 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from polyhop.schemas.records import Document, document_of
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstalledError
 from polyhop.warehouse.files.records import FaultError
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.cache.documents import DocumentCache
 
 _MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
 _MODULE = "polyhop.warehouse.documents.reading_process"
@@ -101,9 +103,11 @@ class Converter:
             self._opened_cache.close()
             self._opened_cache = None
 
-    def _cache(self) -> DocumentCache | None:
+    def _cache(self) -> "DocumentCache | None":
         """Opened with the first file: a corpus without documents has no such cache."""
         if self._opened_cache is None and self._cache_path is not None:
+            from polyhop.warehouse.cache.documents import DocumentCache
+
             self._opened_cache = DocumentCache(self._cache_path)
         return self._opened_cache
 

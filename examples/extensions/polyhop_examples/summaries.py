@@ -17,7 +17,8 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.tables import Table
 from polyhop.schemas.tables import text_column as text
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, planned_step
+from polyhop.tasks.planning import PlannedStep, Planner, planned_step
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.open_models import model_name, open_chat
 from polyhop.worker.strategies.base import Parameters, RankedStrategy, Ranking, strategy

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import SHOWN_CHANGES, change_lines, counts_of_current
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import SHOWN_CHANGES, IndexReport, change_lines, counts_of_current
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings

@@ -2,8 +2,7 @@
 
 import pytest
 
-from polyhop.flows.index_outcome import encoding_advice, summary_lines
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import IndexReport, encoding_advice, summary_lines
 from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.models import onnx_session as openvino_session
 

@@ -10,8 +10,7 @@ import pytest
 from polyhop.commands.index import print_report
 from polyhop.commands.stores import versions
 from polyhop.flows.index import check_coverage, run_index
-from polyhop.flows.index_outcome import summary_lines
-from polyhop.flows.reports import IndexReport, ModelUse
+from polyhop.flows.reports import IndexReport, ModelUse, summary_lines
 from polyhop.flows.runner import DirectRunner, model_use
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import CoverageError, SourceError, UnknownIndexError

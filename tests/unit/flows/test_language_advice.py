@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import language_advice, run_advice, summary_lines
+from polyhop.flows.reports import language_advice, run_advice, summary_lines
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings

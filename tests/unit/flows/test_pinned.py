@@ -12,9 +12,8 @@ from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
 from polyhop.commands.stores import versions
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import headline, published_payload
 from polyhop.flows.maintain import run_maintenance
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import IndexReport, headline, published_payload
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest

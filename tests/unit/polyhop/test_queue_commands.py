@@ -19,7 +19,7 @@ from polyhop.commands.queue import cancel, explain, jobs, replay, results, retry
 from polyhop.doctor import check_queue, run_checks
 from polyhop.flows.answer import submit_file
 from polyhop.flows.index import run_index
-from polyhop.flows.plan import IndexPlan, StepEstimate
+from polyhop.flows.plan import IndexPlan
 from polyhop.flows.runner import DirectRunner
 from polyhop.jobs import QuestionPace, unknown_queue_sentence
 from polyhop.schemas.chat import cost_words
@@ -28,7 +28,7 @@ from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.requests import IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings, known_settings, parse_settings
 from polyhop.tasks.extraction.model import questions as extraction_questions
-from polyhop.tasks.stage import PlannedStep
+from polyhop.tasks.planning import PlannedStep, StepEstimate
 from polyhop.warehouse.models import budget as prices
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue

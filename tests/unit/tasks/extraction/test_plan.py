@@ -11,7 +11,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.tasks.extraction.model import PhrasesReply, plan_passages, questions
 from polyhop.tasks.extraction.stated import Contract
-from polyhop.tasks.stage import PlannedStep
+from polyhop.tasks.planning import PlannedStep
 
 CONTRACT = Contract.of(ExtractionSettings())
 PASSAGES = [Passage(f"p{n}", f"p{n}", f"d{n}", 0, "Rome", "Rome is old.", 0, 12) for n in range(3)]

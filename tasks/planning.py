@@ -1,0 +1,222 @@
+"""What a stage would ask of a model: steps, and what they take by the caches and by the project's own calls.
+
+Source: algorithms.md 4.10.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Usage
+from polyhop.schemas.settings import PASSAGES, Settings, Space
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
+from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
+from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
+from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import model_name
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One kind of question over a corpus, or a part of it.
+
+    Attributes:
+        task: What kind of question.
+        role: Whose model answers it.
+        units: Documents or passages that it is about.
+        cached: Of these, how many have a reply.
+        prompt_tokens: Estimated tokens of the prompts still to send.
+        text_tokens: Of these, the tokens of texts; how long replies become depends on them.
+    """
+
+    task: ChatTask[Any]
+    role: Role = Role.EXTRACT
+    units: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    text_tokens: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the step."""
+        return self.task.name
+
+    @property
+    def calls(self) -> int:
+        """Calls to make, if none has to be repeated."""
+        return self.units - self.cached
+
+    def __add__(self, other: "PlannedStep") -> "PlannedStep":
+        return PlannedStep(
+            self.task,
+            self.role,
+            self.units + other.units,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.text_tokens + other.text_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEmbedding:
+    """Vectors of one kind over a corpus, by an encoder behind a server.
+
+    Attributes:
+        name: Of the stage.
+        units: Distinct texts.
+        cached: Of these, how many have a vector.
+        calls: Calls to make, if none has to be repeated.
+        prompt_tokens: Estimated tokens of the texts still to send.
+        space: Whose encoder it is.
+    """
+
+    name: str
+    units: int
+    cached: int
+    calls: int
+    prompt_tokens: int
+    space: Space = PASSAGES
+
+
+# least and most output in units of the expected, without a history of calls; chosen: no real provider was ever asked
+# (docs/left.md).
+UNKNOWN_LENGTHS = (0.5, 1.8)
+KNOWN_LENGTHS = (0.8, 1.25)  # the same with a history; chosen
+_SECONDS_PER_CALL = 4.0  # without a history; chosen, and only the stated time depends on it
+_SECONDS_PER_EMBEDDING = 1.0  # of an encoder behind a server, without a history; chosen likewise
+_ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LENGTHS` of warehouse/models/chat.py
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimate:
+    """A step with what it may take; ranges are (low, high).
+
+    Attributes:
+        planned: What is asked.
+        completion_tokens: Tokens of all replies still to come, as expected.
+        completion_range: The same, low and high.
+        has_history: Lengths and seconds come from earlier calls of this project.
+        seconds: Of all calls still to make, side by side as configured.
+        price: Dollars per million tokens of prompts and of replies, None if unknown.
+    """
+
+    planned: PlannedStep | PlannedEmbedding
+    completion_tokens: int
+    completion_range: tuple[int, int]
+    has_history: bool
+    seconds: float
+    price: tuple[float, float] | None
+
+
+class Planner:
+    """Plans with the replies and vectors of the caches, and with lengths and seconds of the project's own calls."""
+
+    def __init__(self, cache: ReplyCache, settings: Settings) -> None:
+        self._cache = cache
+        self._settings = settings
+        self._models = settings.models
+        self._history: dict[str, dict[str, Usage]] = {}
+
+    def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
+        """The replies that the cache holds, None where it has none."""
+        keys = [request.key(model_name(self._models, role)) for request in requests]
+        stored = self._cache.replies(keys)
+        return [
+            request.task.reply.model_validate_json(stored[key].text) if key in stored else None
+            for key, request in zip(keys, requests, strict=True)
+        ]
+
+    def count_tokens(self, text: str) -> int:
+        """Estimated tokens of a text."""
+        return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
+
+    def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
+        """Tokens of a reply per token of the text that it is about: from this project's calls, else the task's own."""
+        history = self._calls(task, role)
+        if history is None:
+            return task.output_per_input
+        text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
+        return history.completion_tokens / text if text > 0 else task.output_per_input
+
+    def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
+        """Vectors of texts of a kind, "" for questions; None if the encoder of the space asks no server."""
+        choice = self._settings.encoder.choice_of(space)
+        if not choice.name.startswith("litellm:"):
+            return None
+        encoder, model = open_encoder(self._settings, space), choice.name.partition(":")[2]
+        prefix = choice.passage_prefix if kind else choice.query_prefix
+        keys = {encoder.key(text, kind) if kind else encoder.question_key(text): text for text in texts}
+        known = encoder.known(list(keys))
+        cut = [cut_text(prefix + keys[key], choice.max_tokens, model) for key in keys.keys() - known]
+        tokens = sum(count_tokens(text, model) for text in cut)
+        calls = -(-len(cut) // (self._settings.encoder.batch_size or SERVER_BATCH_SIZE))
+        return PlannedEmbedding(name, len(keys), len(known), calls, tokens, space)
+
+    def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
+        """What a step may take."""
+        if isinstance(step, PlannedEmbedding):
+            return self._estimate_of_embedding(step)
+        history = self._calls(step.task, step.role)
+        expected = step.text_tokens * self.output_per_input(step.task, step.role)
+        low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
+        per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
+        return StepEstimate(
+            step,
+            round(expected),
+            (round(expected * low), round(expected * high)),
+            history is not None,
+            step.calls * per_call / self._models.concurrency,
+            price_of(model_name(self._models, step.role), self._models),
+        )
+
+    def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
+        choice = self._settings.encoder.choice_of(step.space)
+        model = choice.name.partition(":")[2]
+        history = self._history_of(model).get(EMBED_TASK)
+        per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
+        price = embedding_price(model, choice.price)
+        seconds = step.calls * per_call / self._models.concurrency
+        return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
+
+    def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
+        """This project's calls of a task, if they are enough to go by."""
+        usage = self._history_of(model_name(self._models, role)).get(task.name)
+        return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
+
+    def _history_of(self, model: str) -> Mapping[str, Usage]:
+        if model not in self._history:
+            self._history[model] = self._cache.calls.answered(model)
+        return self._history[model]
+
+
+def planned_step(
+    task: ChatTask[Any],
+    requests: Sequence[ChatRequest[Any]],
+    planner: Planner,
+    role: Role = Role.EXTRACT,
+    replies: Sequence[BaseModel | None] | None = None,
+) -> PlannedStep:
+    """The step that asks these requests of one task.
+
+    Args:
+        task: Of all of them.
+        requests: Whether answered or not.
+        planner: Knows the cache and counts tokens.
+        role: Whose model answers.
+        replies: What the cache holds of them, if it was asked before.
+    """
+    known = planner.replies(requests, role) if replies is None else replies
+    missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
+    template = planner.count_tokens(task.prompt.text)
+    prompts = [planner.count_tokens(request.text) for request in missing]
+    return PlannedStep(
+        task,
+        role,
+        units=len(requests),
+        cached=len(requests) - len(missing),
+        prompt_tokens=sum(prompts),
+        text_tokens=sum(max(tokens - template, 0) for tokens in prompts),
+    )
