@@ -143,7 +143,7 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
         for a, b in permutations(group, 2)
         if names[a].type != names[b].type
         and (names[a].is_guess or names[b].is_guess)
-        and names[a].tokens < names[b].tokens
+        and names[a].tokens <= names[b].tokens
         and (len(names[a].tokens) > 1 or names[b].tokens - names[a].tokens <= COMPANY_WORDS)
     )
 

@@ -1,4 +1,4 @@
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of, name_words
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of, name_words, pairs_across_types
 
 PERSONS = (
     "louis xiii",
@@ -57,3 +57,8 @@ def test_names_without_words_or_type_take_no_part() -> None:
 
 def test_names_of_different_types_are_no_candidates() -> None:
     assert candidate_pairs([Name("a", "paris", "PERSON"), Name("b", "paris x", "LOCATION")]).pairs == []
+
+
+def test_names_of_two_types_with_the_same_words_are_candidates_both_ways_if_one_type_is_a_guess() -> None:
+    names = [Name("liang ji", "liang ji", "PERSON"), Name("ji liang", "ji liang", "LOCATION", is_guess=True)]
+    assert pairs_across_types(names) == [(0, 1), (1, 0)]
