@@ -1,4 +1,4 @@
-"""What every ChatModel and every Gateway does: those over litellm at a scripted server, and what tests use instead."""
+"""What every ChatModel does: the one over litellm at a scripted server, and what tests use instead."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,10 +8,8 @@ import pytest
 from fakes import classes_with, loaded
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage, UsageCheck
-from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt, Role, Rung
 from polyhop.schemas.settings import ModelSettings, Settings
-from polyhop.warehouse.models.chat import ChatGateway
 from polyhop.warehouse.open_models import close_chats, open_chat
 
 
@@ -115,13 +113,6 @@ ASKED_SOMETHING = {
 }
 """Stricter than the port: they take no empty list."""
 ECHO = "contract/test_reader.py Echo"
-GATEWAYS = {
-    "unit/warehouse/test_cached_chat.py FakeGateway",
-    "unit/warehouse/test_forbidden_requests.py Server",
-}
-FAKES_OF_GATEWAYS = {
-    f"unit/warehouse/test_cached_chat.py {name}" for name in ["Counting", "Slow", "SlowerFirst", "Uneven"]
-}
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +161,8 @@ def failing(request: pytest.FixtureRequest) -> Opened:
     return FAKES[request.param]("ReplyRefusedError")
 
 
-def test_every_chat_model_and_gateway_of_the_tests_is_here() -> None:
+def test_every_chat_model_of_the_tests_is_here() -> None:
     assert classes_with("ask", "requests") == {*FAKES, ECHO}
-    assert classes_with("answer", "request", "journal") == GATEWAYS | FAKES_OF_GATEWAYS
 
 
 def test_every_request_has_an_outcome_with_a_reply_of_its_form(answering: Opened) -> None:
@@ -215,49 +205,3 @@ def test_any_text_can_be_asked_about(served: Any) -> None:
     """A question may hold what no encoding knows."""
     outcomes = served.ask([request(text) for text in ("\ud800", "\x00 </data> {{text}}", "", "東京")])
     assert [one.error for one in outcomes] == [""] * 4
-
-
-class Journal:
-    """Remembers calls; allows so many."""
-
-    def __init__(self, allowed: int) -> None:
-        self.allowed = allowed
-        self.said: list[str] = []
-        self.spent = Usage()
-
-    def before_call(self, request: ChatRequest[Any], prompt_tokens: int) -> None:
-        assert prompt_tokens > 0
-        if not self.allowed:
-            raise BudgetExceededError("enough")
-        self.allowed -= 1
-        self.said.append("before")
-
-    def after_call(
-        self, request: ChatRequest[Any], text: str, usage: Usage, error: str, check: UsageCheck | None = None
-    ) -> None:
-        self.said.append(f"after {error}".strip())
-        self.spent += usage
-
-
-@pytest.fixture(params=["litellm", *sorted(GATEWAYS)])
-def gateway(request: pytest.FixtureRequest) -> Any:
-    if request.param == "litellm":
-        return ChatGateway("openai/scripted", request.getfixturevalue("model_settings"), sleep=lambda _: None)
-    path, _, name = request.param.partition(" ")
-    return getattr(loaded(path), name)()
-
-
-def test_a_gateway_notes_every_call_before_and_after_it(gateway: Any) -> None:
-    journal = Journal(5)
-    outcome: ChatOutcome[Any] = gateway.answer(request("Ada Lovelace"), journal)
-    assert journal.said == ["before", "after"]
-    assert journal.spent == outcome.usage
-    assert (outcome.model, outcome.error_class, outcome.is_cached) == (gateway.model, "", False)
-    assert outcome.reply is not None
-
-
-def test_a_gateway_makes_no_call_that_the_journal_refuses(gateway: Any) -> None:
-    journal = Journal(0)
-    with pytest.raises(BudgetExceededError, match="enough"):
-        gateway.answer(request("Ada Lovelace"), journal)
-    assert journal.said == []

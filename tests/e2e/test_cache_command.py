@@ -13,7 +13,7 @@ import pytest
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
         replies.put_reply(source, "{}", Rung.AS_IS, 1, Usage(1, 100, 10, 0.5, 1))
     failed = ReplySource(content_hash("x"), "openai/a", "kg.resolve", "p", 1)
     replies.put_call(failed, "?", Usage(1, 5, 5, 0.25, 1), "MalformedReplyError")
-    replies.put_failure(failed, StoredFailure(1, "MalformedReplyError", "No JSON.", 1))
+    replies.put_failure(failed, 1, "MalformedReplyError", "No JSON.")
     replies.close()
     vectors = VectorCache(layout.vector_cache)
     vectors.put_many({"key": np.ones(4, np.float32)})

@@ -118,18 +118,17 @@ def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(
     assert triples.column(0).to_pylist() == ["model"]
 
 
-def test_a_reply_that_ends_too_early_each_time_is_kept_shortened_and_says_so(
+def test_a_reply_that_ends_too_early_each_time_is_listed_as_failed(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
 ) -> None:
     model_server.shares({"truncated": 0.3}, seed=3, is_sticky=True)
     settings = settings_for()
     index(settings, write_corpus(records(20)))
     states = {(row["state"], row["rung"], row["error_class"]) for row in ledger(settings)}
-    assert ("done", "shortened", "") in states
+    assert ("failed", "", "MalformedReplyError") in states
     assert states <= {
         ("done", "as_is", ""),
         ("done", "reasked", ""),
-        ("done", "shortened", ""),
         ("failed", "", "MalformedReplyError"),
         ("failed", "", "NotAsked"),
     }
@@ -303,7 +302,7 @@ def test_a_dead_address_ends_the_run_unless_caches_hold_every_reply(
     assert tables(settings_for(), "other") == tables(settings_for())
 
 
-def test_replies_that_were_cut_are_all_that_is_asked_again_when_they_may_be_longer(
+def test_replies_that_were_cut_are_all_that_is_asked_again(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
 ) -> None:
     corpus = write_corpus(records(8))
@@ -321,14 +320,13 @@ def test_replies_that_were_cut_are_all_that_is_asked_again_when_they_may_be_long
     settings = settings_for(**{step: 300})
     index(settings, corpus)
     assert {asked.body["max_tokens"] for asked in model_server.requests} == {4096, 1024, 300}
-    assert [row["unit_id"] for row in ledger(settings) if row["rung"] == "shortened"] == ["p0003"]
+    assert [row["unit_id"] for row in ledger(settings) if row["state"] == "failed"] == ["p0003"]
 
     model_server.requests.clear()
-    assert index(settings_for(**{step: 200}), corpus).model.calls == 0
     assert plan_index(settings_for(**{step: 600}), corpus).to_json()["calls"] == 1
     longer = index(settings_for(**{step: 600}), corpus)
     assert (longer.model.calls, longer.changed, model_server.count()) == (1, True, 1)
-    assert [row["unit_id"] for row in ledger(settings) if row["rung"] == "shortened"] == []
+    assert [row["unit_id"] for row in ledger(settings) if row["state"] == "failed"] == []
     assert tables(settings) == tables(undisturbed)
     assert index(settings_for(**{step: 700}), corpus).model.calls == 0
 

@@ -12,8 +12,8 @@ from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import BudgetExceededError
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache
-from polyhop.warehouse.models.budget import Budget, Price, count_prompt_tokens, count_tokens
-from polyhop.warehouse.models.chat import CachedChat, ChatGateway
+from polyhop.warehouse.models.budget import Budget, count_prompt_tokens, count_tokens
+from polyhop.warehouse.models.chat import Chat
 
 
 class Names(BaseModel):
@@ -41,17 +41,16 @@ def own_count(server: Any) -> int:
     return prompts + sum(count_tokens(reply, MODEL) for reply in replies)
 
 
-def chat_at(server: Any, folder: Path, budget: Budget) -> CachedChat:
+def chat_at(server: Any, folder: Path, budget: Budget) -> Chat:
     models = ModelSettings(
-        api_base=server.url, longest_reply={"prop_entities": 100}, prompt_price=1, completion_price=1
+        api_base=server.url, concurrency=4, longest_reply={"prop_entities": 100}, prompt_price=1, completion_price=1
     )
-    gateway = ChatGateway(MODEL, models)
-    return CachedChat(gateway, ReplyCache(folder / "replies.sqlite"), budget, 4, lengths=models.longest_reply)
+    return Chat(MODEL, models, ReplyCache(folder / "replies.sqlite"), budget)
 
 
 def test_a_server_that_reports_negative_tokens_lifts_no_limit_and_is_counted(model_server: Any, tmp_path: Path) -> None:
     model_server.respond(lambda asked: {"kind": "reply", "usage": LIE})
-    chat = chat_at(model_server, tmp_path, Budget(None, 1_000, Price(1, 1)))
+    chat = chat_at(model_server, tmp_path, Budget(None, 1_000, (1, 1)))
     with pytest.raises(BudgetExceededError, match="of 1000 tokens"):
         chat.ask(requests(100))
     assert 500 < own_count(model_server) <= 1_000
@@ -69,7 +68,7 @@ def test_for_any_reports_the_limits_hold_by_our_own_count(
     model_server.respond(
         lambda asked: {"kind": "reply", "usage": lies[asked.number % len(lies)], "has_usage": lies[0] is not None}
     )
-    chat = chat_at(model_server, tmp_path_factory.mktemp("lies"), Budget(limit / 1e6, limit, Price(1, 1)))
+    chat = chat_at(model_server, tmp_path_factory.mktemp("lies"), Budget(limit / 1e6, limit, (1, 1)))
     with pytest.raises(BudgetExceededError):
         chat.ask(requests(40))
     assert own_count(model_server) <= limit

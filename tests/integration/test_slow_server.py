@@ -11,7 +11,7 @@ from polyhop.schemas.errors import ModelTimeoutError
 from polyhop.schemas.settings import ModelSettings, ReplySettings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.chat import CachedChat, ChatGateway
+from polyhop.warehouse.models.chat import Chat
 from polyhop.warehouse.models.litellm_client import import_litellm
 
 pytestmark = pytest.mark.real_time
@@ -28,11 +28,11 @@ def requests(count: int) -> list[ChatRequest[Names]]:
     return [ChatRequest(TASK, str(n), (("passage", f"Ada{n} met Babbage{n} in London."),)) for n in range(count)]
 
 
-def chat_at(server: Any, folder: Path, **settings: Any) -> CachedChat:
+def chat_at(server: Any, folder: Path, **settings: Any) -> Chat:
     import_litellm()  # takes seconds, which no timeout should include
     models = ModelSettings(api_base=server.url, concurrency=8, **settings)
     cache = ReplyCache(folder / "replies.sqlite")
-    return CachedChat(ChatGateway("openai/slow", models), cache, Budget(None, None), 8, must_answer=True)
+    return Chat("openai/slow", models, cache, Budget(None, None), must_answer=True)
 
 
 def test_calls_that_would_wait_too_long_for_their_turn_are_not_sent(model_server: Any, tmp_path: Path) -> None:

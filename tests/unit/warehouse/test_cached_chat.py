@@ -13,17 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import polyhop.warehouse.models.chat
-from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Gateway, Prompt, Role, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
 from polyhop.schemas.settings import ModelSettings, Settings
-from polyhop.warehouse.cache.replies import ReplyCache, StoredFailure
-from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.chat import CachedChat, canonical_json
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.models.budget import Budget
+from polyhop.warehouse.models.chat import Chat, canonical_json
+from polyhop.warehouse.models.litellm_client import Answer, Completion
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
-UNLIMITED = Budget(None, None)
-CALL = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
+MODEL = "fake/model"
+UNLIMITED = Budget(None, None, (0, 50))
+CALL = Usage(calls=1, prompt_tokens=40, completion_tokens=20, cost_usd=0.001)
 
 
 class Names(BaseModel):
@@ -43,30 +44,24 @@ def ask_for(text: str, task: ChatTask[Any] = TASK) -> ChatRequest[Any]:
     return ChatRequest(task, f"unit {text}", (("text", text),))
 
 
-class FakeGateway:
+class FakeModel:
     """Replies with the text's words; `script` says otherwise for some texts, call by call."""
 
-    model = "fake/model"
-
-    def __init__(self, script: Mapping[str, Iterable[Any]] | None = None, usage: Usage = CALL) -> None:
+    def __init__(self, script: Mapping[str, Iterable[Any]] | None = None) -> None:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
-        self.usage = usage
-        self.asked: list[Any] = []
+        self.asked: list[str] = []
 
-    def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
-        text = dict(request.inputs)["text"]
-        journal.before_call(request, self.usage.prompt_tokens)
+    def call(
+        self, messages: list[dict[str, str]], name: str, reply: type[BaseModel], longest: int
+    ) -> Answer[Completion]:
+        text = messages[0]["content"].removeprefix("Names in ")
         self.asked.append(text)
         steps = self.script.get(text)
         step = steps.pop(0) if steps else None
         if isinstance(step, BaseException):
             raise step
-        if step is not None:
-            journal.after_call(request, step, self.usage, "MalformedReplyError")
-            return ChatOutcome(None, self.model, False, None, 1, "MalformedReplyError", "No JSON.", self.usage)
-        reply = request.task.reply.model_validate({"names": text.split(), "year": 1})
-        journal.after_call(request, reply.model_dump_json(), self.usage, "")
-        return ChatOutcome(reply, self.model, False, Rung.AS_IS, 1, "", "", self.usage)
+        said = step or reply.model_validate({"names": text.split(), "year": 1}).model_dump_json()
+        return Answer(Completion(said, "", is_cut=False), said, CALL.prompt_tokens, CALL.completion_tokens)
 
 
 @pytest.fixture
@@ -76,8 +71,9 @@ def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     cache.close()
 
 
-def chat_of(cache: ReplyCache, gateway: Gateway, budget: Budget = UNLIMITED, concurrency: int = 3) -> CachedChat:
-    return CachedChat(gateway, cache, budget, concurrency)
+def chat_of(cache: ReplyCache, model: FakeModel, budget: Budget = UNLIMITED, concurrency: int = 3) -> Chat:
+    settings = ModelSettings(concurrency=concurrency, max_attempts=1, longest_reply={"kg_extract": 100})
+    return Chat(MODEL, settings, cache, budget, completions=model, clock=lambda: 0.0)
 
 
 def names_of(outcomes: Iterable[ChatOutcome[Any]]) -> list[list[str] | None]:
@@ -85,10 +81,10 @@ def names_of(outcomes: Iterable[ChatOutcome[Any]]) -> list[list[str] | None]:
 
 
 def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache: ReplyCache) -> None:
-    class SlowerFirst(FakeGateway):
-        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
-            time.sleep(0.05 if dict(request.inputs)["text"] == "0" else 0)
-            return super().answer(request, journal)
+    class SlowerFirst(FakeModel):
+        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
+            time.sleep(0.05 if messages[0]["content"].endswith(" 0") else 0)
+            return super().call(messages, *given)
 
     texts = [str(n) for n in range(12)]
     outcomes = chat_of(cache, SlowerFirst()).ask([ask_for(text) for text in texts])
@@ -96,11 +92,11 @@ def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache: Reply
 
 
 def test_what_was_answered_is_never_asked_again(cache: ReplyCache) -> None:
-    gateway = FakeGateway()
-    first = chat_of(cache, gateway).ask([ask_for("a"), ask_for("b")])
-    again = chat_of(cache, gateway)
+    model = FakeModel()
+    first = chat_of(cache, model).ask([ask_for("a"), ask_for("b")])
+    again = chat_of(cache, model)
     second = again.ask([ask_for("b"), ask_for("c"), ask_for("a")])
-    assert sorted(gateway.asked) == ["a", "b", "c"]
+    assert sorted(model.asked) == ["a", "b", "c"]
     assert [outcome.is_cached for outcome in second] == [True, False, True]
     assert [outcome.reply for outcome in first] == [second[2].reply, second[0].reply]
     assert second[0] == ChatOutcome(Names(names=["b"]), "fake/model", True, Rung.AS_IS, 1, "", "", CALL)
@@ -108,10 +104,10 @@ def test_what_was_answered_is_never_asked_again(cache: ReplyCache) -> None:
 
 
 def test_equal_requests_of_one_call_are_asked_and_paid_once(cache: ReplyCache) -> None:
-    gateway = FakeGateway({"bad": ["broken"]})
-    chat = chat_of(cache, gateway)
+    model = FakeModel({"bad": ["broken"]})
+    chat = chat_of(cache, model)
     outcomes = chat.ask([ask_for("a"), ask_for("bad"), ask_for("a"), ask_for("bad"), ask_for("a")])
-    assert sorted(gateway.asked) == ["a", "bad"]
+    assert sorted(model.asked) == ["a", "bad"]
     assert names_of(outcomes) == [["a"], None, ["a"], None, ["a"]]
     assert [outcome.is_cached for outcome in outcomes] == [False, False, True, False, True]
     paid = sum((outcome.usage for outcome in outcomes if not outcome.is_cached), Usage())
@@ -119,183 +115,136 @@ def test_equal_requests_of_one_call_are_asked_and_paid_once(cache: ReplyCache) -
 
 
 def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache: ReplyCache) -> None:
-    gateway = FakeGateway({"x": ["broken", "broken again"]})
-    key = ask_for("x").key(gateway.model)
-    (first,) = chat_of(cache, gateway).ask([ask_for("x")])
+    model = FakeModel({"x": ["broken", "broken again"]})
+    key = ask_for("x").key(MODEL)
+    (first,) = chat_of(cache, model).ask([ask_for("x")])
     assert (first.reply, first.error_class, first.attempts) == (None, "MalformedReplyError", 1)
-    assert cache.failures([key])[key].error == "No JSON."
-    (second,) = chat_of(cache, gateway).ask([ask_for("x")])
+    assert cache.failures([key])[key][2] == "The reply is not what was asked for: there is no JSON in it."
+    (second,) = chat_of(cache, model).ask([ask_for("x")])
     assert (second.reply, second.attempts) == (None, 2)
-    (third,) = chat_of(cache, gateway).ask([ask_for("x")])
+    (third,) = chat_of(cache, model).ask([ask_for("x")])
     assert (third.reply, third.attempts, third.is_cached) == (Names(names=["x"]), 3, False)
     assert cache.failures([key]) == {}
     assert [raw.error_class for raw in cache.raw_replies([key])[key]] == ["", *["MalformedReplyError"] * 2]
 
 
-def test_a_newer_parser_reads_stored_texts_without_a_call(cache: ReplyCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    fenced = '```json\n{"names": ["from raw"]}\n```'
-    gateway = FakeGateway({"x": [fenced], "y": ["nothing to read"]})
-    chat_of(cache, gateway).ask([ask_for("x"), ask_for("y")])
-    monkeypatch.setattr(
-        polyhop.warehouse.models.chat,
-        "REPAIR_REVISION",
-        polyhop.warehouse.models.chat.REPAIR_REVISION + 1,  # type: ignore[attr-defined]
-    )
-    silent = FakeGateway({"y": [KeyboardInterrupt()]})
-    (outcome,) = chat_of(cache, silent).ask([ask_for("x")])
-    assert (outcome.reply, outcome.is_cached, outcome.usage) == (Names(names=["from raw"]), True, CALL)
-    assert outcome.rung is Rung.UNWRAPPED
-    assert silent.asked == []
-    assert names_of(chat_of(cache, FakeGateway()).ask([ask_for("y")])) == [["y"]]
-
-
-def test_the_parser_that_failed_is_not_tried_again(cache: ReplyCache) -> None:
-    gateway = FakeGateway({"x": ['{"names": ["readable after all"]}']})
-    chat_of(cache, gateway).ask([ask_for("x")])
-    (outcome,) = chat_of(cache, gateway).ask([ask_for("x")])
-    assert (outcome.reply, gateway.asked) == (Names(names=["x"]), ["x", "x"])
-
-
 def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call(cache: ReplyCache) -> None:
-    gateway = FakeGateway()
-    chat = chat_of(cache, gateway)
+    model = FakeModel()
+    chat = chat_of(cache, model)
     request = ask_for("x")
-    source = chat._ledger.source(request.key(chat.model), TASK)
+    source = chat._source(request.key(MODEL), request)
     cache.put_call(source, "no reply, asked again", CALL, "MalformedReplyError")
     cache.put_call(source, '{"names":["paid"]}', CALL, "")
     (outcome,) = chat.ask([request])
     assert (outcome.reply, outcome.is_cached, outcome.attempts) == (Names(names=["paid"]), True, 2)
-    assert gateway.asked == []
+    assert model.asked == []
 
 
 def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache: ReplyCache) -> None:
     stricter = ChatTask("kg.extract", TASK.prompt, StricterNames, max_output_tokens=100)
     assert ask_for("a").key("m") == ask_for("a", stricter).key("m")
-    chat_of(cache, FakeGateway()).ask([ask_for("a")])
-    gateway = FakeGateway()
+    chat_of(cache, FakeModel()).ask([ask_for("a")])
+    model = FakeModel()
     for expected_calls in (["a"], ["a"]):
-        (outcome,) = chat_of(cache, gateway).ask([ask_for("a", stricter)])
+        (outcome,) = chat_of(cache, model).ask([ask_for("a", stricter)])
         assert outcome.reply == StricterNames(names=["a"], year=1)
-        assert gateway.asked == expected_calls
+        assert model.asked == expected_calls
 
 
-@pytest.mark.real_time
 def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache) -> None:
-    large = Usage(calls=1, prompt_tokens=100, completion_tokens=50)
-
-    class Uneven(FakeGateway):
-        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
-            text = dict(request.inputs)["text"]
-            journal.before_call(request, 10)
-            self.asked.append(text)
-            if text == "slow":
-                time.sleep(0.3)
-            reply = Names(names=[text])
-            usage = CALL if text == "slow" else large
-            journal.after_call(request, reply.model_dump_json(), usage, "")
-            return ChatOutcome(reply, self.model, False, Rung.AS_IS, 1, "", "", usage)
-
-    gateway = Uneven()
-    requests = [ask_for(text) for text in ("slow", "large", *map(str, range(20)))]
-    chat = chat_of(cache, gateway, Budget(None, 250), concurrency=2)
+    model = FakeModel()
+    chat = chat_of(cache, model, Budget(None, 230), concurrency=2)
     with pytest.raises(BudgetExceededError, match="budget of this run is used up"):
-        chat.ask(requests)
-    assert sorted(gateway.asked) == ["large", "slow"]
-    assert len(cache.replies([ask_for(text).key(chat.model) for text in gateway.asked])) == 2
-    assert chat.spent == CALL + large
+        chat.ask([ask_for(str(n)) for n in range(20)])
+    assert len(model.asked) == 2  # a call takes 60 tokens, and might take 100 for its reply
+    assert len(cache.replies([ask_for(text).key(MODEL) for text in model.asked])) == 2
+    assert chat.spent.prompt_tokens + chat.spent.completion_tokens == 120
 
 
 def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
-    gateway = FakeGateway()
+    model = FakeModel()
     requests = [ask_for(str(n)) for n in range(10)]
     runs = 0
     while True:
         runs += 1
         try:
-            outcomes = chat_of(cache, gateway, Budget(None, 160)).ask(requests)
+            outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
             break
         except BudgetExceededError:
-            assert runs < 10
-    assert sorted(gateway.asked) == sorted(str(n) for n in range(10))
+            assert runs < 11
+    assert sorted(model.asked) == sorted(str(n) for n in range(10))
     assert names_of(outcomes) == [[str(n)] for n in range(10)]
-    assert runs == 3
-
-
-def test_a_history_of_short_outputs_lets_more_calls_into_a_budget(cache: ReplyCache) -> None:
-    chat_of(cache, FakeGateway()).ask([ask_for(f"old {n}") for n in range(20)])
-    gateway = FakeGateway()
-    chat_of(cache, gateway, Budget(None, 150)).ask([ask_for(str(n)) for n in range(10)])
-    assert len(gateway.asked) == 10
+    assert runs == 10
 
 
 def test_dollars_stop_a_run_too(cache: ReplyCache) -> None:
-    gateway = FakeGateway()
-    chat = chat_of(cache, gateway, Budget(0.034, None, Price(prompt=0, completion=50)), concurrency=1)
+    model = FakeModel()
+    chat = chat_of(cache, model, Budget(0.0075, None, (0, 50)), concurrency=1)
     with pytest.raises(BudgetExceededError):
         chat.ask([ask_for(str(n)) for n in range(10)])
-    assert chat.spent.cost_usd == pytest.approx(0.03)
+    assert chat.spent.cost_usd == pytest.approx(0.003)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
-    gateway = FakeGateway({"5": [error]})
+    model = FakeModel({"5": [error]})
     requests = [ask_for(str(n)) for n in range(50)]
     with pytest.raises(type(error)):
-        chat_of(cache, gateway, Budget(None, 10**6), concurrency=2).ask(requests)
-    answered = len(gateway.asked) - 1
+        chat_of(cache, model, Budget(None, 10**6), concurrency=2).ask(requests)
+    answered = len(model.asked) - 1
     assert cache.stats().reply_count == answered < 49
-    again = FakeGateway()
+    again = FakeModel()
     outcomes = chat_of(cache, again).ask(requests)
     assert len(again.asked) == 50 - answered
     assert names_of(outcomes) == [[str(n)] for n in range(50)]
 
 
 def test_threads_that_ask_the_same_pay_once(cache: ReplyCache) -> None:
-    class Slow(FakeGateway):
-        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
+    class Slow(FakeModel):
+        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
             time.sleep(0.02)
-            return super().answer(request, journal)
+            return super().call(messages, *given)
 
-    gateway, found = Slow(), []
-    chat = chat_of(cache, gateway)
+    model, found = Slow(), []
+    chat = chat_of(cache, model)
     requests = [ask_for(str(n)) for n in range(6)]
     threads = [threading.Thread(target=lambda: found.append(names_of(chat.ask(requests)))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(gateway.asked) == [str(n) for n in range(6)]
+    assert sorted(model.asked) == [str(n) for n in range(6)]
     assert found == [[[str(n)] for n in range(6)]] * 3
 
 
 @pytest.mark.real_time
 def test_no_more_calls_are_in_flight_than_allowed(cache: ReplyCache) -> None:
-    class Counting(FakeGateway):
+    class Counting(FakeModel):
         now = most = 0
         lock = threading.Lock()
 
-        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
+        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
             with self.lock:
                 self.now += 1
                 self.most = max(self.most, self.now)
             time.sleep(0.005)
-            outcome = super().answer(request, journal)
+            answer = super().call(messages, *given)
             with self.lock:
                 self.now -= 1
-            return outcome
+            return answer
 
-    gateway = Counting()
-    chat = chat_of(cache, gateway, concurrency=2)
+    model = Counting()
+    chat = chat_of(cache, model, concurrency=2)
     threads = [threading.Thread(target=chat.ask, args=([ask_for(f"{k} {n}") for n in range(8)],)) for k in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert gateway.most == 2
+    assert model.most == 2
 
 
 def test_progress_counts_requests_with_repetitions(cache: ReplyCache) -> None:
-    chat = chat_of(cache, FakeGateway(), concurrency=1)
+    chat = chat_of(cache, FakeModel(), concurrency=1)
     chat.ask([ask_for("known")])
     seen = []
     requests = [ask_for(text) for text in ("known", "a", "a", "known", "b")]
@@ -306,7 +255,7 @@ def test_progress_counts_requests_with_repetitions(cache: ReplyCache) -> None:
 
 
 def test_nothing_asked_is_nothing_answered(cache: ReplyCache) -> None:
-    assert chat_of(cache, FakeGateway()).ask([]) == []
+    assert chat_of(cache, FakeModel()).ask([]) == []
 
 
 @settings(max_examples=25, deadline=None)
@@ -317,21 +266,21 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
     tmp_path_factory: pytest.TempPathFactory, runs: list[list[str]], broken: set[str]
 ) -> None:
     cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
-    gateway = FakeGateway({text: ["broken"] for text in broken})
+    model = FakeModel({text: ["broken"] for text in broken})
     expected: list[str] = []
     failing, known = set(broken), set[str]()
     for texts in runs:
-        outcomes = chat_of(cache, gateway).ask([ask_for(text) for text in texts])
+        outcomes = chat_of(cache, model).ask([ask_for(text) for text in texts])
         expected += sorted(set(texts) - known)
         assert [outcome.reply is None for outcome in outcomes] == [text in failing for text in texts]
         known |= set(texts) - failing
         failing -= set(texts)
-    assert sorted(gateway.asked) == sorted(expected)
+    assert sorted(model.asked) == sorted(expected)
     cache.close()
 
 
 def test_stored_replies_are_canonical(cache: ReplyCache, tmp_path: Path) -> None:
-    chat_of(cache, FakeGateway()).ask([ask_for("Ü a")])
+    chat_of(cache, FakeModel()).ask([ask_for("Ü a")])
     assert canonical_json(Names(names=["Ü"], note="n")) == '{"names":["Ü"],"note":"n"}'
     connection = sqlite3.connect(cache.path)
     assert connection.execute("SELECT count(*) FROM replies").fetchone() == (1,)
@@ -341,14 +290,14 @@ def test_stored_replies_are_canonical(cache: ReplyCache, tmp_path: Path) -> None
 
 
 def test_an_imported_failure_of_another_class_is_simply_asked(cache: ReplyCache) -> None:
-    gateway = FakeGateway()
-    chat = chat_of(cache, gateway)
+    model = FakeModel()
+    chat = chat_of(cache, model)
     request = ask_for("x")
-    source = chat._ledger.source(request.key(chat.model), TASK)
+    source = chat._source(request.key(MODEL), request)
     cache.put_call(source, '{"names":["raw"]}', CALL, "ReplyRefusedError")
-    cache.put_failure(source, StoredFailure(1, "ReplyRefusedError", "No.", 0))
+    cache.put_failure(source, 1, "ReplyRefusedError", "No.")
     assert names_of(chat.ask([request])) == [["x"]]
-    assert gateway.asked == ["x"]
+    assert model.asked == ["x"]
 
 
 def test_a_role_has_its_model_and_resolution_falls_back_to_that_of_extraction() -> None:

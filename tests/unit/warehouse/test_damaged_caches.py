@@ -14,7 +14,7 @@ from polyhop.schemas.errors import StoreError
 from polyhop.schemas.records import Document
 from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.cache.documents import DocumentCache
-from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 
@@ -42,7 +42,7 @@ def use_replies(path: Path) -> int:
             source = ReplySource(key, "model", "kg.extract", "hash", 1)
             cache.put_call(source, "raw " * 40, USAGE, "")
             cache.put_reply(source, '{"names": []}', Rung.AS_IS, cache.call_count(key), USAGE)
-            cache.put_failure(source, StoredFailure(1, "ModelError", "away", 1))
+            cache.put_failure(source, 1, "ModelError", "away")
     cache.replies(KEYS)
     cache.close()
     return len(found)

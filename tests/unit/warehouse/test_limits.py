@@ -1,5 +1,6 @@
 """The limiter of model calls, on a clock of its own."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from time import sleep as really_sleep
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.warehouse.models.limits import SLOWEST_SHARE, RateLimiter, Window
+from polyhop.schemas.errors import ModelRateLimitError, ModelTimeoutError, ModelUnavailableError
+from polyhop.warehouse.models.calls import RateLimiter
 
 
 class Clock:
@@ -28,6 +30,13 @@ class Clock:
 def _limiter(requests: int = 0, tokens: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
     clock = Clock()
     return RateLimiter(requests, tokens, concurrency, clock=clock, sleep=clock.sleep), clock
+
+
+LATE = ModelTimeoutError("late")
+
+
+def _rate_limit(seconds: float | None = None) -> ModelRateLimitError:
+    return ModelRateLimitError("slower", seconds)
 
 
 def _starts(limiter: RateLimiter, clock: Clock, tokens: list[int]) -> list[float]:
@@ -80,46 +89,13 @@ def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list
 
 def test_a_429_pauses_everybody_as_long_as_it_asks() -> None:
     limiter, clock = _limiter()
-    limiter.throttled(limiter.now(), 7)
+    limiter.failed(clock.now, _rate_limit(7))
     assert _starts(limiter, clock, [1, 1]) == pytest.approx([7, 7])
-
-
-def test_a_429_halves_the_speed_and_successes_bring_it_back_in_steps() -> None:
-    limiter, clock = _limiter(requests=60)
-    limiter.throttled(limiter.now())
-    assert _starts(limiter, clock, [1, 1]) == pytest.approx([0, 2])
-    shares = []
-    for _ in range(12):
-        limiter.succeeded()
-        shares.append(limiter.share)
-    assert shares[:3] == pytest.approx([0.55, 0.6, 0.65])
-    assert shares[-1] == 1.0
-
-
-def test_calls_that_were_under_way_at_a_429_do_not_halve_again() -> None:
-    limiter, clock = _limiter()
-    started = limiter.now()
-    clock.now += 1
-    limiter.throttled(started)
-    limiter.throttled(started)
-    assert limiter.share == 0.5
-    clock.now += 1
-    limiter.throttled(limiter.now())
-    assert limiter.share == 0.25
-
-
-def test_the_speed_never_becomes_nothing() -> None:
-    limiter, clock = _limiter()
-    for _ in range(50):
-        clock.now += 1
-        limiter.throttled(limiter.now())
-    assert limiter.share == SLOWEST_SHARE
-    assert _starts(limiter, clock, [1]) == pytest.approx([0 + 50])
 
 
 def test_a_pause_of_a_day_is_cut_to_five_minutes() -> None:
     limiter, clock = _limiter()
-    limiter.throttled(limiter.now(), 86_400)
+    limiter.failed(clock.now, _rate_limit(86_400))
     assert _starts(limiter, clock, [1]) == pytest.approx([300])
 
 
@@ -128,7 +104,7 @@ def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
     limiter = RateLimiter(concurrency=4)
     for _ in range(4):
         limiter.succeeded()
-    limiter.throttled(limiter.now())
+    limiter.failed(time.monotonic(), _rate_limit())
     lock, in_flight, most = Lock(), 0, 0
 
     def call(_: int) -> None:
@@ -155,47 +131,57 @@ def test_a_call_that_raises_is_no_longer_in_flight() -> None:
 
 def test_the_first_call_goes_alone_and_more_follow_while_replies_come_in_time() -> None:
     limiter = RateLimiter(concurrency=8, timeout_seconds=100)
-    sizes = [limiter.window.size]
+    sizes = [limiter.size]
     for _ in range(10):
         limiter.succeeded(seconds=5)
-        sizes.append(limiter.window.size)
+        sizes.append(limiter.size)
     assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
 
 
-def test_a_timeout_halves_the_calls_in_flight_once_and_replies_bring_them_back_one_per_round() -> None:
+@pytest.mark.parametrize("error", [LATE, _rate_limit()])
+def test_a_timeout_or_a_429_halves_the_calls_in_flight_once_and_replies_bring_them_back_one_per_round(
+    error: ModelUnavailableError,
+) -> None:
     limiter, clock = _limiter(concurrency=8)
     for _ in range(8):
         limiter.succeeded()
-    started = limiter.now()
+    started = clock.now
     clock.now += 1
     for _ in range(8):
-        limiter.timed_out(started)
-    assert limiter.window.size == 4
+        limiter.failed(started, error)
+    assert limiter.size == 4
     for _ in range(4):
         limiter.succeeded()
-    assert 4.8 < limiter.window.size < 5
+    assert 4.8 < limiter.size < 5
     for _ in range(40):
         limiter.succeeded()
-    assert limiter.window.size == 8
+    assert limiter.size == 8
+
+
+def test_other_failures_halve_nothing() -> None:
+    limiter, clock = _limiter(concurrency=8)
+    limiter.succeeded()
+    limiter.failed(clock.now, ModelUnavailableError("down"))
+    assert limiter.size == 2
 
 
 def test_the_calls_in_flight_never_become_none() -> None:
     limiter, clock = _limiter(concurrency=8)
     for _ in range(20):
         clock.now += 1
-        limiter.timed_out(limiter.now())
-    assert limiter.window.size == 1
+        limiter.failed(clock.now, LATE)
+    assert limiter.size == 1
     assert _starts(limiter, clock, [1]) == [20.0]
 
 
 def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple[int, int]:
     """(timeouts, most calls in flight) of a server that works on one call at a time, for replies that take so long."""
-    window = Window(most, timeout)
+    limiter = RateLimiter(concurrency=most, timeout_seconds=timeout)
     now, free_at, timeouts, widest = 0.0, 0.0, 0, 0
     in_flight: list[tuple[float, float, int]] = []  # begun, ends, calls in flight when it began
     waiting = list(seconds)
     while waiting or in_flight:
-        while waiting and len(in_flight) < int(window.size):
+        while waiting and len(in_flight) < int(limiter.size):
             free_at = max(free_at, now) + waiting.pop(0)
             in_flight.append((now, free_at, len(in_flight) + 1))
         widest = max(widest, len(in_flight))
@@ -203,9 +189,9 @@ def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple
         now = max(now, ends)
         if ends - begun > timeout:
             timeouts += 1
-            window.timed_out()
+            limiter.failed(time.monotonic(), LATE)
         else:
-            window.replied(ends - begun, beside)
+            limiter.succeeded(seconds=ends - begun, in_flight=beside)
     return timeouts, widest
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.settings import ModelSettings
-from polyhop.warehouse.models.budget import cost_of, count_prompt_tokens, count_tokens, estimated_tokens, price_of
+from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, estimated_tokens, price_of
 
 TEXT = (
     "Ada Lovelace (1815-1852) was an English mathematician and writer, chiefly known for her work on Charles "
@@ -21,20 +21,14 @@ def test_a_known_model_has_its_listed_price_with_and_without_its_provider() -> N
     assert price_of("gpt-4o-mini", ModelSettings()) == pytest.approx((0.15, 0.6))
 
 
-def test_an_unknown_model_has_no_price_and_the_cost_of_its_calls_is_unknown() -> None:
+def test_an_unknown_model_has_no_price() -> None:
     assert price_of("openai/my-own-model", ModelSettings()) is None
-    assert cost_of(None, 1000, 1000) is None
-    assert cost_of(None, 0, 0) == 0
 
 
 def test_prices_that_are_set_win_over_the_table() -> None:
     assert price_of("openai/my-own-model", ModelSettings(prompt_price=2, completion_price=4)) == (2, 4)
     assert price_of("openai/gpt-4o-mini", ModelSettings(prompt_price=0)) == pytest.approx((0, 0.6))
     assert price_of("openai/my-own-model", ModelSettings(prompt_price=2)) is None
-
-
-def test_a_call_costs_its_tokens_at_the_price_per_million() -> None:
-    assert cost_of((0.15, 0.6), 2_000_000, 500_000) == pytest.approx(0.3 + 0.3)
 
 
 def test_tokens_are_those_of_the_models_own_tokenizer() -> None:

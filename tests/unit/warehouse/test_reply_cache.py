@@ -30,7 +30,6 @@ from polyhop.warehouse.cache.replies import (
     RawReply,
     ReplyCache,
     ReplySource,
-    StoredFailure,
     StoredReply,
     TaskCounts,
     claims_of,
@@ -114,9 +113,9 @@ def test_every_raw_text_is_kept_latest_first_with_its_error_and_cost(cache: Repl
 
 def test_a_failure_is_no_result_and_ends_with_a_reply(cache: ReplyCache) -> None:
     key = content_hash("x")
-    failure = StoredFailure(5, "MalformedReplyError", "No JSON.", 2)
-    cache.put_failure(source("x"), StoredFailure(1, "ModelUnavailableError", "down", 1))
-    cache.put_failure(source("x"), failure)
+    failure = (5, "MalformedReplyError", "No JSON.")
+    cache.put_failure(source("x"), 1, "ModelUnavailableError", "down")
+    cache.put_failure(source("x"), *failure)
     assert cache.failures([key]) == {key: failure}
     assert cache.replies([key]) == {}
     put(cache, "x")
@@ -128,7 +127,7 @@ def test_spending_is_summed_by_model_and_task_with_what_is_cached(cache: ReplyCa
     put(cache, "x", model="b")
     cache.put_call(source("x", model="b"), "{}", USAGE, "")
     cache.put_call(source("z", model="b"), "", Usage(1, 1, 0, 0.0, 0.5), "ModelUnavailableError")
-    cache.put_failure(source("y", model="a", task="prop.entities"), StoredFailure(1, "E", "e", 1))
+    cache.put_failure(source("y", model="a", task="prop.entities"), 1, "E", "e")
     assert cache.by_task() == [
         TaskCounts("a", "prop.entities", 0, 1, Usage(), 0),
         TaskCounts("b", "kg.extract", 1, 0, Usage(2, 31, 7, 0.25, 2.0), 1),
@@ -138,19 +137,11 @@ def test_spending_is_summed_by_model_and_task_with_what_is_cached(cache: ReplyCa
     assert counts.byte_count > 0
 
 
-def test_output_lengths_are_those_of_calls_with_a_text_latest_first(cache: ReplyCache) -> None:
-    for tokens in (5, 0, 7, 9):
-        cache.put_call(source("x"), "{}" if tokens else "", Usage(1, 1, tokens), "")
-    cache.put_call(source("x", task="other"), "{}", Usage(1, 1, 99), "")
-    assert cache.output_lengths("kg.extract", "m") == [9, 7, 5]
-    assert cache.output_lengths("kg.extract", "m", limit=2) == [9, 7]
-
-
 def fill(cache: ReplyCache) -> None:
     put(cache, "a", model="m1")
     cache.put_call(source("a", model="m1"), "{}", USAGE, "")
     put(cache, "b", model="m2")
-    cache.put_failure(source("c", model="m1"), StoredFailure(1, "MalformedReplyError", "e", 1))
+    cache.put_failure(source("c", model="m1"), 1, "MalformedReplyError", "e")
     cache.put_call(source("c", model="m1"), "broken", USAGE, "MalformedReplyError")
 
 
@@ -209,7 +200,7 @@ def test_the_last_reply_to_a_key_counts_and_failures_hide_none(
             failed.discard(key)
         else:
             cache.put_call(source(name), text, Usage(1), "E")
-            cache.put_failure(source(name), StoredFailure(1, "E", text, 1))
+            cache.put_failure(source(name), 1, "E", text)
             failed.add(key)
     keys = [content_hash(f"key {n}") for n in range(6)]
     assert {key: reply.text for key, reply in cache.replies(keys).items()} == replies
@@ -255,7 +246,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(
 def test_an_export_is_imported_once(cache: ReplyCache, other: ReplyCache, tmp_path: Path) -> None:
     fill(cache)
     put(other, "b", '{"mine":true}', model="m2")
-    other.put_failure(source("a", model="m1"), StoredFailure(1, "E", "e", 1))
+    other.put_failure(source("a", model="m1"), 1, "E", "e")
     file = tmp_path / "replies.parquet"
     assert export_replies(cache, file) == 2
     assert import_replies(other, file) == Imported(added=1, known=1)

@@ -64,7 +64,7 @@ def build(folder: Path, **settings: object) -> Build:
 
 
 def run(made: Build, model: Model, monkeypatch: pytest.MonkeyPatch) -> Counts:
-    opened = SimpleNamespace(open_chat=lambda *_: model, expect_requests=lambda count: None)
+    opened = SimpleNamespace(open_chat=lambda *_: model)
     monkeypatch.setitem(sys.modules, "polyhop.warehouse.open_models", opened)
     for number in EXTRACT.batches(made):
         EXTRACT.run(made, number)
