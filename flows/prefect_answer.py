@@ -11,11 +11,10 @@ from logging import Logger, LoggerAdapter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prefect import flow, get_run_logger, runtime
+from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
 from polyhop.flows.answer import Crew, Outages, WorkerProcess, job_metrics, submit_file
-from polyhop.flows.deployments import run_tags
 from polyhop.flows.evaluate import (
     evaluate_index,
     left_out_sentences,
@@ -31,15 +30,14 @@ from polyhop.flows.prefect_run import (
     Progress,
     StrategyName,
     artifact_key,
-    clean_run,
     emit,
+    flow_body,
     refusal_events,
     rename_run,
     run_step,
     show_table,
     show_text,
     started_name,
-    warn_of_secrets,
 )
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
@@ -105,7 +103,6 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         settings: Settings by dotted name, over polyhop.toml and the environment.
         where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
     """
-    flags = settings or {}
     job = JobSpec(
         index=index,
         queue=queue,
@@ -117,20 +114,16 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
-    log = get_run_logger()
-    with clean_run(run_tags("answers", index)):
-        warn_of_secrets(flags, log.warning)
-        chosen = load_settings(flags)
-        with open_questions(chosen) as opened:
-            submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
-            job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
-            log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
-            rename_run("answer", index, f"job {job_id}", request.questions.name)
-            if runtime.flow_run.run_count > 1:
-                log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
-            crew = Crew(opened, queue, workers, flags, partial(_warn, queue, log.warning), log.info)
-            run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
-            return run_step("show results", partial(_report, opened, job_id, log.info))
+    with flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
+        submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
+        job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
+        log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
+        rename_run("answer", index, f"job {job_id}", request.questions.name)
+        if runtime.flow_run.run_count > 1:
+            log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
+        crew = Crew(opened, queue, workers, settings or {}, partial(_warn, queue, log.warning), log.info)
+        run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+        return run_step("show results", partial(_report, opened, job_id, log.info))
 
 
 def _warn(queue: str, log: Callable[[str], None], sentence: str) -> None:
@@ -192,13 +185,9 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
 @flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own."""
-    with clean_run(run_tags("worker")):
-        log = get_run_logger()
-        warn_of_secrets(settings or {}, log.warning)
-        chosen = load_settings(settings or {})
-        with open_questions(chosen) as opened:
-            serve = partial(_serve, opened, queues, settings or {}, log.info)
-            run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+    with flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
+        serve = partial(_serve, opened, queues, settings or {}, log.info)
+        run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
 
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
@@ -268,11 +257,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         closed_book=closed_book,
         where=where or None,
     )
-    flags = settings or {}
-    with clean_run(run_tags("evaluation", index)):
-        log = get_run_logger()
-        warn_of_secrets(flags, log.warning)
-        chosen = load_settings(flags)
+    with flow_body("evaluation", index, settings) as (chosen, log):
         with refusal_events(index):
             evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):
