@@ -13,7 +13,7 @@ from typing import Any
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow, WorkerRow
-from polyhop.schemas.records import BadRecord, TripleIds
+from polyhop.schemas.records import BadRecord
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings, as_environment, default_strategy
 from polyhop.schemas.text import plural
@@ -40,47 +40,44 @@ _DRAIN_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 5.0
 """For the last lines of a worker that has ended; chosen: they are in the pipe already."""
 
-Process = subprocess.Popen[bytes]
 
+class WorkerProcess:
+    """`polyhop worker --until-empty`, started at once; settings go by its environment, for they may hold passwords.
 
-def start_worker(queues: str, settings: Mapping[str, Any]) -> Process:
-    """Starts `polyhop worker --until-empty`; settings go by its environment, for they may hold passwords.
-
-    What it prints must be read (`follow`), or it stops when the pipe is full.
+    `say` gets what it prints, line by line.
     """
-    command = [sys.executable, "-m", "polyhop.cli", "worker", "--queues", queues, "--until-empty"]
-    environment = {**os.environ, **as_environment(settings)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own command
 
+    def __init__(self, queues: str, settings: Mapping[str, Any], say: Callable[[str], None]) -> None:
+        command = [sys.executable, "-m", "polyhop.cli", "worker", "--queues", queues, "--until-empty"]
+        environment = {**os.environ, **as_environment(settings)}
+        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # noqa: S603 - our own command
+        self.pid = self._process.pid
+        self._reader = Thread(target=self._read, args=(say,), name=f"output of worker {self.pid}", daemon=True)
+        self._reader.start()
 
-def follow(process: Process, say: Callable[[str], None]) -> Thread | None:
-    """Hands on what a worker prints, line by line, until it ends; the thread that does so."""
-    if process.stdout is None:
-        return None
-    lines = process.stdout
+    @property
+    def code(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._process.poll()
 
-    def read() -> None:
-        with lines:
-            for line in lines:
-                said = line.decode("utf-8", "replace").strip()
-                if said:
-                    say(f"worker {process.pid}: {said}")
+    def end(self) -> None:
+        """Ends it: it may finish the batch at work, then gives it back."""
+        if self.code is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_DRAIN_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.terminate()  # the second signal gives the batch back at once
+                self._process.wait()
+        self._reader.join(_LAST_WORDS_SECONDS)
 
-    thread = Thread(target=read, name=f"output of worker {process.pid}", daemon=True)
-    thread.start()
-    return thread
-
-
-def end_worker(process: Process) -> None:
-    """Ends a worker: it may finish the batch at work, then gives it back."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(_DRAIN_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.terminate()  # the second signal gives the batch back at once
-        process.wait()
+    def _read(self, say: Callable[[str], None]) -> None:
+        if self._process.stdout is not None:
+            with self._process.stdout as lines:
+                for line in lines:
+                    said = line.decode("utf-8", "replace").strip()
+                    if said:
+                        say(f"worker {self.pid}: {said}")
 
 
 class Outages:
@@ -122,20 +119,28 @@ class Crew:
     ) -> None:
         self._queue, self._name, self._count = queue, name, count
         self._settings = settings
-        self._warn = warn
-        self._say = say or warn
-        self._readers: list[Thread] = []
-        self._running: list[Process] = []
+        self._warn, self._say = warn, say or warn
+        self._started: list[WorkerProcess] = []
+        self._running: list[WorkerProcess] = []
         self._crashes = 0
         self._served_at: float | None = time.monotonic()
 
     def look_after(self) -> None:
         """Starts workers if nobody serves the queue, or says so if this run is to start none."""
-        self._count_crashes()
+        ended = {worker: worker.code for worker in self._running if worker.code is not None}
+        self._running = [worker for worker in self._running if worker not in ended]
+        codes = [code for code in ended.values() if code]
+        self._crashes += len(codes)
+        if self._crashes >= _MOST_CRASHES:
+            raise PolyhopError(
+                f"Workers of this run ended with an error {self._crashes} times, the last with code {codes[-1]}; "
+                "what they printed is in the log of this run."
+            )
         if self._running or any(self._name in w.queues for w in self._queue.workers(_ALIVE_SECONDS)):
             self._served_at = time.monotonic()
         elif self._count:
-            self._start()
+            self._running = [WorkerProcess(self._name, self._settings, self._say) for _ in range(self._count)]
+            self._started += self._running
         elif self._served_at is not None and time.monotonic() - self._served_at >= UNSERVED_SECONDS:
             self._served_at = None  # said once
             self._warn(
@@ -145,26 +150,8 @@ class Crew:
 
     def end(self) -> None:
         """Ends the workers that this run started."""
-        for process in self._running:
-            end_worker(process)
-        for reader in self._readers:
-            reader.join(_LAST_WORDS_SECONDS)
-
-    def _start(self) -> None:
-        self._running = [start_worker(self._name, self._settings) for _ in range(self._count)]
-        readers = [follow(process, self._say) for process in self._running]
-        self._readers += [reader for reader in readers if reader is not None]
-
-    def _count_crashes(self) -> None:
-        ended = [process for process in self._running if process.poll() is not None]
-        self._running = [process for process in self._running if process not in ended]
-        codes = [process.returncode for process in ended if process.returncode]
-        self._crashes += len(codes)
-        if self._crashes >= _MOST_CRASHES:
-            raise PolyhopError(
-                f"Workers of this run ended with an error {self._crashes} times, the last with code {codes[-1]}; "
-                "what they printed is in the log of this run."
-            )
+        for worker in self._started:
+            worker.end()
 
 
 def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
@@ -177,67 +164,43 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     limits: set[int] = set()
     records: dict[str, str] = {}
     for row in rows:
-        records |= {p["id"]: p["record"] for p in _passages(row) if "record" in p}
+        passages: Any = row.result.get("passages", [])
+        records |= {passage["id"]: passage["record"] for passage in passages if "record" in passage}
         limits |= {value for value in (row.result.get("limit"),) if isinstance(value, int)}
-        gold.append(_gold(row))
-        outcomes.append(_outcome(row))
-    if not any(map(_has_gold, gold)):
+        stated: Any = row.result.get("triples", [])
+        ends = [(t["subject"], t["predicate"], t["object"]) for t in stated]
+        ranked = [NamedTriple(s["id"], s["name"], predicate, o["id"], o["name"]) for s, predicate, o in ends]
+        gold.append(_gold(row, ranked))
+        outcomes.append(_outcome(row, [p["id"] for p in passages], ranked))
+    if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
-    outcomes = _without_unranked_triples(outcomes)
+    if not any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
+        outcomes = [replace(outcome, triples=None) for outcome in outcomes]  # the job's strategy ranks none
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
-    beyond = _beyond(metrics, min(limits)) if limits else set()
+    ranking_metrics = [name for name in (*RETRIEVAL_METRICS, *TRIPLE_METRICS) if name in metrics and limits]
+    beyond = {name for name in ranking_metrics if int(name.partition("@")[2] or 0) > min(limits)}
     long_answers = {name: report[name] for name in ("long_answers",) if name in report}
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond), **long_answers}
 
 
-def _has_gold(question: GoldQuestion) -> bool:
-    return bool(question.answers or question.supporting or question.triples)
-
-
-def _without_unranked_triples(outcomes: list[Outcome]) -> list[Outcome]:
-    """The outcomes, without triples if no answer ranks any: the job's strategy ranks none."""
-    if any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
-        return outcomes
-    return [replace(outcome, triples=None) for outcome in outcomes]
-
-
-def _beyond(metrics: Mapping[str, Any], limit: int) -> set[str]:
-    """The metrics that look deeper than a limit (recall@10 of five passages)."""
-    ranked = [name for name in (*RETRIEVAL_METRICS, *TRIPLE_METRICS) if name in metrics]
-    return {name for name in ranked if int(name.partition("@")[2] or 0) > limit}
-
-
-def _gold(row: ResultRow) -> GoldQuestion:
+def _gold(row: ResultRow, ranked: list[NamedTriple]) -> GoldQuestion:
     try:
         golden = golden_triples(row.metadata)
     except FaultError:  # a field of that name with something else in it: metadata, like any other
         golden = ()
-    ids = find_golden(golden, _triples(row))
+    ids = find_golden(golden, ranked)
     triples = frozenset(ids.get(triple, triple) for triple in golden)
     return GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples)
 
 
-def _triples(row: ResultRow) -> list[NamedTriple]:
-    """The triples that an answer ranks."""
-    found: Any = row.result.get("triples", [])
-    return [
-        NamedTriple(t["subject"]["id"], t["subject"]["name"], t["predicate"], t["object"]["id"], t["object"]["name"])
-        for t in found
-    ]
-
-
-def _ranked_triples(row: ResultRow) -> tuple[TripleIds, ...] | None:
-    return tuple(triple.ids for triple in _triples(row)) if "triples" in row.result else None
-
-
-def _outcome(row: ResultRow) -> Outcome:
+def _outcome(row: ResultRow, passage_ids: list[str], ranked: list[NamedTriple]) -> Outcome:
     if row.state is not QuestionState.DONE:
         return Outcome(error=row.error or row.state.value, triples=())
     reading: Any = row.result.get("reading") or {}
     usage, parts = reading.get("usage") or {}, row.result.get("seconds")
     return Outcome(
-        ranking=tuple(passage["id"] for passage in _passages(row)),
+        ranking=tuple(passage_ids),
         answer=row.answer,
         seconds=row.seconds,
         confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
@@ -246,13 +209,8 @@ def _outcome(row: ResultRow) -> Outcome:
         prompt_tokens=usage.get("prompt_tokens", 0),
         completion_tokens=usage.get("completion_tokens", 0),
         cost_usd=usage.get("cost_usd", 0.0),
-        triples=_ranked_triples(row),
+        triples=tuple(triple.ids for triple in ranked) if "triples" in row.result else None,
     )
-
-
-def _passages(row: ResultRow) -> list[dict[str, str]]:
-    passages: Any = row.result.get("passages", [])
-    return list(passages)
 
 
 @dataclass(frozen=True, slots=True)

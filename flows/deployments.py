@@ -1,7 +1,4 @@
-"""The deployments of an index as data: what `polyhop deploy`, `serve` and prefect.yaml offer.
-
-prefect.yaml is `prefect_document` of the index `main`, which a test compares.
-"""
+"""The deployments of an index as data: what `polyhop deploy`, `serve` and prefect.yaml offer (a test compares them)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from polyhop.schemas.errors import ConfigurationError, has_secret, nearest_name
-from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
@@ -17,11 +13,11 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import readable_manifest
 
-POOL = "polyhop"
 TAG = "polyhop"
 FIRST_INDEX = "main"
 AFTER_PUBLISH = ("export", "evaluation")
 """Kinds that can be started when a version is published."""
+_INDEX, _ANSWER = "polyhop.flows.prefect_index", "polyhop.flows.prefect_answer"
 SCHEDULED = ("incremental", "check", "evaluation", "maintenance")
 """Kinds that come with a schedule."""
 
@@ -95,17 +91,17 @@ def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
     """Those of every index, and those that belong to none."""
     return [each for index in indexes for each in _of_index(index)] + [
         Deployment(
-            kind="maintenance",
-            entrypoint="polyhop.flows.prefect_index.maintain_flow",
-            description="Remove old versions, unreferenced vectors and what killed runs left, of every index.",
+            "maintenance",
+            f"{_INDEX}.maintain_flow",
+            "Remove old versions, unreferenced vectors and what killed runs left, of every index.",
             cron="0 4 * * 0",
             collision="CANCEL_NEW",
         ),
         Deployment(
-            kind="worker",
-            entrypoint="polyhop.flows.prefect_answer.worker_flow",
-            description="Answer questions from queues until they are empty.",
-            parameters={"queues": "default"},
+            "worker",
+            f"{_ANSWER}.worker_flow",
+            "Answer questions from queues until they are empty.",
+            {"queues": "default"},
         ),
     ]
 
@@ -115,89 +111,59 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
 
     Sources share one deployment, whose limit of one run at a time is that of the index; each has its own schedule.
     """
-    name = {"index": index.name}
-    questions = {"questions": index.questions or "questions.jsonl"}
+    name, to_index = index.name, {"index": index.name}
+    questions = to_index | {"questions": index.questions or "questions.jsonl"}
     fixed = ("index", "questions") if index.questions else ("index",)
     source = {"source": index.source, "kind": index.kind, "graph_sources": index.graph_sources}
     return [
         Deployment(
-            kind="incremental",
-            entrypoint="polyhop.flows.prefect_index.index_flow",
-            description="Bring the index up to date with its source; without changes it takes seconds.",
-            parameters=name | {key: value for key, value in source.items() if value} | {"wait_seconds": 600.0},
-            index=index.name,
+            "incremental",
+            f"{_INDEX}.index_flow",
+            "Bring the index up to date with its source; without changes it takes seconds.",
+            to_index | {key: value for key, value in source.items() if value} | {"wait_seconds": 600.0},
+            name,
             cron="*/15 * * * *",
-            by_source={
-                name: {"source": location, "source_name": name, "partial": False}
-                for name, location in index.sources.items()
-            },
+            by_source={n: {"source": at, "source_name": n, "partial": False} for n, at in index.sources.items()},
             collision="ENQUEUE",
         ),
         Deployment(
-            kind="check",
-            entrypoint="polyhop.flows.prefect_index.verify_flow",
-            description="Compare every file, table and vector of the index with what was published; the run fails "
-            "if something differs.",
-            parameters=name | {"repair": False},
-            index=index.name,
+            "check",
+            f"{_INDEX}.verify_flow",
+            "Compare every file, table and vector of the index with what was published; the run fails if something "
+            "differs.",
+            to_index | {"repair": False},
+            name,
             cron="0 2 * * *",
             collision="CANCEL_NEW",
         ),
         Deployment(
-            kind="export",
-            entrypoint="polyhop.flows.prefect_index.export_flow",
-            description="Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
-            parameters=name,
-            index=index.name,
+            "export",
+            f"{_INDEX}.export_flow",
+            "Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
+            to_index,
+            name,
             collision="ENQUEUE",
         ),
         Deployment(
-            kind="answers",
-            entrypoint="polyhop.flows.prefect_answer.answer_flow",
-            description="Answer a file of questions; start it with the path of the file.",
-            parameters=name | questions,
+            "answers",
+            f"{_ANSWER}.answer_flow",
+            "Answer a file of questions; start it with the path of the file.",
+            questions,
+            name,
             fixed=fixed,
-            index=index.name,
         ),
         Deployment(
-            kind="evaluation",
-            entrypoint="polyhop.flows.prefect_answer.evaluate_flow",
-            description="Evaluate the strategies that the index was built for; the run fails where a gate does "
-            "(fail_below, like bridge:recall@5=.65).",
-            parameters=name | questions | {"strategies": "own", "fail_below": []},
-            fixed=fixed,
-            index=index.name,
+            "evaluation",
+            f"{_ANSWER}.evaluate_flow",
+            "Evaluate the strategies that the index was built for; the run fails where a gate does (fail_below, "
+            "like bridge:recall@5=.65).",
+            questions | {"strategies": "own", "fail_below": []},
+            name,
             cron="0 3 * * *",
             collision="ENQUEUE",
+            fixed=fixed,
         ),
     ]
-
-
-def prefect_document(indexes: Iterable[DeployedIndex], pool: str = POOL) -> dict[str, Any]:
-    """The content of a prefect.yaml with the same deployments."""
-    return {
-        "name": TAG,
-        "pull": [{"prefect.deployments.steps.set_working_directory": {"directory": "{{ $PWD }}"}}],
-        "deployments": [_entry(each, pool) for each in deployments(indexes)],
-    }
-
-
-def _entry(deployment: Deployment, pool: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": deployment.name,
-        "description": deployment.description,
-        "entrypoint": deployment.entrypoint,
-        "work_pool": {"name": pool},
-        "tags": deployment.tags,
-        "parameters": dict(deployment.parameters),
-    }
-    if deployment.cron:
-        when = {"cron": deployment.cron, "timezone": "UTC", "active": False}
-        by_source = deployment.by_source.items()
-        entry["schedules"] = [{**when, "slug": name, "parameters": dict(given)} for name, given in by_source] or [when]
-    if deployment.collision:
-        entry["concurrency_limit"] = {"limit": 1, "collision_strategy": deployment.collision}
-    return entry
 
 
 def deployed_index(settings: Settings, name: str, source: str | None, questions: Path | None) -> DeployedIndex:
@@ -230,24 +196,14 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
     manifest = readable_manifest(Layout(settings.root).index(name))
     if source is not None:
         found = replace(found, source=_absolute(source))
-    elif manifest is not None:
-        found = _with_source_of(manifest, found)
+    elif manifest is not None and manifest.source and not has_secret(manifest.source):
+        found = replace(found, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
+        if manifest.graph_sources:
+            found = replace(found, graph_sources=_absolute(manifest.graph_sources))
     if manifest is not None and len(manifest.sources) > 1:
-        found = replace(found, sources=_locations(manifest))
+        read = {name: state.location for name, state in sorted(manifest.sources.items()) if state.location}
+        found = replace(found, sources={name: _absolute(location) for name, location in read.items()})
     return found if questions is None else replace(found, questions=_absolute(str(questions)))
-
-
-def _with_source_of(manifest: Manifest, index: DeployedIndex) -> DeployedIndex:
-    """The index with the source that a version was made from, unless that is unknown or holds a password."""
-    if not manifest.source or has_secret(manifest.source):
-        return index
-    found = replace(index, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
-    return replace(found, graph_sources=_absolute(manifest.graph_sources)) if manifest.graph_sources else found
-
-
-def _locations(manifest: Manifest) -> dict[str, str]:
-    """Where the sources of a version were read as a whole, by name; without those of which nobody knows."""
-    return {name: _absolute(state.location) for name, state in sorted(manifest.sources.items()) if state.location}
 
 
 def _absolute(source: str) -> str:

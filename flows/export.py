@@ -7,7 +7,7 @@ says it is incomplete; the next run writes what is still missing.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,16 +67,7 @@ class ExportReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop export neo4j` (architecture.md section 9)."""
-        return {
-            "index": self.index,
-            "version": self.version,
-            "created": self.created,
-            "updated": self.updated,
-            "deleted": self.deleted,
-            "counts": self.counts,
-            "has_vectors": self.has_vectors,
-            "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
-        }
+        return asdict(self) | {"seconds": {name: round(value, 3) for name, value in self.seconds.items()}}
 
 
 class Published:

@@ -5,7 +5,7 @@ again. An index that is being written is left alone, and so are versions in use 
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from polyhop.warehouse.files.disk import (
     size_of,
     writing,
 )
-from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
     current_version,
     published_versions,
@@ -52,17 +52,24 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
         StoreError: If the disk refuses.
     """
     layout = Layout(settings.root)
-    names = layout.index_names()
+    names, policy = layout.index_names(), settings.maintenance
     if request.index is not None and request.index not in names:
         raise UnknownIndexError(request.index, names, str(layout.root))
     report = MaintenanceReport(request.dry_run)
     before = _sizes(layout, names)
     for name in names if request.index is None else [request.index]:
         _maintain_index(layout.index(name), settings, report)
-    _vacuum_vectors(layout, names, settings.maintenance, report)
-    _vacuum_replies(layout, settings.maintenance, report)
+    if policy.unreferenced_vectors and layout.vector_cache.exists():
+        _vacuum_vectors(layout, names, report)
+    if policy.reply_days is not None and layout.reply_cache.exists():
+        with closing(ReplyCache(layout.reply_cache)) as cache:
+            days = policy.reply_days
+            old = cache.count_older(days) if report.dry_run else cache.evict(older_than_days=days).replies
+            report.removed["cached replies"] = old
     if request.queue_days is not None:
-        _vacuum_queue(settings, request.queue_days, report)
+        with open_questions(settings) as queue:
+            days = request.queue_days
+            report.removed["jobs"] = queue.count_purgeable(days) if report.dry_run else queue.purge(days)
     for part, path in _database_files(layout).items():
         _compact(part, path, report)
     after = _sizes(layout, names)
@@ -86,20 +93,14 @@ def beyond_policy(
         gone |= {number for number, days, _ in versions if days > policy.max_version_days}
     gone -= {current}
     if policy.max_versions_mb is not None:
+        # The oldest go, as many as must for the others to fit.
         kept = [(number, megabytes) for number, _, megabytes in versions if number not in gone]
-        gone |= _beyond_size(kept, current, policy.max_versions_mb)
+        held = sum(megabytes for _, megabytes in kept)
+        for number, megabytes in kept:
+            if held > policy.max_versions_mb and number != current:
+                gone.add(number)
+                held -= megabytes
     return [number for number, _, _ in versions if number in gone]
-
-
-def _beyond_size(versions: Sequence[tuple[int, float]], current: int | None, most_megabytes: float) -> set[int]:
-    """The oldest versions, as many as must go for the others to fit; never the current one."""
-    held = sum(megabytes for _, megabytes in versions)
-    gone: set[int] = set()
-    for number, megabytes in versions:
-        if held > most_megabytes and number != current:
-            gone.add(number)
-            held -= megabytes
-    return gone
 
 
 def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
@@ -111,7 +112,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
             gone = beyond_policy(aged, current, settings.keep_versions, settings.maintenance)
             left = old_leftovers(index, settings.maintenance.staging_days)
             if report.dry_run:
-                gone = [number for number in gone if _is_free(index, number)]
+                gone = [number for number in gone if _is_free(index.version(number))]
             else:
                 begin_removal(index)
                 gone = [number for number in gone if remove_version(index, number)]
@@ -119,72 +120,47 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
                 remove_paths(left)
                 clean_vectors(index, at_once=True)
             report.removed_versions[index.name] = gone
-            _add(report, "leftovers", len(left))
+            report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
     except StoreConflictError as error:
         report.skipped.append(str(error))
     except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
         report.skipped.append(f"Index '{index.name}' was left alone: {error}")
 
 
-def _vacuum_vectors(
-    layout: Layout, names: Sequence[str], policy: MaintenanceSettings, report: MaintenanceReport
-) -> None:
+def _is_free(version: VersionFolder) -> bool:
+    """Whether nobody uses a version."""
+    with try_exclusive(version.manifest) as is_free:
+        return is_free
+
+
+def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceReport) -> None:
     """Removes cached vectors whose texts are in no published version.
 
     A run that begins meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again.
     """
-    if not policy.unreferenced_vectors or not layout.vector_cache.exists():
-        return
-    unfinished = _unfinished_index(layout)
-    if unfinished is not None:
+    unfinished = sorted(layout.indexes.glob("*/staging"))  # of an index that is being built, or whose run was killed
+    if unfinished:
+        name = unfinished[0].parent.name
         report.skipped.append(
-            f"Cached vectors were left alone: index '{unfinished}' is being built, or its last run was interrupted "
-            f"(indexes/{unfinished}/staging goes after maintenance.staging_days)."
+            f"Cached vectors were left alone: index '{name}' is being built, or its last run was interrupted "
+            f"(indexes/{name}/staging goes after maintenance.staging_days)."
         )
         return
     with closing(VectorCache(layout.vector_cache)) as cache:
+        used: set[str] = set()
         try:
-            gone = report.removed_versions
-            used = {key for name in names for key in _used_keys(layout.index(name), gone.get(name, ()))}
+            for index in map(layout.index, names):
+                gone = report.removed_versions.get(index.name, ())
+                for number in published_versions(index):
+                    arrays = index.version(number).arrays
+                    # content hashes, the keys of the cache, of all vectors of a version that does not go
+                    for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
+                        used.update(map(bytes.hex, map(np.ndarray.tobytes, open_array(arrays, file.stem))))
         except DamagedStoreError as error:
             report.skipped.append(f"Cached vectors were left alone: {error}")
             return
         unused = [key for key in cache.known_keys() if key not in used]
-        _add(report, "cached vectors", len(unused) if report.dry_run else cache.forget(unused))
-
-
-def _unfinished_index(layout: Layout) -> str | None:
-    """The name of an index that is being built, or whose last run was interrupted; None without any."""
-    folders = sorted(layout.indexes.glob("*/staging"))
-    return folders[0].parent.name if folders else None
-
-
-def _used_keys(index: IndexFolder, gone: Collection[int]) -> Iterator[str]:
-    """Content hashes, the keys of the cache, of all vectors in the published versions of an index that do not go."""
-    for number in published_versions(index):
-        arrays = index.version(number).arrays
-        for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
-            yield from map(bytes.hex, map(np.ndarray.tobytes, open_array(arrays, file.stem)))
-
-
-def _is_free(index: IndexFolder, number: int) -> bool:
-    """Whether nobody uses a version."""
-    with try_exclusive(index.version(number).manifest) as is_free:
-        return is_free
-
-
-def _vacuum_replies(layout: Layout, policy: MaintenanceSettings, report: MaintenanceReport) -> None:
-    if policy.reply_days is None or not layout.reply_cache.exists():
-        return
-    with closing(ReplyCache(layout.reply_cache)) as cache:
-        days = policy.reply_days
-        count = cache.count_older(days) if report.dry_run else cache.evict(older_than_days=days).replies
-        _add(report, "cached replies", count)
-
-
-def _vacuum_queue(settings: Settings, days: float, report: MaintenanceReport) -> None:
-    with open_questions(settings) as queue:
-        _add(report, "jobs", queue.count_purgeable(days) if report.dry_run else queue.purge(days))
+        report.removed["cached vectors"] = len(unused) if report.dry_run else cache.forget(unused)
 
 
 def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
@@ -213,10 +189,6 @@ def _database_files(layout: Layout) -> dict[str, Path]:
         "cache of replies": layout.reply_cache,
         "queue": layout.queue,
     }
-
-
-def _add(report: MaintenanceReport, name: str, count: int) -> None:
-    report.removed[name] = report.removed.get(name, 0) + count
 
 
 def _sizes(layout: Layout, names: Sequence[str]) -> dict[str, Size]:

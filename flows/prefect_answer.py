@@ -4,18 +4,17 @@ The flow submits and watches; workers answer, which it starts where none runs. `
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from logging import Logger, LoggerAdapter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from prefect import flow, get_run_logger, runtime
+from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
-from polyhop.flows.answer import Crew, Outages, Submitted, end_worker, follow, job_metrics, start_worker, submit_file
-from polyhop.flows.deployments import run_tags
+from polyhop.flows.answer import Crew, Outages, WorkerProcess, job_metrics, submit_file
 from polyhop.flows.evaluate import (
     OnProgress,
     evaluate_index,
@@ -31,18 +30,17 @@ from polyhop.flows.prefect_run import (
     Progress,
     StrategyName,
     artifact_key,
-    clean_run,
     emit,
+    flow_body,
     refusal_events,
     rename_run,
     run_step,
     show_table,
     show_text,
     started_name,
-    warn_of_secrets,
 )
 from polyhop.schemas.errors import GateFailedError, PolyhopError
-from polyhop.schemas.queue import JobRow, JobSpec, QuestionState
+from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest, names_in
 from polyhop.tasks.evaluation.comparison import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
@@ -105,7 +103,6 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         settings: Settings by dotted name, over polyhop.toml and the environment.
         where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
     """
-    flags = settings or {}
     job = JobSpec(
         index=index,
         queue=queue,
@@ -117,25 +114,16 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
-    log = get_run_logger()
-    with clean_run(run_tags("answers", index)):
-        warn_of_secrets(flags, log.warning)
-        chosen = load_settings(flags)
-        with open_questions(chosen) as opened:
-            submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
-            _log_submitted(submitted, log.info)
-            job_id = submitted.job_id
-            rename_run("answer", index, f"job {job_id}", request.questions.name)
-            if runtime.flow_run.run_count > 1:
-                log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
-            crew = Crew(opened, queue, workers, flags, partial(_warn, queue, log.warning), log.info)
-            run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
-            return run_step("show results", partial(_report, opened, job_id, log.info))
-
-
-def _log_submitted(submitted: Submitted, log: Callable[..., None]) -> None:
-    known = "" if submitted.is_new else " (submitted before with this key)"
-    log("job %d%s: %d questions, %d left out", submitted.job_id, known, submitted.count, len(submitted.bad))
+    with flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
+        submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
+        job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
+        log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
+        rename_run("answer", index, f"job {job_id}", request.questions.name)
+        if runtime.flow_run.run_count > 1:
+            log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
+        crew = Crew(opened, queue, workers, settings or {}, partial(_warn, queue, log.warning), log.info)
+        run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+        return run_step("show results", partial(_report, opened, job_id, log.info))
 
 
 def _warn(queue: str, log: Callable[[str], None], sentence: str) -> None:
@@ -151,8 +139,19 @@ def _own_key(flow_run_id: object) -> str:
 
 def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
+    job = queue.job(job_id)
+    progress, outages = Progress(artifact_key("job", job.index, "progress")), Outages()
     try:
-        _watch(queue, job_id, crew)
+        while True:
+            job = queue.job(job_id)
+            progress.update(job.question_count - job.open_count, job.question_count, f"questions of job {job_id}")
+            if not job.is_open:
+                return
+            crew.look_after()
+            for outage in outages.new(queue.workers(), [job.queue]):
+                emit(OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
+            time.sleep(1.0)
+            queue.sweep()
     except BaseException:  # SIGTERM and Ctrl-C raise no Exception
         queue.cancel(job_id)
         raise
@@ -160,30 +159,9 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
         crew.end()
 
 
-def _watch(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
-    job = queue.job(job_id)
-    progress, outages = Progress(artifact_key("job", job.index, "progress")), Outages()
-    while True:
-        job = queue.job(job_id)
-        progress.update(job.question_count - job.open_count, job.question_count, f"questions of job {job_id}")
-        if not job.is_open:
-            return
-        crew.look_after()
-        for outage in outages.new(queue.workers(), [job.queue]):
-            emit(OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
-        time.sleep(1.0)
-        queue.sweep()
-
-
 def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> dict[str, Any]:
     rows = [
-        {
-            "id": r.question_id,
-            "question": r.question,
-            "answer": r.answer or "",
-            "state": r.state.value,
-            "error": r.error,
-        }
+        {"id": r.question_id, "question": r.question, "answer": r.answer or "", "state": r.state, "error": r.error}
         for r in islice(queue.results(job_id), SHOWN_RESULTS)
     ]
     job = queue.job(job_id)
@@ -191,66 +169,40 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
     show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
     said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
-    show_text(key(), _outcome_lines(job, said, metrics), f"Outcome of job {job_id}: {said}")
-    log(f"job {job_id}: {said}")
-    if job.counts[QuestionState.DEAD]:
-        emit(DEAD_LETTER, "queue", job.queue, _dead_payload(job))
-    return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
-
-
-def _outcome_lines(job: JobRow, said: str, metrics: Mapping[str, Any] | None) -> list[str]:
-    """Markdown: how many questions are in which state, and the metrics that are numbers."""
-    lines = [
-        f"# Job {job.job_id} on {job.index}: {said}",
-        "",
-        *(f"* {state.value}: {job.counts[state]}" for state in QuestionState),
-    ]
+    lines = [f"# Job {job_id} on {job.index}: {said}", ""]
+    lines += [f"* {state.value}: {job.counts[state]}" for state in QuestionState]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    return [*lines, "", f"All results: `polyhop results {job.job_id}`"]
-
-
-def _dead_payload(job: JobRow) -> dict[str, Any]:
-    """What died, by kind of error with an example of each."""
-    return {
-        "job": job.job_id,
-        "index": job.index,
-        "dead": job.counts[QuestionState.DEAD],
-        "questions": job.question_count,
-        "errors": [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
-    }
+    show_text(key(), [*lines, "", f"All results: `polyhop results {job_id}`"], f"Outcome of job {job_id}: {said}")
+    log(f"job {job_id}: {said}")
+    if job.counts[QuestionState.DEAD]:
+        errors = [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors]
+        counts = {"dead": job.counts[QuestionState.DEAD], "questions": job.question_count}
+        emit(DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors})
+    return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 
 @flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own."""
-    with clean_run(run_tags("worker")):
-        log = get_run_logger()
-        warn_of_secrets(settings or {}, log.warning)
-        chosen = load_settings(settings or {})
-        with open_questions(chosen) as opened:
-            serve = partial(_serve, opened, queues, settings or {}, log.info)
-            run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+    with flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
+        serve = partial(_serve, opened, queues, settings or {}, log.info)
+        run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
 
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
     """A worker from start to end; what it prints is logged, and outages of its models become events."""
-    worker, outages = start_worker(queues, settings), Outages()
-    reader = follow(worker, log)
+    worker, outages = WorkerProcess(queues, settings, log), Outages()
     try:
-        while worker.poll() is None:
+        while worker.code is None:
             own = [row for row in queue.workers() if row.process_id == worker.pid]
             for outage in outages.new(own, names_in(queues)):
                 emit(OUTAGE, "queue", outage["queues"][0], outage)
             time.sleep(1.0)
     finally:
-        end_worker(worker)
-        if reader is not None:
-            reader.join()
-    if worker.returncode:
-        raise PolyhopError(
-            f"The worker ended with code {worker.returncode}; what it printed is in the log of this run."
-        )
+        worker.end()
+    if worker.code:
+        raise PolyhopError(f"The worker ended with code {worker.code}; what it printed is in the log of this run.")
 
 
 T = TypeVar("T")
@@ -305,11 +257,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         closed_book=closed_book,
         where=where or None,
     )
-    flags = settings or {}
-    with clean_run(run_tags("evaluation", index)):
-        log = get_run_logger()
-        warn_of_secrets(flags, log.warning)
-        chosen = load_settings(flags)
+    with flow_body("evaluation", index, settings) as (chosen, log):
         with refusal_events(index):
             evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):

@@ -4,7 +4,7 @@ Each has a fixed name: made again, it replaces the one of that name, and keeps w
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,7 +20,6 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCre
 from prefect.client.schemas.objects import (
     ConcurrencyLimitConfig,
     ConcurrencyLimitStrategy,
-    DeploymentSchedule,
     StateType,
 )
 from prefect.client.schemas.responses import DeploymentResponse
@@ -45,40 +44,35 @@ def merged_schedules(
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
     The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on; the
-    source's path is set again unless somebody made it read another file in part.
+    source's path, which may have moved, is set again unless somebody made it read another file in part.
 
     Args:
         deployment: What it comes with.
         found: What the server has of it; None: nothing yet.
         is_on: Whether to switch all of them on.
     """
-    merged = _merged(deployment, found)
+    names = ("schedule", "active", "max_scheduled_runs", "parameters", "slug")
+    there = found.schedules if found is not None else []
+    merged = [DeploymentScheduleCreate(**{name: getattr(each, name) for name in names}) for each in there]
+    if deployment.cron:
+        lacking: dict[str | None, Mapping[str, Any]] = {} if merged else {None: {}}
+        if deployment.by_source:
+            read_before = str(found.parameters.get("source", "")) if found is not None else ""
+            merged = [_with_source(each, deployment.by_source, read_before) for each in merged]
+            slugs = {each.slug for each in merged}
+            lacking = {name: given for name, given in deployment.by_source.items() if name not in slugs}
+        when = CronSchedule(cron=deployment.cron, timezone="UTC")
+        merged += [
+            DeploymentScheduleCreate(schedule=when, active=False, parameters=dict(given), slug=name)
+            for name, given in lacking.items()
+        ]
     return [each.model_copy(update={"active": True}) for each in merged] if is_on else merged
-
-
-def _merged(deployment: Deployment, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
-    kept = [_copy(each) for each in found.schedules] if found is not None else []
-    if not deployment.cron:
-        return kept
-    if not deployment.by_source:
-        return kept or [_new(deployment.cron, None, {})]
-    read_before = str(found.parameters.get("source", "")) if found is not None else ""
-    kept = [_with_source(each, deployment.by_source, read_before) for each in kept]
-    return kept + _missing(deployment.cron, deployment.by_source, kept)
-
-
-def _missing(
-    cron: str, by_source: Mapping[str, Mapping[str, Any]], kept: Sequence[DeploymentScheduleCreate]
-) -> list[DeploymentScheduleCreate]:
-    """Schedules for the sources that have none."""
-    slugs = {each.slug for each in kept}
-    return [_new(cron, name, given) for name, given in by_source.items() if name not in slugs]
 
 
 def _with_source(
     schedule: DeploymentScheduleCreate, by_source: Mapping[str, Mapping[str, Any]], read_before: str
 ) -> DeploymentScheduleCreate:
-    """The path of a source may have moved; a schedule of an index's only source becomes that of this source."""
+    """A schedule with its source's path; one of an index's only source becomes that of this source."""
     if schedule.slug in by_source:
         if schedule.parameters.get("partial"):
             return schedule
@@ -89,22 +83,6 @@ def _with_source(
             if given["source"] == read_before:
                 return schedule.model_copy(update={"slug": name, "parameters": dict(given)})
     return schedule
-
-
-def _copy(schedule: DeploymentSchedule) -> DeploymentScheduleCreate:
-    return DeploymentScheduleCreate(
-        schedule=schedule.schedule,
-        active=schedule.active,
-        max_scheduled_runs=schedule.max_scheduled_runs,
-        parameters=schedule.parameters,
-        slug=schedule.slug,
-    )
-
-
-def _new(cron: str, slug: str | None, parameters: Mapping[str, Any]) -> DeploymentScheduleCreate:
-    return DeploymentScheduleCreate(
-        schedule=CronSchedule(cron=cron, timezone="UTC"), active=False, parameters=dict(parameters), slug=slug
-    )
 
 
 MISSED_HEARTBEATS = 3
@@ -130,17 +108,16 @@ class AutomationRequest:
         notify: The block to notify by, TYPE/NAME like slack-webhook/ops; empty: those of before stay.
         after_publish: Kinds of deployments (deployments.AFTER_PUBLISH) to start when a version is published; the
             others' automations are made, too, and stay as people switched them.
+
+    Raises:
+        ConfigurationError: If a block is not named by its type and its name.
     """
 
     notify: str = ""
     after_publish: Collection[str] = ()
 
-    def check(self) -> None:
-        """Makes sure that a block is named by its type and its name.
-
-        Raises:
-            ConfigurationError: If it is not.
-        """
+    def __post_init__(self) -> None:
+        """Makes sure that a block is named by its type and its name."""
         if self.notify and not all(self.notify.partition("/")):
             raise ConfigurationError(
                 f"--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not '{self.notify}'."
@@ -158,20 +135,15 @@ def make_automations(
         wanted += [_after_publish(index, kind, by_kind[kind]) for kind in AFTER_PUBLISH if kind in by_kind]
     for automation in wanted:
         is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in request.after_publish)
-        _put(client, automation, is_asked_for=is_asked_for)
+        found = client.read_automations_by_name(automation.name)
+        if not found:
+            client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
+            continue
+        kept = automation.model_copy(update={"enabled": found[0].enabled or is_asked_for})
+        client.update_automation(found[0].id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
+        for other in found[1:]:
+            client.delete_automation(other.id)
     return [automation.name for automation in wanted]
-
-
-def _put(client: SyncPrefectClient, automation: AutomationCore, *, is_asked_for: bool) -> None:
-    found = client.read_automations_by_name(automation.name)
-    if not found:
-        client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
-        return
-    first, *others = found
-    kept = automation.model_copy(update={"enabled": first.enabled or is_asked_for})
-    client.update_automation(first.id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
-    for other in others:
-        client.delete_automation(other.id)
 
 
 def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
@@ -278,11 +250,9 @@ def deploy(
         ConfigurationError: If no server is named, or the block to notify by does not exist.
         StoreUnavailableError: If the server does not answer.
     """
-    request.check()
     with _server() as client:
         made = make_pool(client, pool)
-        here = LocalStorage(str(Path.cwd()))
-        built = [(each, _built(client, each, here, is_on=each.kind in switched_on)) for each in deployments(indexes)]
+        built = _built(client, indexes, LocalStorage(str(Path.cwd())), switched_on)
         ids = _registered(built, partial(RunnerDeployment.apply, work_pool_name=pool))
         return Deployed([one.full_name for _, one in built], made, make_automations(client, ids, request))
 
@@ -290,21 +260,12 @@ def deploy(
 def serve_all(
     indexes: Iterable[DeployedIndex], request: AutomationRequest, limit: int, switched_on: Collection[str] = ()
 ) -> None:
-    """Registers all deployments and runs what is due in processes of this one, until it is stopped.
+    """Registers all deployments, as `deploy`, and runs what is due in processes of this one until it is stopped.
 
-    Args:
-        indexes: What to make deployments for.
-        request: What automations are to do.
-        limit: Runs at the same time at most.
-        switched_on: As for `deploy`.
-
-    Raises:
-        ConfigurationError: If no server is named, or the block to notify by does not exist.
-        StoreUnavailableError: If the server does not answer.
+    At most `limit` runs are under way at the same time.
     """
-    request.check()
     with _server() as client:
-        built = [(each, _built(client, each, None, is_on=each.kind in switched_on)) for each in deployments(indexes)]
+        built = _built(client, indexes, None, switched_on)
         # not prefect.serve, which registers again, over what somebody has switched on since
         runner = Runner(pause_on_shutdown=False, limit=limit)
         make_automations(client, _registered(built, runner.add_deployment), request)
@@ -338,50 +299,48 @@ def _server() -> Iterator[SyncPrefectClient]:
         raise unreachable(error) from error
 
 
+_Built = list[tuple[Deployment, RunnerDeployment]]
+
+
 def _built(
-    client: SyncPrefectClient, deployment: Deployment, storage: LocalStorage | None, *, is_on: bool
-) -> RunnerDeployment:
-    limit = None
-    if deployment.collision:
-        limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
-    built = RunnerDeployment.from_entrypoint(
-        deployment.entrypoint,
-        name=deployment.name,
-        concurrency_limit=limit,
-        description=deployment.description,
-        tags=deployment.tags,
-    )
-    form = built._parameter_openapi_schema  # noqa: SLF001 - Prefect makes it and offers no way to narrow it
-    if deployment.index:  # its limit of one run at a time holds for this index only
-        form.properties["index"]["enum"] = [deployment.index]
-    found = _on_server(client, built.full_name)
-    built.parameters = _parameters(deployment, found, form.properties)
-    built.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
-    if storage is not None:
-        built.storage = storage
+    client: SyncPrefectClient,
+    indexes: Iterable[DeployedIndex],
+    storage: LocalStorage | None,
+    switched_on: Collection[str],
+) -> _Built:
+    """The deployments as Prefect registers them, with what people have made of them on the server."""
+    built: _Built = []
+    for deployment in deployments(indexes):
+        limit = None
+        if deployment.collision:
+            limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
+        one = RunnerDeployment.from_entrypoint(
+            deployment.entrypoint,
+            name=deployment.name,
+            concurrency_limit=limit,
+            description=deployment.description,
+            tags=deployment.tags,
+        )
+        form = one._parameter_openapi_schema.properties  # noqa: SLF001 - Prefect offers no way to narrow it
+        if deployment.index:  # its limit of one run at a time holds for this index only
+            form["index"]["enum"] = [deployment.index]
+        try:
+            found = client.read_deployment_by_name(one.full_name)
+        except ObjectNotFound:
+            found = None
+        # What people have set stays, but for fixed parameters and those that are not in the form any more.
+        fixed, there = deployment.fixed, found.parameters if found else {}
+        kept = {name: value for name, value in there.items() if name in form and name not in fixed}
+        one.parameters = {**kept, **{n: v for n, v in deployment.parameters.items() if n in fixed or n not in kept}}
+        is_on = deployment.kind in switched_on
+        one.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
+        if storage is not None:
+            one.storage = storage
+        built.append((deployment, one))
     return built
 
 
-def _on_server(client: SyncPrefectClient, full_name: str) -> DeploymentResponse | None:
-    """What the server has under the name of a deployment."""
-    try:
-        return client.read_deployment_by_name(full_name)
-    except ObjectNotFound:
-        return None
-
-
-def _parameters(deployment: Deployment, found: DeploymentResponse | None, form: Collection[str]) -> dict[str, Any]:
-    """What people have set on the server, but for fixed parameters and those that are not in the form any more."""
-    kept = {name: value for name, value in found.parameters.items() if name in form} if found else {}
-    given = {
-        name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
-    }
-    return {name: value for name, value in kept.items() if name not in deployment.fixed} | given
-
-
-def _registered(
-    built: list[tuple[Deployment, RunnerDeployment]], register: Callable[[RunnerDeployment], object]
-) -> dict[str, dict[str, UUID]]:
+def _registered(built: _Built, register: Callable[[RunnerDeployment], object]) -> dict[str, dict[str, UUID]]:
     """Registers deployments; ids of those of indexes, by index and kind."""
     found: dict[str, dict[str, UUID]] = {}
     for deployment, one in built:

@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar
 from prefect import flow, get_run_logger, runtime
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from polyhop.flows.deployments import run_tags
 from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import run_maintenance
@@ -26,6 +25,7 @@ from polyhop.flows.prefect_run import (
     as_task,
     clean_run,
     emit,
+    flow_body,
     flow_settings,
     refusal_events,
     rename_run,
@@ -34,7 +34,6 @@ from polyhop.flows.prefect_run import (
     show_table,
     show_text,
     started_name,
-    warn_of_secrets,
 )
 from polyhop.flows.reports import (
     IndexReport,
@@ -51,17 +50,16 @@ from polyhop.flows.reports import (
     summary_lines,
 )
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
-from polyhop.flows.verify import VerifyReport, run_verify
 from polyhop.flows.verify import repair as repair_stores
+from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import StoreError, has_secret
 from polyhop.schemas.records import source_of
-from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
+from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.graph.address import find_address
-from polyhop.warehouse.user_files import load_settings
 
 T = TypeVar("T")
 
@@ -195,9 +193,8 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         allow_deletions: More than corpus.max_deleted_share of a source's records may be deleted.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    with clean_run(run_tags("incremental", index)):
-        warn_of_secrets(settings or {}, get_run_logger().warning)
-        chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
+    given = (settings or {}) | ({"extraction.extractor": extractor} if extractor else {})
+    with flow_body("incremental", index, given) as (chosen, _):
         request = IndexRequest(
             index,
             source_of(source) if source else None,
@@ -281,11 +278,9 @@ def export_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Export to Neo4j: published version in, database that holds it out."""
-    with clean_run(run_tags("export", index)):
-        log = get_run_logger()
-        warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
+    with flow_body("export", index, settings, uri=uri or "") as (chosen, log):
         request = ExportRequest(index, find_address(uri, user, None, database))
-        report = run_export(load_settings(settings or {}), request, PrefectRunner(index))
+        report = run_export(chosen, request, PrefectRunner(index))
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
@@ -322,38 +317,27 @@ def maintain_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left."""
-    with clean_run(run_tags("maintenance")):
-        log = get_run_logger()
-        warn_of_secrets(settings or {}, log.warning)
-        chosen = load_settings(settings or {})
+    with flow_body("maintenance", None, settings) as (chosen, log):
         request = MaintenanceRequest(index or None, dry_run, queue_days)
         report = run_step("maintain", lambda: run_maintenance(chosen, request))
         for sentence in report.skipped:
             log.warning(sentence)
-        log.info(_headline(report))
-        show_table("maintenance", _size_rows(report), _headline(report))
+        versions = plural(sum(map(len, report.removed_versions.values())), "version")
+        removed = ", ".join([versions, *(f"{count:,} {name}" for name, count in report.removed.items())])
+        headline = f"{'Would remove' if report.dry_run else 'Removed'} {removed}"
+        log.info(headline)
+        rows = [
+            {
+                "part": part.part,
+                "files before": part.before.files,
+                "files after": part.after.files,
+                "MB before": round(part.before.bytes / 1e6, 3),
+                "MB after": round(part.after.bytes / 1e6, 3),
+            }
+            for part in report.parts
+        ]
+        show_table("maintenance", rows, headline)
         return report.to_json()
-
-
-def _size_rows(report: MaintenanceReport) -> list[dict[str, Any]]:
-    """Files and megabytes of each part, before and after."""
-    return [
-        {
-            "part": part.part,
-            "files before": part.before.files,
-            "files after": part.after.files,
-            "MB before": round(part.before.bytes / 1e6, 3),
-            "MB after": round(part.after.bytes / 1e6, 3),
-        }
-        for part in report.parts
-    ]
-
-
-def _headline(report: MaintenanceReport) -> str:
-    """What was removed, in one line."""
-    versions = sum(map(len, report.removed_versions.values()))
-    removed = [plural(versions, "version"), *(f"{count:,} {name}" for name, count in report.removed.items())]
-    return f"{'Would remove' if report.dry_run else 'Removed'} {', '.join(removed)}"
 
 
 @flow(name="verify", flow_run_name=started_name("verify", "index"), persist_result=False)
@@ -364,38 +348,24 @@ def verify_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Check that every file, table and vector of an index is as it was published."""
-    with clean_run(run_tags("check", index)):
-        log = get_run_logger()
-        warn_of_secrets(settings or {}, log.warning)
-        chosen = load_settings(settings or {})
+    with flow_body("check", index, settings) as (chosen, log):
         address = find_address(None, None, None, None) if neo4j else None
         compare = partial(run_verify, chosen, index, address)
         report = run_step("compare stores", compare)
         if repair and not report.ok:
-            for sentence in _sentences(report):
+            for sentence in report.sentences:
                 log.warning("%s: %s", index, sentence)
             run_step("repair stores", partial(repair_stores, chosen, report, address))
             report = run_step("compare stores again", compare)
         rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
-        _show_verification(report)
-        log.info("index %s, version %d: %s", index, report.version, _said(report))
+        said = "everything is as it was published" if report.ok else f"{len(report.sentences)} differences"
+        lines = [f"# Index {index}, version {report.version}: {said}", ""]
+        lines += [f"* {name.replace('_', ' ')}: {'; '.join(f) or 'ok'}" for name, f in report.differences.items()]
+        show_text(artifact_key("verify", index), lines, said)
+        log.info("index %s, version %d: %s", index, report.version, said)
         if not report.ok:
             raise StoreError(
-                f"Index '{index}', version {report.version}: {_sentences(report)[0]}; "
+                f"Index '{index}', version {report.version}: {report.sentences[0]}; "
                 f"fix it with: polyhop verify --index {index} --repair"
             )
         return report.to_json()
-
-
-def _show_verification(report: VerifyReport) -> None:
-    lines = [f"# Index {report.index}, version {report.version}: {_said(report)}", ""]
-    lines += [f"* {name.replace('_', ' ')}: {'; '.join(found) or 'ok'}" for name, found in report.differences.items()]
-    show_text(artifact_key("verify", report.index), lines, _said(report))
-
-
-def _said(report: VerifyReport) -> str:
-    return "everything is as it was published" if report.ok else f"{len(_sentences(report))} differences"
-
-
-def _sentences(report: VerifyReport) -> list[str]:
-    return [sentence for found in report.differences.values() for sentence in found]

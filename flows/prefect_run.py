@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import httpx
-from prefect import Task, runtime, task
+from prefect import Task, get_run_logger, runtime, task
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -29,6 +29,7 @@ from prefect.utilities.urls import url_for
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from polyhop.flows.deployments import run_tags
 from polyhop.schemas.errors import (
     BudgetExceededError,
     LossRefusedError,
@@ -40,6 +41,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.settings import Settings, as_environment, flatten
 from polyhop.schemas.text import content_hash
+from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.strategies.registry import STRATEGIES
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
@@ -84,8 +86,15 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
 def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
     """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours."""
     _stop_loops_at_exit()
-    _refuse_endless_crashes()
-    _add_tags(tags)
+    run_id, present, count = runtime.flow_run.id, runtime.flow_run.tags, runtime.flow_run.run_count
+    if count > MOST_STARTS:  # memory? what starts crashed runs again leaves failed ones alone
+        raise PolyhopError(
+            f"This run was started {count} times and never ended; see why in its log (too little memory?), then start "
+            "a new run."
+        )
+    if run_id and not set(tags) <= set(present):
+        with SyncClientContext.get_or_create() as context:
+            context.client.update_flow_run(UUID(str(run_id)), tags=[*dict.fromkeys((*present, *tags))])
     try:
         yield
     except PolyhopError:
@@ -93,27 +102,6 @@ def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
     except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
         error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
-
-
-def _add_tags(tags: Sequence[str]) -> None:
-    from prefect import runtime
-    from prefect.context import SyncClientContext
-
-    run_id, present = runtime.flow_run.id, runtime.flow_run.tags
-    if run_id and not set(tags) <= set(present):
-        with SyncClientContext.get_or_create() as context:
-            context.client.update_flow_run(UUID(str(run_id)), tags=[*dict.fromkeys((*present, *tags))])
-
-
-def _refuse_endless_crashes() -> None:
-    """Ends a run that crashes again and again (memory?): what starts crashed runs again leaves failed ones alone."""
-    from prefect import runtime
-
-    if runtime.flow_run.run_count > MOST_STARTS:
-        raise PolyhopError(
-            f"This run was started {runtime.flow_run.run_count} times and never ended; see why in its log "
-            "(too little memory?), then start a new run."
-        )
 
 
 def flow_settings(settings: Settings) -> dict[str, Any]:
@@ -128,11 +116,27 @@ def flow_settings(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in flat.items() if name not in secret}
 
 
-def warn_of_secrets(settings: dict[str, Any], log: Callable[[str], None]) -> None:
-    """Says which parameters of a run hold secrets: the server has stored them before we could refuse."""
-    for name, variable in zip(settings, as_environment(settings), strict=True):
-        if has_secret(settings[name]):
-            log(f"Prefect shows parameters to all its users, and '{name}' holds a password; set {variable} instead.")
+@contextmanager
+def flow_body(
+    kind: str, index: str | None, given: Mapping[str, Any] | None, **shown: str
+) -> Iterator[tuple[Settings, Any]]:
+    """Around the body of a flow, as `clean_run`: its tags, and its settings and its log for the body.
+
+    Parameters that hold secrets are named in the log: the server has stored them before we could refuse.
+
+    Args:
+        kind: What the run does, its tag.
+        index: Its index, also a tag; None for none.
+        given: Settings by dotted name, as the flow got them.
+        shown: Further parameters that may hold secrets.
+    """
+    with clean_run(run_tags(kind, index)):
+        log, flat = get_run_logger(), {**(given or {}), **shown}
+        for name, variable in zip(flat, as_environment(flat), strict=True):
+            if has_secret(flat[name]):
+                said = "Prefect shows parameters to all its users, and '%s' holds a password; set %s instead."
+                log.warning(said, name, variable)
+        yield load_settings(dict(given or {})), log
 
 
 def _clean(record: logging.LogRecord) -> bool:
@@ -214,17 +218,18 @@ def artifact_key(*parts: str) -> str:
 
     Two indexes whose names differ only in such letters would share a history otherwise.
     """
-    return "-".join(_normalised(part) for part in parts)
-
-
-def _normalised(name: str) -> str:
-    kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-")
-    return kept if kept == name else f"{kept}-{content_hash('artifact key', name)[:6]}".strip("-")
+    words = []
+    for name in parts:
+        kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-")
+        words.append(kept if kept == name else f"{kept}-{content_hash('artifact key', name)[:6]}".strip("-"))
+    return "-".join(words)
 
 
 def show_text(key: str, lines: Sequence[str], description: str) -> None:
     """A page in Markdown, with a line that leads to the run that made it."""
-    create_markdown_artifact(redact("\n".join([*lines, *_run_link()])), key=key, description=redact(description))
+    url = _run_url()
+    link = ["", f"[The run that wrote this]({url})"] if url else []
+    create_markdown_artifact(redact("\n".join([*lines, *link])), key=key, description=redact(description))
 
 
 def show_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
@@ -268,11 +273,9 @@ def refusal_events(index: str) -> Iterator[None]:
     """Around a run that stops at its budget, or before it would take too much out of an index: an event says so."""
     try:
         yield
-    except BudgetExceededError as error:
-        emit(PAUSED, "index", index, {"index": index, "reason": str(error)})
-        raise
-    except LossRefusedError as error:
-        emit(REFUSED, "index", index, {"index": index, "reason": str(error)})
+    except (BudgetExceededError, LossRefusedError) as error:
+        event = PAUSED if isinstance(error, BudgetExceededError) else REFUSED
+        emit(event, "index", index, {"index": index, "reason": str(error)})
         raise
 
 
@@ -306,11 +309,6 @@ def _start_time() -> str:
 def _run_url() -> str:
     run_id = runtime.flow_run.id
     return (run_id and url_for("flow-run", run_id)) or ""
-
-
-def _run_link() -> list[str]:
-    url = _run_url()
-    return ["", f"[The run that wrote this]({url})"] if url else []
 
 
 TASK_RUNS = 20

@@ -33,47 +33,33 @@ UNNAMED = "corpus"
 
 
 def check_sources(request: IndexRequest) -> None:
-    """Makes sure that files exist, texts for nodes come with their graph, and a database is read as a graph."""
-    _check_kinds(request)
-    _check_options(request)
-
-
-def _check_kinds(request: IndexRequest) -> None:
-    """Makes sure that files exist, and that what is named can be read as what it is named for."""
-    for path in (request.source, request.graph_sources):
-        if isinstance(path, Path) and not _exists(path):
+    """Makes sure that files exist, a source's name can be one, and options about a source go with one."""
+    source, texts = request.source, request.graph_sources
+    for path in (source, texts):
+        try:
+            is_there = not isinstance(path, Path) or path.exists()
+        except PermissionError as error:
+            raise SourceError(f"{path} cannot be read: permission denied; allow reading it and its folders.") from error
+        if not is_there:
             raise SourceError(
                 f"There is no file or folder {path}; check the path, and whether its disk is mounted. No record was "
                 "deleted."
             )
-    if isinstance(request.source, GraphServer) and request.kind == "corpus":
-        raise SourceError(f"{request.source} is a graph database, not a corpus; name it with --graph (kind: graph).")
-    if request.graph_sources is not None and (request.source is None or request.kind == "corpus"):
-        raise SourceError(
-            f"{request.graph_sources} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
-        )
-
-
-def _check_options(request: IndexRequest) -> None:
-    """Makes sure that a source's name can be one, and that options about a source go with one."""
+    if isinstance(source, GraphServer) and request.kind == "corpus":
+        raise SourceError(f"{source} is a graph database, not a corpus; name it with --graph (kind: graph).")
+    if texts is not None and (source is None or request.kind == "corpus"):
+        raise SourceError(f"{texts} holds texts for the nodes of a knowledge graph; name the graph, too (--graph).")
     if request.source_name and not _NAME.fullmatch(request.source_name):
         raise ConfigurationError(
             f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
             "with a letter or digit."
         )
-    if request.source is None and (request.is_partial or request.source_name or request.replaces):
+    if source is None and (request.is_partial or request.source_name or request.replaces):
         raise SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
     if request.is_partial and request.replaces:
         raise SourceError("--partial keeps the records that SOURCE does not mention, --replace none; leave out one.")
-    if request.removed_source and (request.source is not None or request.kind is not None):
+    if request.removed_source and (source is not None or request.kind is not None):
         raise SourceError("--remove-source reads nothing; name no source beside it.")
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except PermissionError as error:
-        raise SourceError(f"{path} cannot be read: permission denied; allow reading it and its folders.") from error
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
@@ -97,19 +83,15 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)
     if not manifest.sources:
         return IndexRequest(index, Path(manifest.source)) if manifest.source else None
-    chosen = name or _only_source(index, manifest)
-    if chosen not in manifest.sources or not manifest.sources[chosen].location:
-        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
-    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
-
-
-def _only_source(index: str, manifest: Manifest) -> str:
-    if len(manifest.sources) > 1:
+    if not name and len(manifest.sources) > 1:
         raise SourceError(
             f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
             "them is to be read again, or name a SOURCE."
         )
-    return next(iter(manifest.sources))
+    chosen = name or next(iter(manifest.sources))
+    if chosen not in manifest.sources or not manifest.sources[chosen].location:
+        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
 
 
 def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:
@@ -118,9 +100,19 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
         return _without(build, request.removed_source, manifest, damaged)
     if request.source is None:
         return build
-    if build.source_kind == "graph":
-        _check_whole_graph(request)
-    known = _known_sources(build, request, manifest)
+    if build.source_kind == "graph" and (request.is_partial or request.source_name):
+        raise SourceError(
+            "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
+            "could change or delete. Leave out --partial and --source-name."
+        )
+    known: Mapping[str, SourceState] = {}
+    if manifest is not None and {build.source_kind, source_kind(manifest.stages)} == {"corpus"}:
+        known = manifest.sources
+        if not known and (request.is_partial or request.source_name):
+            raise SourceError(
+                f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records "
+                "of its source; index the whole source once without --partial and --source-name."
+            )
     if manifest is not None and not request.replaces and not _is_unnamed_source(build, manifest):
         raise LossRefusedError(
             f"{build.source} is not what index '{build.index}' was made from ({manifest.source}), and would replace "
@@ -135,26 +127,6 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     others = [other for other in sorted(known) if other != replaced and (other != name or request.is_partial)]
     kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
     return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
-
-
-def _check_whole_graph(request: IndexRequest) -> None:
-    if request.is_partial or request.source_name:
-        raise SourceError(
-            "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
-            "could change or delete. Leave out --partial and --source-name."
-        )
-
-
-def _known_sources(build: Build, request: IndexRequest, manifest: Manifest | None) -> Mapping[str, SourceState]:
-    """The sources of the current version if it was made from a corpus; none without a version."""
-    if manifest is None or {build.source_kind, source_kind(manifest.stages)} != {"corpus"}:
-        return {}
-    if not manifest.sources and (request.is_partial or request.source_name):
-        raise SourceError(
-            f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records of "
-            "its source; index the whole source once without --partial and --source-name."
-        )
-    return manifest.sources
 
 
 def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collection[str]) -> Build:

@@ -16,7 +16,7 @@ from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
 from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.ports import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
+from polyhop.schemas.ports import GRAPH_KINDS, GraphKind, GraphStore
 from polyhop.schemas.records import source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -62,7 +62,12 @@ class VerifyReport:
     @property
     def ok(self) -> bool:
         """Whether nothing differs."""
-        return not any(self.differences.values())
+        return not self.sentences
+
+    @property
+    def sentences(self) -> list[str]:
+        """What differs, of all stores."""
+        return [sentence for found in self.differences.values() for sentence in found]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop verify` (architecture.md section 9)."""
@@ -79,17 +84,20 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         StoreUnavailableError: If Neo4j is asked for and does not answer.
     """
     layout = Layout(settings.root)
+    folder = layout.index(index)
     with hold_version(layout, index) as held:
         report = VerifyReport(index, held.number)
         manifest = read_manifest(held.folder)
-        damage = find_damage(layout.index(index), held.folder, manifest)
+        damage = find_damage(folder, held.folder, manifest)
         report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
         report.differences["arrays"] = [*damage.arrays.values()]
         report.differences["vectors"] = [*damage.vectors.values()]
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
-                report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
-        report.differences[OLDER] = [*_older_versions(layout.index(index), held.number)]
+                report.differences["vectors"] += _vectors_of(folder, held.folder, kind, record)
+        # Nothing is built on versions that are not current, but `versions --use` may want one.
+        older = [number for number in published_versions(folder) if number != held.number]
+        report.differences[OLDER] = [f"version {n}: {sentence}" for n in older for sentence in _damage_of(folder, n)]
     report.differences[CACHES] = [*find_damaged_caches(layout).values()]
     if address is not None:
         with Published(settings, index) as published, closing(open_graph_store(address, index)) as store:
@@ -129,10 +137,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         clean_vectors(folder)
     if address is None:
         return
-    with (
-        Published(settings, report.index) as published,
-        closing(open_graph_store(address, report.index)) as store,
-    ):
+    with Published(settings, report.index) as published, closing(open_graph_store(address, report.index)) as store:
         repair_graph(published, store)
 
 
@@ -162,13 +167,6 @@ def _rebuilding(layout: Layout, index: str) -> IndexRequest:
     return IndexRequest(index, source, full=True, kind=kind, graph_sources=texts)
 
 
-def _older_versions(index: IndexFolder, current: int) -> Iterator[str]:
-    """What is wrong with versions that are not current: nothing is built on them, but `versions --use` may want one."""
-    for number in published_versions(index):
-        if number != current:
-            yield from (f"version {number}: {sentence}" for sentence in _damage_of(index, number))
-
-
 def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
     folder = index.version(number)
     try:
@@ -191,13 +189,10 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
     except DamagedStoreError:
         return  # said among the arrays
     column = table.column("vector").combine_chunks()
-    stored = column.values.to_numpy().reshape(table.num_rows, -1)
-    if not np.array_equal(_sorted_rows(stored), _sorted_rows(np.asarray(matrix))):
+    rows = [column.values.to_numpy().reshape(table.num_rows, -1), np.asarray(matrix)]
+    stored, own = (each[np.lexsort(each.T[::-1])] if len(each) else each for each in rows)  # in any order
+    if not np.array_equal(stored, own):
         yield f"vectors of kind '{kind}' differ from the version's own"
-
-
-def _sorted_rows(matrix: Any) -> Any:
-    return matrix[np.lexsort(matrix.T[::-1])] if len(matrix) else matrix
 
 
 def graph_differences(published: Published, store: GraphStore) -> list[str]:
@@ -208,21 +203,17 @@ def graph_differences(published: Published, store: GraphStore) -> list[str]:
         held = f"version {record.version}" if record is not None else "no complete version"
         found.append(f"Neo4j says that it holds {held}, not version {published.version}")
     for name, difference in _in_graph(published, store):
-        found += _sentences(name.replace("_", " "), difference)
+        for what, ids in (
+            ("are missing", difference.missing),
+            ("differ", difference.changed),
+            ("are too many", difference.surplus),
+        ):
+            if ids:
+                more = ", …" if len(ids) > _SHOWN else ""
+                found.append(f"{len(ids)} {name.replace('_', ' ')} {what}: {', '.join(ids[:_SHOWN])}{more}")
     if not store.has_vector_index(published.dimension):
         found.append("the vector index is missing, not ready, or of another dimension")
     return found
-
-
-def _sentences(name: str, difference: Difference) -> Iterator[str]:
-    for what, ids in (
-        ("are missing", difference.missing),
-        ("differ", difference.changed),
-        ("are too many", difference.surplus),
-    ):
-        if ids:
-            more = ", …" if len(ids) > _SHOWN else ""
-            yield f"{len(ids)} {name} {what}: {', '.join(ids[:_SHOWN])}{more}"
 
 
 def _in_graph(published: Published, store: GraphStore) -> Iterator[tuple[GraphKind, Difference]]:
@@ -230,15 +221,12 @@ def _in_graph(published: Published, store: GraphStore) -> Iterator[tuple[GraphKi
     probe = probe_vector(published.dimension)
     for kind in GRAPH_KINDS:
         rows = store.rows(kind, probe.tolist())
-        difference = compare(published.hashes(kind), [(row.id, _held_hash(row)) for row in rows])
+        held = [(row, row_hash(row.properties, row.source, row.target)) for row in rows]
+        hashes = [(row.id, found if row.is_found and row.hash == found else "") for row, found in held]
+        difference = compare(published.hashes(kind), hashes)
         if kind == "entities":
             difference = _with_vectors(published, difference, {row.id: row.similarity for row in rows})
         yield kind, difference
-
-
-def _held_hash(row: HeldRow) -> str:
-    held = row_hash(row.properties, row.source, row.target)
-    return held if row.is_found and row.hash == held else ""
 
 
 def _with_vectors(published: Published, difference: Difference, similarities: Mapping[str, float | None]) -> Difference:

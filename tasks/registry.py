@@ -4,12 +4,9 @@ A stage that another package brings is an entry point of the group `polyhop.stag
 `Stage`). It runs when a strategy of the index needs what it writes.
 """
 
-import heapq
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
-from importlib.metadata import EntryPoint
 
 from polyhop.schemas.errors import ConfigurationError, extensions, load_extension, unusable_extension
 from polyhop.schemas.records import SourceKind
@@ -86,7 +83,19 @@ def producing_stages(artefacts: Collection[str], source: SourceKind = "corpus") 
         stage = known.writer_of(wanted.pop())
         if needed.setdefault(stage.name, stage) is stage:
             wanted += [artefact for artefact in stage.reads if known.writer_of(artefact).name not in needed]
-    return _ordered([stage for stage in known.stages if stage.name in needed], known)
+    # Each after those whose results it reads; else in the order of the list.
+    left, ordered, done = [stage for stage in known.stages if stage.name in needed], list[Stage](), set[str]()
+    while left:
+        ready = next((stage for stage in left if done.issuperset(stage.reads)), None)
+        if ready is None:
+            raise ConfigurationError(
+                f"The stages {', '.join(stage.name for stage in left)} depend on each other in a cycle; "
+                "uninstall the package that brings one of them."
+            )
+        left.remove(ready)
+        ordered.append(ready)
+        done.update(ready.writes)
+    return ordered
 
 
 class _Known:
@@ -129,32 +138,6 @@ class _Known:
             self._writers |= dict.fromkeys(stage.writes, stage)
 
 
-def _ordered(stages: Sequence[Stage], known: _Known) -> list[Stage]:
-    """Each stage after those whose results it reads; else in the order given."""
-    place = {stage.name: number for number, stage in enumerate(stages)}
-    sorter = TopologicalSorter({s.name: [known.writer_of(artefact).name for artefact in s.reads] for s in stages})
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        raise ConfigurationError(
-            f"The stages {', '.join(error.args[1])} depend on each other in a cycle; "
-            "uninstall the package that brings one of them."
-        ) from error
-    return [stages[number] for number in _released(sorter, place)]
-
-
-def _released(sorter: "TopologicalSorter[str]", place: Mapping[str, int]) -> Iterator[int]:
-    """Places in a valid order, always the smallest of those that may come next."""
-    ready: list[int] = []
-    name_of = {number: name for name, number in place.items()}
-    while sorter.is_active():
-        for name in sorter.get_ready():
-            heapq.heappush(ready, place[name])
-        number = heapq.heappop(ready)
-        yield number
-        sorter.done(name_of[number])
-
-
 def _taken(name: str, stage: Stage) -> ConfigurationError:
     return ConfigurationError(f"The stage '{stage.name}' writes the {name}, which exists already; rename one of them.")
 
@@ -166,11 +149,10 @@ def source_kind(stages: Collection[str]) -> SourceKind:
 
 @cache
 def _of_others() -> tuple[Stage, ...]:
-    return tuple(map(_loaded, extensions(GROUP).values()))
-
-
-def _loaded(point: EntryPoint) -> Stage:
-    stage = load_extension(point, "stage")
-    if not isinstance(stage, Stage) or stage.name != point.name:
-        raise unusable_extension(point, "stage", f"is {point.value}, which is not a Stage of that name")
-    return stage
+    found = []
+    for point in extensions(GROUP).values():
+        stage = load_extension(point, "stage")
+        if not isinstance(stage, Stage) or stage.name != point.name:
+            raise unusable_extension(point, "stage", f"is {point.value}, which is not a Stage of that name")
+        found.append(stage)
+    return tuple(found)

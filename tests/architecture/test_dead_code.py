@@ -29,7 +29,7 @@ CALLED_BY_LIBRARIES = (
     "_repr_html_",
 )
 """Pydantic's validators, what http.server and notebooks call, and a module's own names."""
-OF_TESTS = ("prefect_document", "put_call")
+OF_TESTS = ("put_call",)
 """What prefect.yaml is compared with, and a call begun and ended at once, as five files of tests write it."""
 KINDS = frozenset(("function", "method", "class", "property", "unreachable_code"))
 DECLARED_BY = ("@strategy", "@app.*", "@flow", "@*.command")

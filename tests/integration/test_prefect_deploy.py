@@ -14,8 +14,9 @@ import pytest
 import yaml
 from prefect_pool import pool_worker, serving, wait_for
 from prefect_rest import ask, ended_by_schedule, events_of, post, run_deployment, runs_named, schedule_once
+from prefect_yaml import prefect_document
 
-from polyhop.flows.deployments import FIRST_INDEX, DeployedIndex, prefect_document
+from polyhop.flows.deployments import FIRST_INDEX, DeployedIndex
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]

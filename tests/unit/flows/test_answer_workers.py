@@ -1,6 +1,5 @@
 """What a flow run does about workers, and what it refuses to submit."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,23 +73,32 @@ def test_a_run_without_workers_says_once_that_nobody_serves_its_queue(
 def test_a_run_starts_no_worker_where_one_serves_its_queue(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polyhop.flows.answer, "start_worker", lambda *_: pytest.fail("a worker was started"))
+    monkeypatch.setattr(polyhop.flows.answer, "WorkerProcess", lambda *_: pytest.fail("a worker was started"))
     monkeypatch.setattr(polyhop.flows.answer, "UNSERVED_SECONDS", 0.0)
     report(queue, "other", "mine")
     Crew(queue, "mine", 2, {}, pytest.fail).look_after()
 
 
+class Crashed:
+    """A worker that has ended with an error."""
+
+    code = 1
+    is_ended = False
+
+    def end(self) -> None:
+        self.is_ended = True
+
+
 def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[polyhop.flows.answer.Process] = []
+    started: list[Crashed] = []
 
-    def start(_name: str, _settings: object) -> polyhop.flows.answer.Process:
-        started.append(subprocess.Popen(["false"]))
-        started[-1].wait()
+    def start(*_: object) -> Crashed:
+        started.append(Crashed())
         return started[-1]
 
-    monkeypatch.setattr(polyhop.flows.answer, "start_worker", start)
+    monkeypatch.setattr(polyhop.flows.answer, "WorkerProcess", start)
     crew = Crew(queue, "mine", 1, {}, pytest.fail)
     for _ in range(3):
         crew.look_after()
@@ -98,6 +106,7 @@ def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
         crew.look_after()
     assert len(started) == 3
     crew.end()
+    assert all(worker.is_ended for worker in started)
 
 
 def test_settings_reach_a_process_by_environment_as_they_are() -> None:

@@ -7,8 +7,9 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
+from prefect_yaml import prefect_document
 
-from polyhop.flows.deployments import SCHEDULED, DeployedIndex, Deployment, deployments, prefect_document
+from polyhop.flows.deployments import SCHEDULED, DeployedIndex, Deployment, deployments
 from polyhop.flows.prefect_deploy import merged_schedules
 
 BOTH = {"news": "/data/news.jsonl", "wiki": "/data/wiki.jsonl"}
