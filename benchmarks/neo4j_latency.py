@@ -136,7 +136,7 @@ def measure(engine: Engine, questions: Sequence[SpreadQuestion], repeats: int) -
         found = []
         for number, question in enumerate(questions):
             begun = time.perf_counter()
-            found += engine.activate([question])
+            found.append(engine.activate(question))
             least[number] = min(least[number], 1000 * (time.perf_counter() - begun))
     low, high = np.percentile(least, [50, 95])
     return found, f"{low:.1f} | {high:.1f} | {least.max():.1f}"

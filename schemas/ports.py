@@ -335,8 +335,6 @@ class RestrictedIndex:
 class Strategy(Protocol):
     """Ranks passages for a batch of questions."""
 
-    name: str
-
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question, in order, at most `limit` passages each.
 

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,7 @@ from polyhop.schemas.query import (
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.questions.parts import Naming, QuestionNaming, RuleNaming, with_vectors
 from polyhop.worker.reading.models import pack_context, retry_after_seconds
-from polyhop.worker.strategies.registry import make, require_artefacts, spec_of
+from polyhop.worker.strategies.registry import make, parse_setting, require_artefacts, spec_of
 
 if TYPE_CHECKING:
     from polyhop.schemas.queue import ClaimedQuestion
@@ -61,23 +61,36 @@ class TooLateError(Exception):
 
 
 class Turns:
-    """Measures turns.
+    """Measures the turns of a batch's questions; of a worker, also ends those that take too long.
 
     Attributes:
         seconds: What each question of a batch has taken of its own, or as its share of a common turn.
         alone: Indexes of the questions that share no turn with others.
     """
 
-    def __init__(self, count: int, alone: Collection[int] = ()) -> None:
+    def __init__(
+        self, count: int, alone: Collection[int] = (), watch: "Watch | None" = None, tokens: Sequence[str] = ()
+    ) -> None:
+        """For `count` questions; `watch` knows their lease tokens, its limit counts for all turns of a question."""
         self.seconds = [0.0] * count
         self.alone = frozenset(alone)
+        self._watch = watch
+        self._tokens = tokens
 
     @contextmanager
     def together(self, places: Sequence[int]) -> Iterator[None]:
         """The block works for the questions at `places` at once; each takes an equal share of it."""
+        watching: AbstractContextManager[None] = nullcontext()
+        if self._watch is not None:
+            tokens = [self._tokens[place] for place in places]
+            if any(not self.seconds[place] and self._watch.is_late(self._tokens[place]) for place in places):
+                raise TooLateError
+            # A common turn may take the sum.
+            watching = self._watch.watching(tokens, sum(self._watch.limit_seconds - self.seconds[p] for p in places))
         started = time.perf_counter()
         try:
-            yield
+            with watching:
+                yield
         finally:
             share = (time.perf_counter() - started) / len(places)
             for place in places:
@@ -133,9 +146,9 @@ class Watch:
         current = self._current
         return current[0] if current is not None and time.monotonic() >= current[1] + GRACE_SECONDS else ()
 
-    def turns(self, tokens: Sequence[str], alone: Collection[int] = ()) -> "WatchedTurns":
+    def turns(self, tokens: Sequence[str], alone: Collection[int] = ()) -> Turns:
         """Turns of these questions, in this order; those at `alone` share none."""
-        return WatchedTurns(self, tokens, alone)
+        return Turns(len(tokens), alone, self, tokens)
 
     @contextmanager
     def watching(self, tokens: Sequence[str], seconds: float) -> Iterator[None]:
@@ -160,25 +173,6 @@ class Watch:
         current = self._current
         if current is not None and time.monotonic() >= current[1]:
             raise TurnOverError(current[0])
-
-
-class WatchedTurns(Turns):
-    """Turns that a watch ends; the limit counts for all turns of a question, and a common turn may take the sum."""
-
-    def __init__(self, watch: Watch, tokens: Sequence[str], alone: Collection[int] = ()) -> None:
-        super().__init__(len(tokens), alone)
-        self._watch = watch
-        self._tokens = tokens
-
-    @contextmanager
-    def together(self, places: Sequence[int]) -> Iterator[None]:
-        """The block works for the questions at `places` at once; each takes an equal share of it."""
-        tokens = [self._tokens[place] for place in places]
-        if any(not self.seconds[place] and self._watch.is_late(self._tokens[place]) for place in places):
-            raise TooLateError
-        seconds_left = sum(self._watch.limit_seconds - self.seconds[place] for place in places)
-        with super().together(places), self._watch.watching(tokens, seconds_left):
-            yield
 
 
 _LOG = logging.getLogger(__name__)
@@ -240,14 +234,21 @@ class Answerer:
         services: Services,
         reader: Reader | None,
         naming: QuestionNaming | None = None,
+        *,
+        nothing: Reading | None = None,
     ) -> None:
+        """Ready to answer; `nothing` is what every question gets instead, where a filter leaves no passage."""
         self._spec = spec_of(strategy)
         require_artefacts(strategy, index.artefacts, index.name)
         self._index = index
-        self.strategy: Strategy = make(strategy, index, parameters, services)
+        self._nothing = nothing
+        if nothing is not None:
+            parse_setting(self._spec, parameters)
+        else:
+            self.strategy: Strategy = make(strategy, index, parameters, services)
         self.ranks_triples = self._spec.ranks_triples
         self._services = services
-        self.reads = reader is not None
+        self.reads = reader is not None or (nothing is not None and nothing.kind != UNREAD)
         self._reader = reader
         self._naming = naming or RuleNaming(index.artefact(NAMES))
 
@@ -258,6 +259,9 @@ class Answerer:
             EmptyQuestionError: If a question has no word in it.
             ModelUnavailableError: If the strategy starts from names that a model finds, and the model is unavailable.
         """
+        if self._nothing is not None:
+            check_questions(questions)
+            return [Retrieval(()) for _ in questions]
         named, _ = self._with_names(self._with_vectors(questions), Turns(len(questions)))
         return self.strategy.retrieve(named, limit=limit)
 
@@ -284,6 +288,9 @@ class Answerer:
     def _answered(
         self, questions: Sequence[Question], limit: int, read_passages: int, taken: Turns
     ) -> list[AnsweredQuestion]:
+        if self._nothing is not None:
+            empty = zip(questions, self.retrieve(questions, limit=limit), strict=True)
+            return [AnsweredQuestion(question, found, (), self._nothing, {}) for question, found in empty]
         begun = time.perf_counter()
         encoded, encoding = _timed(lambda: self._with_vectors(questions))
         (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))

@@ -17,7 +17,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
-from polyhop.schemas.query import UNREAD, Question, Reading, Retrieval, reading_row
+from polyhop.schemas.query import UNREAD, Reading, Retrieval, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
@@ -30,15 +30,13 @@ from polyhop.worker.answer import (
     AnsweredQuestion,
     Answerer,
     ClosedBookAnswerer,
-    Turns,
-    check_questions,
     passage_rows,
     triple_rows,
 )
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.traversal import connect
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.strategies.registry import make_reader, parse_setting, require_artefacts, spec_of
+from polyhop.worker.strategies.registry import make_reader, require_artefacts, spec_of
 
 
 def open_services(published: PublishedIndex, settings: Settings, closing: ExitStack) -> Services:
@@ -125,6 +123,16 @@ KEPT_ANSWERERS = 32
 """So many strategies with their parameters stay ready; the oldest go first, so that memory stays flat."""
 
 
+# Source: decisions/0027-filters-of-questions.md.
+FILTER_NOTE = "filter"
+NOTHING_ALLOWED = "filtered_out"
+KEPT_FILTERS = 16
+"""Filters that stay ready at most, and together they hold no more passages than the index; chosen."""
+ALWAYS_KEPT = 2
+"""Filters that stay ready however many passages they hold: jobs that take turns must not make each other's ready again
+with every batch."""
+
+
 class IndexSession:
     """A version of an index, ready for batches of questions until closed.
 
@@ -139,13 +147,26 @@ class IndexSession:
         services: What strategies may ask of models and databases.
     """
 
-    def __init__(self, published: PublishedIndex, settings: Settings, services: Services | None = None) -> None:
+    def __init__(
+        self,
+        published: PublishedIndex,
+        settings: Settings,
+        services: Services | None = None,
+        asked: str | None = None,
+    ) -> None:
+        """For the passages that a filter allows, if one is `asked`; else for all of a version."""
+        begun = time.perf_counter()
         self.published = published
-        self.index: IndexReader = published
+        self.index: PublishedIndex | RestrictedIndex = published
         self.settings = settings
         self._closing = ExitStack()
         self.services = services or open_services(published, settings, self._closing)
         self._answerers: dict[str, Answerer] = {}
+        self._filtered: dict[Filter, IndexSession] = {}
+        self._asked = asked
+        if asked is not None:
+            self.index = RestrictedIndex(published, published.allowed_passages(asked))
+        self._matching_seconds = time.perf_counter() - begun
 
     @property
     def name(self) -> str:
@@ -183,8 +204,14 @@ class IndexSession:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
-            reader = self._reader_for(strategy, parameters, min_confidence)
-            self._answerers[key] = Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
+            reader, nothing = None, None
+            if self._asked is not None and not self.index.passage_ids:
+                nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
+            else:
+                reader = self._reader_for(strategy, parameters, min_confidence)
+            self._answerers[key] = Answerer(
+                self.index, strategy, parameters, self.services, reader, self._naming, nothing=nothing
+            )
         return self._answerers[key]
 
     def where(self, text: str | None) -> "IndexSession":
@@ -196,12 +223,38 @@ class IndexSession:
         Raises:
             FilterError: If it does not parse, or does not fit the version's metadata.
         """
-        return self if text is None else self._filtered.of(text)
+        if text is None:
+            return self
+        if self._asked is not None:
+            raise ConfigurationError("This session is filtered already; join the two filters by AND.")
+        asked = " ".join(text.split())
+        session = self._filtered.pop(asked, None)
+        if session is None:
+            services = dataclasses.replace(self.services, graph_database=_no_filtered_graph)
+            session = IndexSession(self.published, self.settings, services, asked)
+        self._filtered[asked] = session
+        # Those that were used longest ago go first.
+        while len(self._filtered) > ALWAYS_KEPT:
+            passages = sum(len(one.index.passage_ids) for one in self._filtered.values())
+            if len(self._filtered) <= KEPT_FILTERS and passages <= len(self.published.passage_ids):
+                break
+            self._filtered.pop(next(iter(self._filtered))).forget()
+        return session
 
     @property
     def filter_row(self) -> dict[str, Any] | None:
-        """What answers say of the filter; None without one."""
-        return None
+        """What answers say of the filter: {where, passages, of, seconds}; None without one.
+
+        It leaves `passages` of so many; `seconds` are what making it ready took, once for all questions.
+        """
+        if self._asked is None or not isinstance(self.index, RestrictedIndex):
+            return None
+        return {
+            "where": self._asked,
+            "passages": len(self.index.allowed),
+            "of": len(self.published.passage_ids),
+            "seconds": round(self._matching_seconds + self.index.seconds, 6),
+        }
 
     def closed_book(self) -> ClosedBookAnswerer:
         """Answers by the model for reading (models.read) without passages.
@@ -220,10 +273,15 @@ class IndexSession:
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9).
 
-        It has `triples` if the strategy ranks any, also where it found none.
+        It has `triples` if the strategy ranks any, also where it found none, and `filter` if one was asked.
         """
-        found = answered.retrieval.evidence
+        found, row = answered.retrieval.evidence, self.filter_row
         notes, data = (*found.notes, *answered.reading.notes), {**found.data, **answered.reading.data}
+        if row is not None:
+            notes = (Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages"), *notes)
+            if not row["passages"]:
+                nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {row['where']}")
+                found = dataclasses.replace(found, fallback=nothing)
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
         evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["links"] = self._links(answered.retrieval)
@@ -238,23 +296,22 @@ class IndexSession:
             "evidence": evidence,
             "reading": reading_row(answered.reading, answered.naming),
             "seconds": {name: round(seconds, 6) for name, seconds in answered.seconds.items()},
+            **({"filter": row} if row is not None else {}),
         }
 
     def close(self) -> None:
-        """Releases the version; strategies and readers, which keep its arrays, are forgotten."""
-        self._closing.close()
+        """Forgets what was made ready, and releases the version, unless this session shares it with a whole one."""
         self.forget()
-        self.published.close()
+        self._closing.close()
+        if self._asked is None:
+            self.published.close()
 
     def forget(self) -> None:
         """Forgets strategies, readers and filters, which keep arrays of the version."""
         self._answerers.clear()
-        for name in ("_reader", "_naming", "_filtered"):
+        self._filtered.clear()
+        for name in ("_reader", "_naming"):
             self.__dict__.pop(name, None)
-
-    @cached_property
-    def _filtered(self) -> "FilteredSessions":
-        return FilteredSessions(self)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -295,120 +352,6 @@ class IndexSession:
             return []
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
         return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]
-
-
-# Source: decisions/0027-filters-of-questions.md.
-
-FILTER_NOTE = "filter"
-NOTHING_ALLOWED = "filtered_out"
-KEPT_FILTERS = 16
-"""Filters that stay ready at most, and together they hold no more passages than the index; chosen."""
-ALWAYS_KEPT = 2
-"""Filters that stay ready however many passages they hold: jobs that take turns must not make each other's ready again
-with every batch."""
-
-
-class FilteredSession(IndexSession):
-    """A session for the passages that a filter allows; shares the version and the services of the whole one."""
-
-    def __init__(self, whole: IndexSession, where: str) -> None:
-        services = dataclasses.replace(whole.services, graph_database=_no_filtered_graph)
-        super().__init__(whole.published, whole.settings, services)
-        begun = time.perf_counter()
-        self._where = " ".join(where.split())
-        self._restricted = self.index = RestrictedIndex(whole.published, whole.published.allowed_passages(where))
-        self._matching_seconds = time.perf_counter() - begun
-
-    @property
-    def passage_count(self) -> int:
-        """Passages that the filter leaves."""
-        return len(self._restricted.allowed)
-
-    @property
-    def filter_row(self) -> dict[str, Any]:
-        """{where, passages, of, seconds}: how many passages the filter leaves of how many.
-
-        Its `seconds` are what making it ready took, once for all questions that are asked with it.
-        """
-        return {
-            "where": self._where,
-            "passages": self.passage_count,
-            "of": len(self.published.passage_ids),
-            "seconds": round(self._matching_seconds + self._restricted.seconds, 6),
-        }
-
-    def where(self, text: str | None) -> IndexSession:
-        """Refuses a filter of what is filtered."""
-        if text is None:
-            return self
-        raise ConfigurationError("This session is filtered already; join the two filters by AND.")
-
-    def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
-        """As of the whole session, with `filter` and a note of it in the evidence."""
-        row, found = self.filter_row, answered.retrieval
-        note = Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages")
-        evidence = dataclasses.replace(found.evidence, notes=(note, *found.evidence.notes))
-        if not self.passage_count:
-            nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._where}")
-            evidence = dataclasses.replace(evidence, fallback=nothing)
-        noted = dataclasses.replace(answered, retrieval=dataclasses.replace(found, evidence=evidence))
-        return {**super().document(strategy, noted), "filter": row}
-
-    def close(self) -> None:
-        """Forgets what was made ready; the version and the services are the whole session's."""
-        self.forget()
-
-    def answerer(
-        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None = None
-    ) -> Answerer:
-        """As of the whole session; where nothing is left to rank or read, one that finds nothing."""
-        if self.passage_count:
-            return super().answerer(strategy, parameters, min_confidence)
-        return _NothingAllowed(self.index, strategy, parameters, reads=self.settings.reader.reads)
-
-
-class FilteredSessions:
-    """The filters that stay ready on an open version, by their texts."""
-
-    def __init__(self, whole: IndexSession) -> None:
-        self._whole = whole
-        self._ready: dict[str, FilteredSession] = {}
-
-    def of(self, text: str) -> FilteredSession:
-        """The session of a filter; the ones that were used longest ago go first."""
-        session = self._ready.pop(text, None) or FilteredSession(self._whole, text)
-        self._ready[text] = session
-        most = len(self._whole.published.passage_ids)
-        while len(self._ready) > ALWAYS_KEPT:
-            if len(self._ready) <= KEPT_FILTERS and sum(one.passage_count for one in self._ready.values()) <= most:
-                break
-            self._ready.pop(next(iter(self._ready))).forget()
-        return session
-
-
-class _NothingAllowed(Answerer):
-    """Finds nothing, for a filter that no passage matches; refuses what another answerer would refuse."""
-
-    def __init__(self, index: IndexReader, strategy: str, parameters: Mapping[str, object], *, reads: bool) -> None:
-        spec = spec_of(strategy)
-        require_artefacts(strategy, index.artefacts, index.name)
-        parse_setting(spec, parameters)
-        self.ranks_triples, self.reads = spec.ranks_triples, reads
-
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """Empty rankings."""
-        del limit
-        check_questions(questions)
-        return [Retrieval(()) for _ in questions]
-
-    def answer(
-        self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
-    ) -> list[AnsweredQuestion]:
-        """No answers."""
-        del read_passages, turns
-        reading = Reading("") if self.reads else Reading("", kind=UNREAD)
-        found = self.retrieve(questions, limit=limit)
-        return [AnsweredQuestion(q, one, (), reading, {}) for q, one in zip(questions, found, strict=True)]
 
 
 def _no_filtered_graph() -> SpreadingDatabase:

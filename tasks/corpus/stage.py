@@ -95,7 +95,16 @@ def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:
             last, metadata = record, metadata_json(record.metadata)
             sections = sections_json(record.sections)
             rows.append(
-                (passage.record_id, record.title, record.text, record.source, metadata, origin, sections, record.line)
+                {
+                    "record_id": passage.record_id,
+                    "title": record.title,
+                    "text": record.text,
+                    "source": record.source,
+                    "metadata_json": metadata,
+                    "origin": origin,
+                    "sections_json": sections,
+                    "line": record.line,
+                }
             )
     return table_of_rows(RECORD_PARTS, rows)
 
@@ -172,7 +181,7 @@ class Unchanged:
     numbers: "count[int]"
     count: int = 0
     _hashes: dict[str, str] = field(default_factory=dict)
-    _rows: list[tuple[object, ...]] = field(default_factory=list)
+    _rows: list[dict[str, object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Reads the ids and hashes of passages that are whole records."""
@@ -196,7 +205,8 @@ class Unchanged:
                 yield item
                 continue
             self.count += 1
-            self._rows.append((id_, item.source, item.line, metadata_json(item.metadata), origin))
+            said = {"source": item.source, "line": item.line, "metadata_json": metadata_json(item.metadata)}
+            self._rows.append({"record_id": id_, "origin": origin, **said})
             if len(self._rows) >= _ROWS:
                 self._note()
 
@@ -230,8 +240,9 @@ class Unchanged:
     def _copy(self, found: duckdb.DuckDBPyRelation, of_records: str) -> None:
         for batch in found.to_arrow_reader(_ROWS):
             rows = pa.Table.from_batches([batch])
+            located = rows.append_column("location", pa.nulls(len(rows), PASSAGE_PARTS.arrow.field("location").type))
             parts = {"passages": PASSAGE_PARTS.arrow, of_records: RECORD_PARTS}
-            tables = {name: rows.select(schema.names).cast(schema) for name, schema in parts.items()}
+            tables = {name: located.select(schema.names).cast(schema) for name, schema in parts.items()}
             write_part(self.folder, next(self.numbers), tables)
 
 

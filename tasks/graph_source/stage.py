@@ -117,15 +117,23 @@ def _object_id(statement: Statement) -> str:
     return literal_id(statement.subject.id, statement.predicate, kind, value.name)
 
 
-def _node_row(entity_id: str, node: Node, preference: str, count: int) -> tuple[object, ...]:
-    """Values of a node as NODE_PARTS has them; uses without a label do not count for its name."""
+def _node_row(entity_id: str, node: Node, preference: str, count: int) -> dict[str, object]:
+    """A row of NODE_PARTS; uses without a label do not count for its name."""
     has_label = bool(node.name.strip())
     name = node.name if has_label else name_without_label(node.id)
-    return (
-        *(entity_id, node.id or None, name, " ".join(name_tokens(name)), norm_ws(name)),
-        *(list(node.types), node.is_literal, node.datatype or None, node.language or None),
-        *(preference, count if has_label else 0),
-    )
+    return {
+        "entity_id": entity_id,
+        "node_id": node.id or None,
+        "name": name,
+        "folded": " ".join(name_tokens(name)),
+        "norm_name": norm_ws(name),
+        "types": list(node.types),
+        "is_literal": node.is_literal,
+        "datatype": node.datatype or None,
+        "language": node.language or None,
+        "preference": preference,
+        "uses": count if has_label else 0,
+    }
 
 
 def _statements_table(triples: Counter[tuple[str, str, str]]) -> pa.Table:

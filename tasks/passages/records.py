@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 
 import duckdb
@@ -25,7 +26,7 @@ from polyhop.schemas.records import (
     some_of,
     values_of,
 )
-from polyhop.schemas.tables import METADATA_VALUES, QUARANTINE, Column, Table
+from polyhop.schemas.tables import LOCATIONS, METADATA_VALUES, PASSAGES, QUARANTINE, Column, Table
 from polyhop.schemas.text import content_hash, document_id, norm_ws, plural, printable_line, record_id
 from polyhop.tasks.stage import fault_reason
 from polyhop.warehouse.build import Build
@@ -258,48 +259,54 @@ PASSAGE_PARTS = Table(
     "Passages as ingestion leaves them: every record that was read, also one that was read twice.",
     ("origin", "source", "line", "passage_id"),
     (
-        Column("passage_id", pa.string(), "the record's id; with #n where a long record was split"),
-        Column("record_id", pa.string(), "id of the record in the source, or made of its title and text"),
-        Column("document_id", pa.string(), "document it belongs to"),
-        Column("title", pa.string(), "title of the record"),
-        Column("text", pa.string(), "its text"),
-        Column("start_offset", pa.int64(), "first character in the record's text"),
-        Column("end_offset", pa.int64(), "offset after its last character in the record's text"),
-        Column("token_count", pa.int64(), "words in title and text"),
-        Column("content_hash", pa.string(), "sha256 of title and text"),
+        *(column for column in PASSAGES.columns if column.name != "ordinal"),  # which only whole documents have
         Column("record_hash", pa.string(), "sha256 of title and whole text of the record"),
         Column("source", pa.string(), "file"),
         Column("line", pa.int64(), "line or record number from 1, 0 for a whole file"),
         Column("metadata_json", pa.string(), "the record's metadata, as JSON with sorted keys"),
         Column("origin", pa.string(), "name of the source"),
-        Column("first_page", pa.int64(), "page that it begins on", nullable=True),
-        Column("last_page", pa.int64(), "page that it ends on", nullable=True),
-        Column("slide", pa.int64(), "its slide", nullable=True),
-        Column("sheet", pa.string(), "name of its sheet", nullable=True),
-        Column("chapter", pa.string(), "title of its chapter", nullable=True),
-        Column("headings", pa.list_(pa.string()), "its headings, NULL if nothing of this is known", nullable=True),
-        Column("first_row", pa.int64(), "first row of its sheet or table", nullable=True),
-        Column("last_row", pa.int64(), "its last row", nullable=True),
+        Column("location", pa.struct(list(LOCATIONS.arrow)[1:]), "its row of locations, if any", nullable=True),
     ),
 )
 
 
-def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]], origin: str = "") -> pa.Table:
+def passages_table(pieces: Iterable[Piece], origin: str = "") -> pa.Table:
     """A table with the columns of PASSAGE_PARTS, one row for each passage and the record it was cut from."""
     rows = []
     last: SourceRecord | None = None
-    of_record: tuple[object, ...] = ()
+    of_record: dict[str, object] = {}
     for passage, record in pieces:
         if record is not last:
-            last, of_record = record, _record_columns(record)
-        rows.append((*_passage_columns(passage), *of_record, origin, *_location_columns(passage, record)))
+            last = record
+            of_record = {
+                "record_hash": content_hash(record.title, record.text),
+                "source": record.source,
+                "line": record.line,
+                "metadata_json": metadata_json(record.metadata),
+            }
+        found = location_of(record.sections, record.text, passage.start, passage.end) if record.sections else None
+        rows.append(
+            {
+                "passage_id": passage.passage_id,
+                "record_id": passage.record_id,
+                "document_id": passage.document_id,
+                "title": passage.title,
+                "text": passage.text,
+                "start_offset": passage.start,
+                "end_offset": passage.end,
+                "token_count": count_words(passage.title, passage.text),
+                "content_hash": content_hash(passage.title, passage.text),
+                **of_record,
+                "origin": origin,
+                "location": None if found is None else asdict(found),
+            }
+        )
     return table_of_rows(PASSAGE_PARTS.arrow, rows)
 
 
-def table_of_rows(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.Table:
-    """A table of rows whose values are in the order of the schema; three times as fast as one of dictionaries."""
-    columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
-    arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+def table_of_rows(schema: pa.Schema, rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """A table of rows by name; column by column, which takes a third of the time of `from_pylist`."""
+    arrays = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -320,40 +327,6 @@ def metadata_json(metadata: Mapping[str, object]) -> str:
         return "{}"
     text = json.dumps(metadata, ensure_ascii=False, sort_keys=True)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _passage_columns(passage: Passage) -> tuple[object, ...]:
-    """In the order of PASSAGE_PARTS."""
-    return (
-        passage.passage_id,
-        passage.record_id,
-        passage.document_id,
-        passage.title,
-        passage.text,
-        passage.start,
-        passage.end,
-        count_words(passage.title, passage.text),
-        content_hash(passage.title, passage.text),
-    )
-
-
-_NOWHERE = (None,) * 8
-
-
-def _location_columns(passage: Passage, record: SourceRecord) -> tuple[object, ...]:
-    """In the order of PASSAGE_PARTS, last of all."""
-    if not record.sections:
-        return _NOWHERE
-    found = location_of(record.sections, record.text, passage.start, passage.end)
-    if found is None:
-        return _NOWHERE
-    rows = (found.first_row, found.last_row)
-    return found.first_page, found.last_page, found.slide, found.sheet, found.chapter, list(found.headings), *rows
-
-
-def _record_columns(record: SourceRecord) -> tuple[object, ...]:
-    """In the order of PASSAGE_PARTS, after those of the passage."""
-    return content_hash(record.title, record.text), record.source, record.line, metadata_json(record.metadata)
 
 
 _RECORDS_AT_ONCE = 20_000
@@ -380,9 +353,9 @@ def drop_records(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(statement("records", name))
 
 
-def _rows(records: Iterable[tuple[str, str]]) -> Iterable[tuple[object, ...]]:
+def _rows(records: Iterable[tuple[str, str]]) -> Iterable[Mapping[str, object]]:
     for record, metadata in records:
         ordinals: Counter[str] = Counter()
         for name, value in values_of(json.loads(metadata)):
-            yield record, name, ordinals[name], value.kind, value.value, value.number, value.moment
+            yield {"record_id": record, "name": name, "ordinal": ordinals[name], **asdict(value)}
             ordinals[name] += 1

@@ -148,8 +148,7 @@ class MemorySpreading:
         return [Entity(row["folded_key"], row["name"], row.get("type", ""), row["description"]) for row in rows]
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        (found,) = EmbeddedEngine(self._arrays, QasaRules(seeds, spread, chains)).activate([question])  # type: ignore[arg-type]
-        return found
+        return EmbeddedEngine(self._arrays, QasaRules(seeds, spread, chains)).activate(question)  # type: ignore[arg-type]
 
 
 def _similarity(row: GraphRow, probe: Sequence[float]) -> float | None:

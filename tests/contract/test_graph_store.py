@@ -159,8 +159,8 @@ def test_activation_spreads_as_in_the_embedded_engine(store: GraphStore) -> None
         QasaRules(SeedRule(2, "entity"), SpreadRule(steps=1, edge_multiplicity="per_edge"), ChainRule(limit=2)),
         QasaRules(SeedRule(4, "question"), SpreadRule(gate="none", decay=0.5), ChainRule(max_length=2)),
     ):
-        (found,) = Neo4jEngine(store.spreading(1, EIGHT.keys), rules).activate([question])
-        (local,) = EmbeddedEngine(Arrays(EIGHT.arrays, EIGHT.matrix), rules).activate([question])  # type: ignore[arg-type]
+        found = Neo4jEngine(store.spreading(1, EIGHT.keys), rules).activate(question)
+        local = EmbeddedEngine(Arrays(EIGHT.arrays, EIGHT.matrix), rules).activate(question)  # type: ignore[arg-type]
         assert not disagreement(local, found), rules
 
 

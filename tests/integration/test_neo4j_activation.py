@@ -205,7 +205,7 @@ def test_the_engine_drops_duplicates_as_the_golden_list_does(
     eight: Neo4jGraph, rule: ChainRule, wanted: list[str]
 ) -> None:
     rules = QasaRules(SeedRule(2, "entity"), SpreadRule(), rule)
-    (found,) = Neo4jEngine(eight, rules).activate([EIGHT.question(first_axis(EIGHT), SEEDS)])
+    found = Neo4jEngine(eight, rules).activate(EIGHT.question(first_axis(EIGHT), SEEDS))
     assert list(chains_of(found)) == wanted
 
 

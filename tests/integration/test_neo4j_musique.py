@@ -102,8 +102,8 @@ def test_both_engines_agree_on_all_questions_of_musique(
 ) -> None:
     arrays, database, questions = musique
     rules = rules_of(QasaParameters(**parameters))
-    local = EmbeddedEngine(arrays, rules).activate(questions)  # type: ignore[arg-type]
-    remote = Neo4jEngine(database, rules).activate(questions)
+    local = [*map(EmbeddedEngine(arrays, rules).activate, questions)]  # type: ignore[arg-type]
+    remote = [*map(Neo4jEngine(database, rules).activate, questions)]
     assert len(questions) == 100
     found = {number: disagreement(*pair) for number, pair in enumerate(zip(local, remote, strict=True))}
     differing = {number: words for number, words in found.items() if words}

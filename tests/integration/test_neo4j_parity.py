@@ -100,8 +100,8 @@ def test_both_engines_agree_on_two_hundred_random_graphs(
     with_chains = 0
     for number, part in enumerate(parts):
         rules, question = random_rules(random), random_question(random, whole, part)
-        (local,) = EmbeddedEngine(arrays, rules).activate([question])  # type: ignore[arg-type]
-        (remote,) = Neo4jEngine(database, rules).activate([question])
+        local = EmbeddedEngine(arrays, rules).activate(question)  # type: ignore[arg-type]
+        remote = Neo4jEngine(database, rules).activate(question)
         assert not disagreement(local, remote), f"graph {number}, {rules}"
         with_chains += bool(local.chains)
     assert with_chains > GRAPHS / 2

@@ -38,8 +38,6 @@ def words(text: str) -> set[str]:
 class WordTriples:
     """Ranks triples, and beside them the passages in number order."""
 
-    name = NAME
-
     def __init__(self, rows: Sequence[Row], passage_ids: Sequence[str]) -> None:
         self._rows = rows
         self._passage_ids = passage_ids

@@ -5,7 +5,7 @@ first of more. Source: algorithms.md 5.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -28,15 +28,15 @@ from polyhop.schemas.evidence import (
 )
 from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.ports import Encode, IndexReader, Services
-from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.query import Question, QuestionName
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hops, similar_entities
-from polyhop.worker.strategies.base import Parameters, Ranking, ranked_passages, retrieve_each, strategy
-from polyhop.worker.strategies.baselines import DenseRanker
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
+from polyhop.worker.strategies.baselines import DenseStrategy
 from polyhop.worker.strategies.entities import NameLookup
 
 # Source: algorithms.md 5.2.
@@ -245,7 +245,7 @@ class VectorFusion:
     """Joins the graph's list with passages by cosine."""
 
     def __init__(self, reader: IndexReader, parameters: ArcanaFusionParameters) -> None:
-        self._dense = DenseRanker(reader, FUSION)
+        self._dense = DenseStrategy(reader)
         self._k = parameters.rrf_k
         length = parameters.over_fetch * FETCH_UNIT
         self._lengths = (parameters.vector_passages or length, parameters.graph_passages or length)
@@ -271,7 +271,7 @@ class VectorFusion:
         return (numbers, scores), None if start.numbers else BY_VECTOR
 
 
-class ArcanaStrategy:
+class ArcanaStrategy(RankedStrategy):
     """Graph search, alone or fused with cosine."""
 
     def __init__(
@@ -282,36 +282,29 @@ class ArcanaStrategy:
         services: Services,
         fusion: VectorFusion | None = None,
     ) -> None:
-        p = parameters
-        self.name = name
-        self._parameters = p
+        super().__init__(reader)
+        self._parameters = parameters
         self._fusion = fusion
-        self._passage_ids = reader.passage_ids
         self._relations = reader.artefact(RELATIONS)
         self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
-        self._start = start_by(reader, name, p, services.encode)
+        self._start = start_by(reader, name, parameters, services.encode)
         self._evidence = ArcanaEvidence(reader, self._relations)
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        by_vector = self._fusion.by_vector(question, limit) if self._fusion else None
-        start = self._start.find(question)
-        seeding = time.perf_counter() - begun
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the entities that were reached."""
         p, most = self._parameters, max(limit, self._fusion.length if self._fusion else EXPLAINED)
-        entities, hops = expand(self._relations, start.numbers, p.depth)
-        by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
-        ranking, fallback = by_graph, None if start.numbers else NOTHING_SEARCHED
-        if self._fusion and by_vector:
-            ranking, fallback = self._fusion.join(by_vector, start, by_graph)
-        evidence = self._evidence.of(start, (entities, hops), by_graph[0])
-        count = max(limit, 0)
-        passages = ranked_passages(self._passage_ids, (ranking[0][:count], ranking[1][:count]))
-        seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
-        return Retrieval(passages, replace(evidence, fallback=fallback), seconds)
+        for question in questions:
+            by_vector = self._fusion.by_vector(question, limit) if self._fusion else None
+            start = self._start.find(question)
+            seeded = time.perf_counter()
+            entities, hops = expand(self._relations, start.numbers, p.depth)
+            by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
+            (numbers, scores), fallback = by_graph, None if start.numbers else NOTHING_SEARCHED
+            if self._fusion and by_vector:
+                (numbers, scores), fallback = self._fusion.join(by_vector, start, by_graph)
+            evidence = replace(self._evidence.of(start, (entities, hops), by_graph[0]), fallback=fallback)
+            shown = slice(max(limit, 0))
+            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
 
 
 @strategy(

@@ -2,9 +2,9 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,7 @@ def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
     ranks_triples: bool = False,
     writes_context: bool = False,
 ) -> Callable[[_B], _B]:
-    """Declares the function below it as the way to make a strategy.
+    """Declares the class or function below it as the way to make a strategy.
 
     Args:
         name: As users write it.
@@ -157,70 +157,58 @@ def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
     return declare
 
 
-class Ranker(Protocol):
-    """Finds the best passages for one question."""
+class Found(NamedTuple):
+    """What was found for one question.
 
-    def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, in descending order of score."""
-        ...
+    Attributes:
+        ranking: Passages.
+        evidence: Where it comes from.
+        traversal: Seconds of the walk, or whatever came after the seeds; what of a batch's time is nobody's own is
+            shared equally as "seed".
+        encoding: Seconds of encoding, where there was any.
+    """
 
-
-@runtime_checkable
-class BatchRanker(Ranker, Protocol):
-    """A ranker that many questions cost less at once; each gets what `rank` gives, bit by bit."""
-
-    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
-        """As `rank`, for each question in order."""
-        ...
-
-
-def rankings(ranker: Ranker, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
-    """A ranking for each question in order, at once where the ranker gains from it."""
-    if isinstance(ranker, BatchRanker):
-        return ranker.rank_each(questions, count)
-    return (ranker.rank(question, count) for question in questions)
+    ranking: Ranking
+    evidence: Evidence = Evidence()
+    traversal: float = 0.0
+    encoding: float | None = None
 
 
 class RankedStrategy:
-    """A ranker as a strategy; the same rankers seed the graph strategies."""
+    """A strategy that ranks passages; the same ones seed the strategies that walk a graph.
 
-    def __init__(self, name: str, passage_ids: Sequence[str], ranker: Ranker) -> None:
-        self.name = name
-        self._passage_ids = passage_ids
-        self._ranker = ranker
+    A subclass has `rank`, or `rank_each` if many questions cost less at once, or `find_each` if it has evidence.
+    """
+
+    def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
+        self._passage_ids = reader.passage_ids
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        return next(iter(self.rank_each([question], count)))
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterable[Ranking]:
+        """As `rank`, bit by bit, for each question in order."""
+        return (self.rank(question, count) for question in questions)
+
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterable[Found]:
+        """At most `limit` passages for each question in order, with their evidence; each question has a word."""
+        return map(Found, self.rank_each(questions, limit))
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        """One Retrieval per question; one without a word gets an empty one. Source: algorithms.md 2.13."""
         begun = time.perf_counter()
-        asked = [question for question in questions if has_word(question)]
-        ranked = [ranked_passages(self._passage_ids, one) for one in rankings(self._ranker, asked, limit)]
-        found = [(passages, Evidence(), 0.0) for passages in ranked]
-        return walked_retrievals(questions, found, time.perf_counter() - begun)
+        found = list(self.find_each([question for question in questions if has_word(question)], limit))
+        own = sum(one.traversal + (one.encoding or 0.0) for one in found)
+        share = (time.perf_counter() - begun - own) / max(1, len(found))
+        retrievals = iter([self._retrieval(one, share) for one in found])
+        return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
 
-
-def retrieve_each(
-    questions: Sequence[Question], limit: int, retrieve_one: Callable[[Question, int], Retrieval]
-) -> list[Retrieval]:
-    """One Retrieval per question, each by itself; a question without a word gets an empty one.
-
-    Source: algorithms.md 2.13.
-    """
-    return [retrieve_one(q, limit) if has_word(q) else Retrieval(()) for q in questions]
-
-
-def walked_retrievals(
-    questions: Sequence[Question], found: Sequence[tuple[tuple[RankedPassage, ...], Evidence, float]], seconds: float
-) -> list[Retrieval]:
-    """One Retrieval per question of a batch; a question without a word gets an empty one.
-
-    Args:
-        questions: All of them.
-        found: Ranking, evidence and seconds of the walk, for each question with a word, in order.
-        seconds: What the batch took; what no walk took is shared equally as "seed".
-    """
-    share = (seconds - sum(one[2] for one in found)) / max(1, len(found))
-    retrievals = iter([Retrieval(*one[:2], {"seed": share, "traversal": one[2]}) for one in found])
-    return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
+    def _retrieval(self, found: Found, seeding: float) -> Retrieval:
+        seconds = {"seed": seeding, "traversal": found.traversal}
+        if found.encoding is not None:
+            seconds["encoding"] = found.encoding
+        return Retrieval(ranked_passages(self._passage_ids, found.ranking), found.evidence, seconds)
 
 
 def has_word(question: Question) -> bool:
@@ -228,20 +216,20 @@ def has_word(question: Question) -> bool:
     return _WORD.search(question.text) is not None
 
 
-def question_vector(question: Question, strategy: str) -> NDArray[np.float32]:
+def question_vector(question: Question) -> NDArray[np.float32]:
     """The question's vector.
 
     Raises:
         AlgorithmError: If the caller did not encode the question.
     """
     if question.vector is None:
-        raise AlgorithmError(f"Strategy '{strategy}' needs the question's vector; encode '{question.text}' first.")
+        raise AlgorithmError(f"This strategy needs the question's vector; encode '{question.text}' first.")
     return question.vector
 
 
-def entity_vector(question: Question, strategy: str) -> NDArray[np.float32]:
+def entity_vector(question: Question) -> NDArray[np.float32]:
     """The question's vector among entities, propositions and other short texts, which may have their own encoder."""
-    return question_vector(question, strategy) if question.entity_vector is None else question.entity_vector
+    return question_vector(question) if question.entity_vector is None else question.entity_vector
 
 
 def ranked_passages(passage_ids: Sequence[str], ranking: Ranking) -> tuple[RankedPassage, ...]:

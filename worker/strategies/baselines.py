@@ -6,7 +6,7 @@ Source: algorithms.md 2.9, 1.7, 6.2.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +44,14 @@ from polyhop.worker.ranking.similarity import (
     rough_cosines,
 )
 from polyhop.worker.strategies.base import (
+    Found,
     LexicalParameters,
     Parameters,
     RankedStrategy,
-    Ranker,
     Ranking,
     entity_line,
     entity_vector,
     question_vector,
-    ranked_passages,
-    rankings,
-    retrieve_each,
     strategy,
 )
 from polyhop.worker.strategies.entities import EntityMatcher
@@ -87,10 +84,12 @@ class Reranking(RerankParameters):
 ANALYSER = "plain"
 
 
-class LexicalRanker:
+@strategy("bm25", "Passages by shared words (BM25).", LexicalParameters, needs={"lexical:plain"})
+class LexicalStrategy(RankedStrategy):
     """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
 
-    def __init__(self, reader: IndexReader, parameters: LexicalParameters) -> None:
+    def __init__(self, reader: IndexReader, parameters: LexicalParameters, _services: Services | None = None) -> None:
+        super().__init__(reader)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = impacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
@@ -98,12 +97,6 @@ class LexicalRanker:
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""
         return top(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms), count)
-
-
-@strategy("bm25", "Passages by shared words (BM25).", LexicalParameters, needs={"lexical:plain"})
-def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
-    """`bm25` on an open version."""
-    return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))
 
 
 class LexicalReranker:
@@ -135,7 +128,6 @@ class RerankedStrategy:
     def __init__(
         self, strategy: Strategy, reader: IndexReader, parameters: RerankParameters, reranker: Reranker | None
     ) -> None:
-        self.name = strategy.name
         self._strategy = strategy
         self._reader = reader
         self._depth = parameters.rerank_depth
@@ -198,96 +190,23 @@ class NaiveVectorParameters(Parameters):
     )
 
 
-class DenseRanker:
+@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
+class DenseStrategy(RankedStrategy):
     """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
 
-    def __init__(self, reader: IndexReader, strategy: str) -> None:
+    def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
+        super().__init__(reader)
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1])
-        self._strategy = strategy
-
-    def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, in descending order of score."""
-        return next(self.rank_each([question], count))
 
     def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
-        """As `rank`, for each question in order; the vectors are read once for all."""
-        vectors = [question_vector(question, self._strategy) for question in questions]
+        """The vectors are read once for all questions."""
+        vectors = [question_vector(question) for question in questions]
         for rough, vector in zip(rough_cosines(self._vectors, vectors), vectors, strict=True):
             near = contenders(rough, count, self._error)
             scores = exact_cosines(self._vectors, near, vector)
             first = best(scores, count)
             yield near[first], scores[first]
-
-
-class ApproximateRanker:
-    """The nearest passages that an HNSW graph finds, ordered by their exact cosines."""
-
-    def __init__(self, reader: IndexReader, strategy: str, ef_search: int) -> None:
-        self._nearest = reader.artefact(NEAREST_PASSAGES)
-        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
-        self._strategy = strategy
-        self._ef_search = ef_search
-
-    def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, in descending order of score."""
-        vector = question_vector(question, self._strategy)
-        found = np.unique(np.asarray(self._nearest(vector, count, self._ef_search), dtype=np.intp))
-        # Row by row: a product with a matrix of another height may differ in the last bit.
-        scores = np.sum(self._vectors[found].astype(np.float64) * vector, axis=1)
-        order = best(scores, count)
-        return found[order], scores[order]
-
-
-def nearest_ranker(reader: IndexReader, strategy: str, parameters: SearchParameters) -> Ranker:
-    """Exact or approximate, as the parameters say."""
-    if parameters.search == "ann":
-        return ApproximateRanker(reader, strategy, parameters.ef_search)
-    return DenseRanker(reader, strategy)
-
-
-class NearEntitiesStrategy:
-    """`naive-vector`: passages that mention the entities nearest to the question, which are its evidence."""
-
-    name = "naive-vector"
-
-    def __init__(self, reader: IndexReader, entities: int) -> None:
-        self._passage_ids = reader.passage_ids
-        graph = reader.artefact(GRAPH)
-        self._keys = graph.keys
-        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
-        self._entities = entities
-        has_texts = ENTITIES.name in reader.artefacts
-        self._texts = reader.artefact(ENTITIES) if has_texts else None
-        self._mentioned_in = mentioned_in(graph)
-
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        scores = cosines(self._vectors, entity_vector(question, self.name))
-        nearest = best(scores, self._entities)
-        seeded = time.perf_counter()
-        ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
-        nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
-        return Retrieval(
-            ranked_passages(self._passage_ids, ranking),
-            Evidence(nodes=nodes, measure="similarity", node_count=len(nodes), context=self._context(nearest.tolist())),
-            {"seed": seeded - begun, "traversal": time.perf_counter() - seeded},
-        )
-
-    def _context(self, nearest: list[int]) -> str:
-        """Their descriptions, which are all that a model reads in the paper; "" if the version has no texts of them."""
-        return "" if self._texts is None else "\n".join(map(entity_line, self._texts(nearest)))
-
-
-@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
-def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
-    """`dense` on an open version; it has no parameters."""
-    del parameters
-    return RankedStrategy("dense", reader.passage_ids, DenseRanker(reader, "dense"))
 
 
 @strategy(
@@ -296,10 +215,23 @@ def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Ser
     DenseAnnParameters,
     needs={"vectors:passage", "ann:passage"},
 )
-def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters, _services: Services) -> RankedStrategy:
-    """`dense-ann` on an open version."""
-    ranker = ApproximateRanker(reader, "dense-ann", parameters.ef_search)
-    return RankedStrategy("dense-ann", reader.passage_ids, ranker)
+class ApproximateStrategy(RankedStrategy):
+    """The nearest passages that an HNSW graph finds, ordered by their exact cosines."""
+
+    def __init__(self, reader: IndexReader, parameters: DenseAnnParameters, _services: Services | None = None) -> None:
+        super().__init__(reader)
+        self._nearest = reader.artefact(NEAREST_PASSAGES)
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
+        self._ef_search = parameters.ef_search
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        vector = question_vector(question)
+        found = np.unique(np.asarray(self._nearest(vector, count, self._ef_search), dtype=np.intp))
+        # Row by row: a product with a matrix of another height may differ in the last bit.
+        scores = np.sum(self._vectors[found].astype(np.float64) * vector, axis=1)
+        order = best(scores, count)
+        return found[order], scores[order]
 
 
 @strategy(
@@ -309,11 +241,30 @@ def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters, _servic
     needs={"graph", "vectors:entity"},
     writes_context=True,
 )
-def build_naive_vector(
-    reader: IndexReader, parameters: NaiveVectorParameters, _services: Services
-) -> NearEntitiesStrategy:
-    """`naive-vector` on an open version."""
-    return NearEntitiesStrategy(reader, parameters.entities)
+class NearEntitiesStrategy(RankedStrategy):
+    """Passages that mention the entities nearest to the question, which are its evidence."""
+
+    def __init__(self, reader: IndexReader, parameters: NaiveVectorParameters, _services: Services) -> None:
+        super().__init__(reader)
+        graph = reader.artefact(GRAPH)
+        self._keys = graph.keys
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
+        self._entities = parameters.entities
+        # Their descriptions are all that a model reads in the paper; a version may have no texts of them.
+        self._texts = reader.artefact(ENTITIES) if ENTITIES.name in reader.artefacts else None
+        self._mentioned_in = mentioned_in(graph)
+
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the entities, and their descriptions as context."""
+        for question in questions:
+            scores = cosines(self._vectors, entity_vector(question))
+            nearest = best(scores, self._entities)
+            seeded = time.perf_counter()
+            ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
+            nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
+            context = "\n".join(map(entity_line, self._texts(nearest.tolist()))) if self._texts else ""
+            evidence = Evidence(nodes=nodes, measure="similarity", node_count=len(nodes), context=context)
+            yield Found(ranking, evidence, time.perf_counter() - seeded)
 
 
 class RelevanceModelParameters(LexicalParameters):
@@ -388,45 +339,38 @@ class RelevanceEntities:
         return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
 
 
-class FeedbackStrategy:
+class FeedbackStrategy(RankedStrategy):
     """BM25, expansion, BM25; the second ranking is the result."""
 
     def __init__(
         self,
-        name: str,
         reader: IndexReader,
-        parameters: LexicalParameters,
+        parameters: RelevanceModelParameters | TwoStepParameters,
         expansion: RelevanceTerms | RelevanceEntities,
-        fb_docs: int,
     ) -> None:
-        self.name = name
-        self._passage_ids = reader.passage_ids
+        super().__init__(reader)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = impacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
         self._expansion = expansion
-        self._fb_docs = fb_docs
+        self._fb_docs = parameters.fb_docs
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        counts = count_terms(self._tokens(question.text), self._impacts.terms)
-        scores = score(self._impacts, counts)
-        first = best_positive(scores, self._fb_docs)
-        first_scores = scores[first]
-        seeded = time.perf_counter()
-        weights, added = self._expansion.expand(question, counts, (first, first_scores))
-        scores = score(self._impacts, weights)
-        numbers = best_positive(scores, limit)
-        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
-        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
-        label = f"{added.label} suggested by the top {len(first)} passages"
-        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with what the first one suggested."""
+        for question in questions:
+            counts = count_terms(self._tokens(question.text), self._impacts.terms)
+            scores = score(self._impacts, counts)
+            first = best_positive(scores, self._fb_docs)
+            first_scores = scores[first]
+            seeded = time.perf_counter()
+            weights, added = self._expansion.expand(question, counts, (first, first_scores))
+            scores = score(self._impacts, weights)
+            numbers = best_positive(scores, limit)
+            weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
+            seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
+            note = replace(added, label=f"{added.label} suggested by the top {len(first)} passages")
+            evidence = Evidence(seeds=seeds, notes=(note,))
+            yield Found((numbers, scores[numbers]), evidence, time.perf_counter() - seeded)
 
 
 @strategy(
@@ -437,8 +381,7 @@ class FeedbackStrategy:
 )
 def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-rm3` on an open version."""
-    terms = RelevanceTerms(reader, parameters)
-    return FeedbackStrategy("bm25-rm3", reader, parameters, terms, parameters.fb_docs)
+    return FeedbackStrategy(reader, parameters, RelevanceTerms(reader, parameters))
 
 
 @strategy(
@@ -446,8 +389,7 @@ def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _s
 )
 def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-2step` on an open version."""
-    entities = RelevanceEntities(reader, parameters)
-    return FeedbackStrategy("bm25-2step", reader, parameters, entities, parameters.fb_docs)
+    return FeedbackStrategy(reader, parameters, RelevanceEntities(reader, parameters))
 
 
 def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
@@ -468,38 +410,24 @@ class FusionParameters(LexicalParameters):
     rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")
 
 
-class FusedRanker:
-    """Several rankings fused by rank."""
-
-    def __init__(self, rankers: Sequence[Ranker], depth: int, k: float) -> None:
-        self._rankers = rankers
-        self._depth = depth
-        self._k = k
-
-    def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, in descending order of score; there are never more than the lists hold."""
-        return next(self.rank_each([question], count))
-
-    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
-        """As `rank`, for each question in order."""
-        for found in zip(*(rankings(ranker, questions, self._depth) for ranker in self._rankers), strict=True):
-            fused = reciprocal_rank_fusion([numbers.tolist() for numbers, _ in found], self._k)[: max(count, 0)]
-            numbers = np.array([number for number, _ in fused], dtype=np.intp)
-            yield numbers, np.array([score for _, score in fused], dtype=np.float64)
-
-
-def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: str) -> FusedRanker:
-    """BM25 first, then cosine: that is the order of ties."""
-    rankers = (LexicalRanker(reader, parameters), DenseRanker(reader, strategy))
-    return FusedRanker(rankers, parameters.depth, parameters.rrf_k)
-
-
 @strategy(
     "rrf", "BM25 and dense, fused by rank.", FusionParameters, needs={"lexical:plain", "vectors:passage"}, batches=True
 )
-def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
-    """`rrf` on an open version."""
-    return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))
+class FusedStrategy(RankedStrategy):
+    """BM25 and cosine fused by rank; never more passages than the two lists hold."""
+
+    def __init__(self, reader: IndexReader, parameters: FusionParameters, _services: Services | None = None) -> None:
+        super().__init__(reader)
+        self._strategies = (LexicalStrategy(reader, parameters), DenseStrategy(reader))  # in the order of ties
+        self._depth = parameters.depth
+        self._k = parameters.rrf_k
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order."""
+        for found in zip(*(one.rank_each(questions, self._depth) for one in self._strategies), strict=True):
+            fused = reciprocal_rank_fusion([numbers.tolist() for numbers, _ in found], self._k)[: max(count, 0)]
+            numbers = np.array([number for number, _ in fused], dtype=np.intp)
+            yield numbers, np.array([score for _, score in fused], dtype=np.float64)
 
 
 class LexicalRerankParameters(RerankParameters, LexicalParameters):
@@ -522,7 +450,7 @@ class FusedRerankParameters(RerankParameters, FusionParameters):
 )
 def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, services: Services) -> RerankedStrategy:
     """`bm25-ce` on an open version."""
-    return _reranked("bm25-ce", LexicalRanker(reader, parameters), reader, parameters, services)
+    return RerankedStrategy(LexicalStrategy(reader, parameters), reader, parameters, services.reranker())
 
 
 @strategy(
@@ -533,11 +461,4 @@ def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, serv
 )
 def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters, services: Services) -> RerankedStrategy:
     """`rrf-ce` on an open version."""
-    return _reranked("rrf-ce", fused_ranker(reader, parameters, "rrf-ce"), reader, parameters, services)
-
-
-def _reranked(
-    name: str, ranker: Ranker, reader: IndexReader, parameters: RerankParameters, services: Services
-) -> RerankedStrategy:
-    ranked = RankedStrategy(name, reader.passage_ids, ranker)
-    return RerankedStrategy(ranked, reader, parameters, services.reranker())
+    return RerankedStrategy(FusedStrategy(reader, parameters), reader, parameters, services.reranker())

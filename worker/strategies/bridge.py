@@ -12,7 +12,7 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY
 from polyhop.schemas.ports import IndexReader, Services
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
@@ -21,13 +21,12 @@ from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import (
+    Found,
     Parameters,
+    RankedStrategy,
     Ranking,
-    has_word,
     question_vector,
-    ranked_passages,
     strategy,
-    walked_retrievals,
 )
 from polyhop.worker.strategies.entities import EntityMatcher, Start
 
@@ -106,23 +105,21 @@ Similarities = Callable[[Sequence[Question], Iterator[NDArray[np.float64]]], Ite
 """Questions and their relative BM25 to their similarities, in order, one after the other."""
 
 
-class BridgeStrategy:
+class BridgeStrategy(RankedStrategy):
     """Seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question."""
 
     def __init__(
         self,
-        name: str,
         reader: IndexReader,
         parameters: BridgeLexicalParameters,
         similarities: Similarities,
         *,
         positive_only: bool,
     ) -> None:
-        self.name = name
+        super().__init__(reader)
         self._parameters = parameters
         self._similarities = similarities
         self._positive_only = positive_only
-        self._passage_ids = reader.passage_ids
         graph = reader.artefact(GRAPH)
         self._keys = graph.keys
         self._matcher = EntityMatcher(reader)
@@ -133,22 +130,17 @@ class BridgeStrategy:
         self._impacts = impacts(lexical, K1, B)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        asked = [question for question in questions if has_word(question)]
-        begun = time.perf_counter()
-        stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in asked]
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the seeds of their walks."""
+        stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
         lexical = (relative(score(self._impacts, dict.fromkeys(some, 1))) for some in stems)
-        similarities = self._similarities(asked, lexical)
-        found = []
-        for question, some in zip(asked, stems, strict=True):
+        similarities = self._similarities(questions, lexical)
+        for question, some in zip(questions, stems, strict=True):
             similarity = next(similarities)
             start = self._start(question, similarity)
             seeded = time.perf_counter()
             ranking = self._ranking(similarity, self._walk.passages(start.seeds), some, limit)
-            evidence = start.evidence(self._passage_ids, self._keys)
-            found.append((ranked_passages(self._passage_ids, ranking), evidence, time.perf_counter() - seeded))
-        return walked_retrievals(questions, found, time.perf_counter() - begun)
+            yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
     def _start(self, question: Question, similarity: Similarity) -> Start:
         count = self._parameters.seeds
@@ -195,7 +187,7 @@ def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: S
     weight, error = parameters.lexical_weight, cosine_error(vectors.shape[1])
 
     def similarities(questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]) -> Iterator[Similarity]:
-        asked = [question_vector(question, "bridge") for question in questions]
+        asked = [question_vector(question) for question in questions]
         for rough, vector, words in zip(rough_cosines(vectors, asked), asked, lexical, strict=True):
             yield Similarity(rough + weight * words, rough, error, partial(exact, vector, words))
 
@@ -205,7 +197,7 @@ def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: S
         cosine = exact_cosines(vectors, rows, vector)
         return cosine + weight * words[rows], cosine
 
-    return BridgeStrategy("bridge", reader, parameters, similarities, positive_only=False)
+    return BridgeStrategy(reader, parameters, similarities, positive_only=False)
 
 
 @strategy(
@@ -226,4 +218,4 @@ def build_bridge_lexical(
     def exact(words: NDArray[np.float64], rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return words[rows], words[rows]
 
-    return BridgeStrategy("bridge-lexical", reader, parameters, similarities, positive_only=True)
+    return BridgeStrategy(reader, parameters, similarities, positive_only=True)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
 from polyhop.schemas.ports import IndexReader, Services
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, NAMES, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, impacts, score
@@ -33,12 +33,11 @@ from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import (
+    Found,
+    RankedStrategy,
     Ranking,
-    has_word,
     question_vector,
-    ranked_passages,
     strategy,
-    walked_retrievals,
 )
 from polyhop.worker.strategies.bridge import ANALYSER, ENTITY_PENALTY, IN_COSINES, K1, B, BridgeParameters
 from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_meanings
@@ -97,7 +96,6 @@ class MaskedQuestions:
         return number is not None and 0 < self._df[number] <= self._common
 
 
-NAME = "bridge-masked"
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
 """Parameters in units of the local encoder's cosine. Source: bridge-masked.md 8, algorithms.md 2B.5."""
 
@@ -166,15 +164,24 @@ class _Asked:
     trust: Trust
 
 
-class BridgeMaskedStrategy:
+@strategy(
+    "bridge-masked",
+    "As bridge, with a second encoding of the question without its rare names, and BM25 only where it earns trust.",
+    BridgeMaskedParameters,
+    needs={"graph", "graph:title-chunks", "lexical:stems", "vectors:passage"},
+    batches=True,
+)
+class BridgeMaskedStrategy(RankedStrategy):
     """Read, seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question."""
 
-    name = NAME
-
     def __init__(self, reader: IndexReader, parameters: BridgeMaskedParameters, services: Services) -> None:
+        super().__init__(reader)
+        scale = reader.artefact(COSINE_SCALE)
+        if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
+            scaled = {name: getattr(parameters, name) * scale for name in IN_MASKED_COSINES}
+            parameters = parameters.model_copy(update=scaled)
         self._parameters = parameters
         self._services = services
-        self._passage_ids = reader.passage_ids
         graph = reader.artefact(CHUNK_GRAPH)
         self._keys = graph.keys
         self._questions = MaskedQuestions(reader, parameters.common_share)
@@ -187,22 +194,19 @@ class BridgeMaskedStrategy:
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        begun = time.perf_counter()
-        found = []
-        for one in self._asked([question for question in questions if has_word(question)]):
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the seeds of their walks, and what was read in the question."""
+        for one in self._asked(questions):
             start = self._start(one)
             seeded = time.perf_counter()
             ranking = self._ranking(one, self._walk.passages(start.seeds), limit)
             evidence = _noted(start.evidence(self._passage_ids, self._keys), one)
-            found.append((ranked_passages(self._passage_ids, ranking), evidence, time.perf_counter() - seeded))
-        return walked_retrievals(questions, found, time.perf_counter() - begun)
+            yield Found(ranking, evidence, time.perf_counter() - seeded)
 
     def _asked(self, questions: Sequence[Question]) -> Iterator[_Asked]:
         """The questions one after the other, so that arrays by passage are held for one of them."""
         read = [self._questions.read(question.text) for question in questions]
-        vectors = [question_vector(question, NAME) for question in questions]
+        vectors = [question_vector(question) for question in questions]
         masked = self._masked_vectors(read)
         share = np.float32(self._parameters.mask_weight)
         wanted: list[NDArray[np.float32]] = []
@@ -289,21 +293,3 @@ def _noted(evidence: Evidence, one: _Asked) -> Evidence:
     items = tuple((label, round(value, 6)) for label, value in parts.items())
     masked = "none" if one.masked_vector is None else one.read.masked
     return replace(evidence, notes=(Note("Masked question", masked), Note("Trust in words", items=items)))
-
-
-@strategy(
-    NAME,
-    "As bridge, with a second encoding of the question without its rare names, and BM25 only where it earns trust.",
-    BridgeMaskedParameters,
-    needs={"graph", "graph:title-chunks", "lexical:stems", "vectors:passage"},
-    batches=True,
-)
-def build_bridge_masked(
-    reader: IndexReader, parameters: BridgeMaskedParameters, services: Services
-) -> BridgeMaskedStrategy:
-    """`bridge-masked` on an open version; what is in units of the cosine is scaled to those of its encoder."""
-    scale = reader.artefact(COSINE_SCALE)
-    if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
-        scaled = {name: getattr(parameters, name) * scale for name in IN_MASKED_COSINES}
-        parameters = parameters.model_copy(update=scaled)
-    return BridgeMaskedStrategy(reader, parameters, services)

@@ -159,8 +159,6 @@ class HubFacetsParameters(LexicalParameters):
 class HubFacetsStrategy:
     """Triples and passages by conditions on hubs."""
 
-    name = "hub-facets"
-
     def __init__(self, reader: IndexReader, parameters: HubFacetsParameters, services: Services) -> None:
         """A strategy on an open version."""
         stored = reader.artefact(STORED_HUBS)
@@ -203,7 +201,7 @@ class HubFacetsStrategy:
         seconds: dict[str, float],
     ) -> Retrieval:
         begun = time.perf_counter()
-        scores = self._ranking.score(read, entity_vector(question, self.name), rest)
+        scores = self._ranking.score(read, entity_vector(question), rest)
         paths = best_paths(scores.paths, self._last_triples, max(limit, FacetEvidence.shown))
         triples = tuple(
             self._stored.ranked_triple(int(self._last_triples[path]), rank, float(scores.paths[path]))

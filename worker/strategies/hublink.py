@@ -56,9 +56,9 @@ from polyhop.worker.strategies.base import (
     CallBound,
     Parameters,
     entity_vector,
+    has_word,
     question_vector,
     ranked_passages,
-    retrieve_each,
     strategy,
 )
 
@@ -433,13 +433,11 @@ class HubStrategy:
 
     def __init__(
         self,
-        name: str,
         reader: IndexReader,
         parameters: HubLinkParameters,
         services: Services,
         searching: Callable[[HubChoice], DirectSearch | TopicSearch],
     ) -> None:
-        self.name = name
         self._parameters = parameters
         self._services = services
         self._stored = stored = reader.artefact(STORED_HUBS)
@@ -454,11 +452,11 @@ class HubStrategy:
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
+        return [self._retrieve_one(q, limit) if has_word(q) else Retrieval(()) for q in questions]
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        vector, short = question_vector(question, self.name), entity_vector(question, self.name)
+        vector, short = question_vector(question), entity_vector(question)
         components, use = self._components.of(question) if self._components else ((), None)
         queries = np.vstack([short, self._services.encode(components, ENTITIES)]) if components else short[np.newaxis]
         scores = self._search.scores(queries, self._parameters.min_path_score)
@@ -537,7 +535,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
 )
 def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> HubStrategy:
     """`hublink` on an open version."""
-    return HubStrategy(DIRECT, reader, parameters, services, lambda choice: DirectSearch(choice, parameters.rule))
+    return HubStrategy(reader, parameters, services, lambda choice: DirectSearch(choice, parameters.rule))
 
 
 @strategy(
@@ -560,4 +558,4 @@ def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters,
         walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
         return TopicSearch(topics, walk, DirectSearch(choice, parameters.rule), parameters, services.encode)
 
-    return HubStrategy(TRAVERSAL, reader, parameters, services, search)
+    return HubStrategy(reader, parameters, services, search)

@@ -4,7 +4,7 @@ Source: algorithms.md 3.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import Artefact, IndexReader, Services
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
@@ -39,11 +39,11 @@ from polyhop.worker.ranking.proposition_walks import (
 )
 from polyhop.worker.ranking.similarity import cosines
 from polyhop.worker.strategies.base import (
+    Found,
     Parameters,
+    RankedStrategy,
     entity_vector,
-    has_word,
     question_vector,
-    ranked_passages,
     strategy,
 )
 
@@ -297,23 +297,21 @@ class TripleParameters(PropRagParameters):
     )
 
 
-class PropositionStrategy:
+class PropositionStrategy(RankedStrategy):
     """Passages by proposition paths, for a whole micro-batch at a time."""
 
     def __init__(
         self,
-        name: str,
         reader: IndexReader,
         searched: tuple[Artefact[StoredPropositions], str],
         parameters: PropRagParameters,
         services: Services,
     ) -> None:
         """A strategy on an open version; `searched` are the graph and the kind of vectors of its propositions."""
-        self.name = name
+        super().__init__(reader)
         graph, vectors = searched
         stored = reader.artefact(graph)
         rule = parameters.rule(stored)
-        self._passage_ids = reader.passage_ids
         self._passages = np.asarray(reader.artefact(vectors_of("passage")))
         self._propositions = np.asarray(reader.artefact(vectors_of(vectors)))
         walk = weighted_graph(stored.graph, rule.entity_edge_factor, rule.edge_weights)
@@ -322,36 +320,28 @@ class PropositionStrategy:
         self._services = services
         self._evidence = PathEvidence(stored, reader.passage_ids)
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        begun = time.perf_counter()
-        encoding = [0.0]
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings of a whole micro-batch, with their paths."""
+        encoding = 0.0
 
         def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+            nonlocal encoding
             started = time.perf_counter()
             vectors = self._services.encode(texts, ENTITIES, is_repeated=True)
-            encoding[0] += time.perf_counter() - started
+            encoding += time.perf_counter() - started
             return vectors
 
-        asked = [number for number, question in enumerate(questions) if has_word(question)]
-        similarities = [self._similarities(questions[number]) for number in asked]
+        similarities = [self._similarities(question) for question in questions]
         seeded = time.perf_counter()
         rankings = rank_passages(self._index, similarities, self._rule, limit, encode)
-        walked = time.perf_counter() - seeded - encoding[0]
-        share = 1 / max(1, len(asked))
-        seconds = {"seed": (seeded - begun) * share, "traversal": walked * share, "encoding": encoding[0] * share}
-        found = dict(zip(asked, rankings, strict=True))
-        return [self._retrieval(found.get(number), seconds) for number in range(len(questions))]
-
-    def _retrieval(self, ranking: PropositionRanking | None, seconds: dict[str, float]) -> Retrieval:
-        if ranking is None:
-            return Retrieval((), Evidence())
-        passages = ranked_passages(self._passage_ids, (ranking.passages, ranking.scores))
-        return Retrieval(passages, self._evidence.of(ranking), dict(seconds))
+        share = 1 / max(1, len(questions))
+        walked = (time.perf_counter() - seeded - encoding) * share
+        for one in rankings:
+            yield Found((one.passages, one.scores), self._evidence.of(one), walked, encoding * share)
 
     def _similarities(self, question: Question) -> Similarities:
-        vector = entity_vector(question, self.name)
-        by_passage = cosines(self._passages, question_vector(question, self.name))
+        vector = entity_vector(question)
+        by_passage = cosines(self._passages, question_vector(question))
         return Similarities(vector.astype(np.float64), cosines(self._propositions, vector), by_passage)
 
 
@@ -365,7 +355,7 @@ class PropositionStrategy:
 )
 def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: Services) -> PropositionStrategy:
     """`proprag` on an open version."""
-    return PropositionStrategy("proprag", reader, (STORED_PROPOSITIONS, "proposition"), parameters, services)
+    return PropositionStrategy(reader, (STORED_PROPOSITIONS, "proposition"), parameters, services)
 
 
 @strategy(
@@ -378,4 +368,4 @@ def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: 
 )
 def build_triple_ppr(reader: IndexReader, parameters: TripleParameters, services: Services) -> PropositionStrategy:
     """`triple-ppr` on an open version."""
-    return PropositionStrategy("triple-ppr", reader, (STORED_TRIPLES, "triple"), parameters, services)
+    return PropositionStrategy(reader, (STORED_TRIPLES, "triple"), parameters, services)

@@ -4,7 +4,7 @@ Ablations are parameters (1.7); `naive-vector` is the one without a graph. Sourc
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -40,7 +40,7 @@ from polyhop.schemas.graph import (
     SpreadRule,
 )
 from polyhop.schemas.ports import Encode, IndexReader, Services, SpreadingDatabase
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
@@ -48,11 +48,11 @@ from polyhop.worker.ranking.chains import best_chains, chain_line, context_text,
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
 from polyhop.worker.strategies.base import (
+    Found,
     Parameters,
+    RankedStrategy,
     entity_line,
     entity_vector,
-    ranked_passages,
-    retrieve_each,
     strategy,
 )
 from polyhop.worker.strategies.entities import NameLookup
@@ -77,11 +77,8 @@ class EmbeddedEngine:
         self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
         self._rules = rules
 
-    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
-        """One after the other."""
-        return [self._activate(question) for question in questions]
-
-    def _activate(self, question: SpreadQuestion) -> Activation:
+    def activate(self, question: SpreadQuestion) -> Activation:
+        """Seeds, activations and chains of a question."""
         begun = time.perf_counter()
         rules = self._rules
         seeds = find_seeds(self._vectors, question, rules.seeds)
@@ -103,11 +100,8 @@ class Neo4jEngine:
         self._database = database
         self._rules = rules
 
-    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
-        """One Activation per question, in order."""
-        return [self._activate(question) for question in questions]
-
-    def _activate(self, question: SpreadQuestion) -> Activation:
+    def activate(self, question: SpreadQuestion) -> Activation:
+        """Seeds, activations and chains of a question."""
         rules = self._rules
         found = self._database.activate(question, rules.seeds, rules.spread, rules.chains)
         by_path = {chain.entities: chain for chain in found.chains}
@@ -185,7 +179,6 @@ def _path(chain: Chain, entities: Mapping[int, Entity]) -> Path:
     return Path(chain_line(names, chain.hops), keys, names, edges, round(chain.score, _DIGITS))
 
 
-NAME = "qasa"
 _FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}
 
 
@@ -245,7 +238,7 @@ class QasaParameters(Parameters):
     )
 
 
-class QasaStrategy:
+class QasaStrategy(RankedStrategy):
     """Looks names up, lets an engine spread, ranks passages by what they mention."""
 
     def __init__(
@@ -257,40 +250,34 @@ class QasaStrategy:
         database: SpreadingDatabase | None = None,
     ) -> None:
         """On an open version; names and descriptions come from `database` where one is given."""
-        self.name = NAME
+        super().__init__(reader)
         self._encode = encode
         self._parameters = parameters
         self._engine = engine
         self._lookup = NameLookup(reader, database.named if database else None)
-        self._passage_ids = reader.passage_ids
         graph = reader.artefact(GRAPH)
         self._entity_count = graph.entity_count
         self._mentioned_in = mentioned_in(graph)
         self._evidence = QasaEvidence(reader, parameters.top_k_entities, database.entities if database else None)
 
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        asked = SpreadQuestion(entity_vector(question, NAME), self._names(question))
-        (activation,) = self._engine.activate([asked])
-        numbers, scores = passages_of_entities(
-            self._mentioned_in, activation.entities, activation.values, max(limit, 0)
-        )
-        fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
-        evidence = self._evidence.of(asked, activation, fallback)
-        seeding = activation.seconds["seed"]
-        seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
-        return Retrieval(ranked_passages(self._passage_ids, (numbers, scores)), evidence, seconds)
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the activation."""
+        for question in questions:
+            asked = SpreadQuestion(entity_vector(question), self._names(question))
+            begun = time.perf_counter()
+            activation = self._engine.activate(asked)
+            ranking = passages_of_entities(self._mentioned_in, activation.entities, activation.values, max(limit, 0))
+            fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
+            evidence = self._evidence.of(asked, activation, fallback)
+            walked = time.perf_counter() - begun - activation.seconds["seed"]
+            yield Found(ranking, evidence, max(0.0, walked))
 
     def _names(self, question: Question) -> tuple[SeedName, ...]:
         if not self._entity_count:
             return ()
         if not question.names:
             is_empty = self._parameters.no_entity_policy == "empty"
-            return () if is_empty else (SeedName("", "vector", vector=entity_vector(question, NAME)),)
+            return () if is_empty else (SeedName("", "vector", vector=entity_vector(question)),)
         found = [(name, *self._lookup.find(name)) for name in question.names]
         hints = list(dict.fromkeys(name.search_hint for name, match, _ in found if match == "vector"))
         vector_of = dict(zip(hints, self._encode(hints, SHORT_TEXTS), strict=True)) if hints else {}

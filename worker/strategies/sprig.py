@@ -39,24 +39,20 @@ from polyhop.worker.ranking.pagerank import (
     ppr_push,
 )
 from polyhop.worker.strategies.base import (
+    Found,
     LexicalParameters,
     Parameters,
-    Ranker,
+    RankedStrategy,
     Ranking,
-    has_word,
-    ranked_passages,
-    rankings,
-    retrieve_each,
     strategy,
-    walked_retrievals,
 )
 from polyhop.worker.strategies.baselines import (
-    FusedRanker,
+    ApproximateStrategy,
+    DenseStrategy,
+    FusedStrategy,
     FusionParameters,
-    LexicalRanker,
+    LexicalStrategy,
     SearchParameters,
-    fused_ranker,
-    nearest_ranker,
 )
 from polyhop.worker.strategies.entities import NodeMatcher, Start, entity_keys, entity_meanings
 
@@ -309,58 +305,39 @@ class TfidfGraphParameters(WalkParameters, TermParameters):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PassageSeeding:
-    """Who finds the first passages, and how they count."""
-
-    ranker: Ranker
-    count: int
-    weighting: Weighting
-    mixing: Mixing
-    entity_share: float
-
-
-class GraphStrategy:
+class GraphStrategy(RankedStrategy):
     """A walk on a graph of passages and what they mention."""
 
     def __init__(
         self,
-        name: str,
         reader: IndexReader,
         nodes: GraphNodes,
         parameters: WalkParameters,
-        *,
-        seeding: PassageSeeding | None = None,
-        fallback: Ranker | None = None,
+        seeding: RankedStrategy | None = None,
+        fallback: RankedStrategy | None = None,
     ) -> None:
-        self.name = name
-        self._passage_ids = reader.passage_ids
+        """On an open version; `seeding` finds passages that seed the walk too, as `SeededParameters` say."""
+        super().__init__(reader)
         self._nodes = nodes
         self._entity_weights = entity_weights(np.maximum(nodes.graph.df, 1), parameters.entity_penalty)
         self._seeding = seeding
+        self._seeded = parameters if isinstance(parameters, SeededParameters) else None
         self._fallback = fallback
         self._walk = make_walk(nodes.graph, nodes.kept, parameters)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        if self._nodes.graph.passage_count == 0:
-            return [Retrieval(()) for _ in questions]
-        begun = time.perf_counter()
-        asked = [question for question in questions if has_word(question)]
-        found = []
-        for question, seeding in zip(asked, self._seed_rankings(asked), strict=True):
-            start = self.start(question, seeding)
-            seeded = time.perf_counter()
-            mass = self.walk(start)
-            numbers = best(mass, limit)
-            ranked = ranked_passages(self._passage_ids, (numbers, mass[numbers]))
-            found.append((ranked, self.evidence(start), time.perf_counter() - seeded))
-        return walked_retrievals(questions, found, time.perf_counter() - begun)
+        """One Retrieval per question; without passages there is nothing to walk on."""
+        return super().retrieve(questions, limit=limit) if self._passage_ids else [Retrieval(()) for _ in questions]
 
-    def _seed_rankings(self, questions: Sequence[Question]) -> Iterator[Ranking | None]:
-        if self._seeding is None:
-            return iter([None] * len(questions))
-        return rankings(self._seeding.ranker, questions, self._seeding.count)
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the seeds of their walks."""
+        first = iter(self._seeding.rank_each(questions, self._seeded.seeds) if self._seeding and self._seeded else ())
+        for question in questions:
+            start = self.start(question, next(first, None))
+            seeded = time.perf_counter()
+            mass = self._walk(start.seeds)
+            numbers = best(mass, limit)
+            yield Found((numbers, mass[numbers]), self.evidence(start), time.perf_counter() - seeded)
 
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
         """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
@@ -376,21 +353,17 @@ class GraphStrategy:
         everywhere = replace(seeds, passages=np.arange(count), passage_weights=np.full(count, 1 / count))
         return Start(entities, everywhere, UNIFORM)
 
-    def walk(self, start: Start) -> NDArray[np.float64]:
-        """The passages' mass, shape (n_passages,)."""
-        return self._walk(start.seeds)
-
     def evidence(self, start: Start) -> Evidence:
         """Where the walk started."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
 
     def _seeds(self, entities: NDArray[np.intp], found: Ranking | None) -> WalkSeeds:
         weights = self._entity_weights[entities]
-        seeding = self._seeding
-        if seeding is None or found is None:
+        seeded = self._seeded
+        if seeded is None or found is None:
             return WalkSeeds(entities, mix(weights, _NOTHING)[0], _NOTHING.astype(np.intp), _NOTHING)
         passages, scores = found
-        mixed = mix(weights, passage_weights(scores, seeding.weighting), seeding.mixing, seeding.entity_share)
+        mixed = mix(weights, passage_weights(scores, seeded.seed_weighting), seeded.mix, seeded.entity_share)
         return WalkSeeds(entities, mixed[0], passages, mixed[1])
 
     def _missing(self, seeds: WalkSeeds) -> Fallback | None:
@@ -407,8 +380,8 @@ class GraphStrategy:
 )
 def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Services) -> GraphStrategy:
     """`graph`: question entities only."""
-    fallback = LexicalRanker(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
-    return GraphStrategy("graph", reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
+    fallback = LexicalStrategy(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
 
 
 @strategy(
@@ -419,8 +392,7 @@ def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Ser
 )
 def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _services: Services) -> GraphStrategy:
     """`graph-hybrid`: question entities and BM25's first passages."""
-    seeding = _seeding(LexicalRanker(reader, parameters), parameters)
-    return GraphStrategy("graph-hybrid", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, LexicalStrategy(reader, parameters))
 
 
 @strategy(
@@ -432,8 +404,9 @@ def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _
 )
 def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _services: Services) -> GraphStrategy:
     """`graph-dense`: question entities and the nearest passages."""
-    seeding = _seeding(nearest_ranker(reader, "graph-dense", parameters), parameters)
-    return GraphStrategy("graph-dense", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
+    nearest = ApproximateStrategy if parameters.search == "ann" else DenseStrategy
+    seeding = nearest(reader, parameters)
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
 
 
 @strategy(
@@ -445,8 +418,7 @@ def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _se
 )
 def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
-    seeding = _seeding(fused_ranker(reader, parameters, "graph-rrf"), parameters)
-    return GraphStrategy("graph-rrf", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, FusedStrategy(reader, parameters))
 
 
 @strategy(
@@ -457,11 +429,7 @@ def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _servic
 )
 def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _services: Services) -> GraphStrategy:
     """`tfidf-graph`: question terms on the graph of passages and terms."""
-    return GraphStrategy("tfidf-graph", reader, term_nodes(reader, parameters), parameters)
-
-
-def _seeding(ranker: Ranker, parameters: SeededParameters) -> PassageSeeding:
-    return PassageSeeding(ranker, parameters.seeds, parameters.seed_weighting, parameters.mix, parameters.entity_share)
+    return GraphStrategy(reader, term_nodes(reader, parameters), parameters)
 
 
 # Source: algorithms.md 2.9 (RRF+PPR).
@@ -475,47 +443,31 @@ class RrfPprParameters(GraphParameters, FusionParameters):
     )
 
 
-class RrfPprStrategy:
-    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
-
-    name = "rrf-ppr"
-
-    def __init__(
-        self, passage_ids: Sequence[str], fused: FusedRanker, graph: GraphStrategy, parameters: RrfPprParameters
-    ) -> None:
-        self._passage_ids = passage_ids
-        self._fused = fused
-        self._graph = graph
-        self._depth = parameters.depth
-        self._weights = (parameters.rrf_share, 1 - parameters.rrf_share)
-
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        if not self._passage_ids:
-            return [Retrieval(()) for _ in questions]
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        fused = self._fused.rank(question, self._depth)
-        start = self._graph.start(question)
-        seeded = time.perf_counter()
-        mass = self._graph.walk(start)
-        walked = best(mass, self._depth)
-        numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
-        shown = slice(max(limit, 0))
-        ranked = ranked_passages(self._passage_ids, (numbers[shown], scores[shown]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        return Retrieval(ranked, self._graph.evidence(start), seconds)
-
-
 @strategy(
     "rrf-ppr",
     "SPRIG: scores of rrf and of a walk from the question's entities, added.",
     RrfPprParameters,
     needs={"graph", "lexical:plain", "vectors:passage"},
 )
-def build_rrf_ppr(reader: IndexReader, parameters: RrfPprParameters, services: Services) -> RrfPprStrategy:
-    """`rrf-ppr` on an open version."""
-    fused = fused_ranker(reader, parameters, RrfPprStrategy.name)
-    return RrfPprStrategy(reader.passage_ids, fused, build_graph(reader, parameters, services), parameters)
+class RrfPprStrategy(GraphStrategy):
+    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
+
+    def __init__(self, reader: IndexReader, parameters: RrfPprParameters, _services: Services) -> None:
+        fallback = LexicalStrategy(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
+        super().__init__(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
+        self._fused = FusedStrategy(reader, parameters)
+        self._depth = parameters.depth
+        self._weights = (parameters.rrf_share, 1 - parameters.rrf_share)
+
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the seeds of their walks."""
+        for question in questions:
+            fused = self._fused.rank(question, self._depth)
+            start = self.start(question)
+            seeded = time.perf_counter()
+            mass = self._walk(start.seeds)
+            walked = best(mass, self._depth)
+            numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
+            shown = slice(max(limit, 0))
+            evidence = self.evidence(start)
+            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)

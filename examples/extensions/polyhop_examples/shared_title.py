@@ -23,8 +23,6 @@ class SharedTitleParameters(Parameters):
 class SharedTitle:
     """Ranks by the share of a title's words that the question has."""
 
-    name = "shared-title"
-
     def __init__(self, reader: IndexReader, shortest: int) -> None:
         self._reader = reader
         self._shortest = shortest

@@ -133,10 +133,12 @@ WORDS = Artefact("summaries", _open, strategy="summary-words")
 """The words of each passage's summary, by number of the passage."""
 
 
-class SummaryWords:
-    """Ranks passages by the words that their summaries share with the question."""
+@strategy("summary-words", "Passages whose summaries share words with the question.", Parameters, needs={"summaries"})
+class SummaryWords(RankedStrategy):
+    """Ranks passages by the words that their summaries share with the question; it has no parameters."""
 
-    def __init__(self, reader: IndexReader) -> None:
+    def __init__(self, reader: IndexReader, _parameters: Parameters, _services: Services) -> None:
+        super().__init__(reader)
         self._words = reader.artefact(WORDS)
 
     def rank(self, question: Question, count: int) -> Ranking:
@@ -145,9 +147,3 @@ class SummaryWords:
         shared = {number: len(asked & words) for number, words in self._words.items() if asked & words}
         found = sorted(shared, key=lambda number: (-shared[number], number))[:count]
         return np.array(found, dtype=np.intp), np.array([shared[number] for number in found], dtype=np.float64)
-
-
-@strategy("summary-words", "Passages whose summaries share words with the question.", Parameters, needs={"summaries"})
-def build_summary_words(reader: IndexReader, _parameters: Parameters, _services: Services) -> RankedStrategy:
-    """`summary-words` on an open version; it has no parameters."""
-    return RankedStrategy("summary-words", reader.passage_ids, SummaryWords(reader))

@@ -77,8 +77,6 @@ TITLE_LINKS = Artefact("title-links", _open, strategy="linked-titles")
 class LinkedTitles:
     """Ranks the passages whose titles the question names, then those that they link to."""
 
-    name = "linked-titles"
-
     def __init__(self, reader: IndexReader) -> None:
         self._ids, self._titles = reader.passage_ids, reader.passage_titles
         self._links = reader.artefact(TITLE_LINKS)

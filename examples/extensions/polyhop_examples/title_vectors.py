@@ -21,20 +21,16 @@ TITLES = VectorKind(
 )
 
 
-class NearestTitle:
-    """Ranks passages by the cosine of their titles' vectors with the question's."""
+@strategy("nearest-title", "Passages whose titles are near the question.", Parameters, needs={"vectors:title"})
+class NearestTitle(RankedStrategy):
+    """Ranks passages by the cosine of their titles' vectors with the question's; it has no parameters."""
 
-    def __init__(self, reader: IndexReader) -> None:
+    def __init__(self, reader: IndexReader, _parameters: Parameters, _services: Services) -> None:
+        super().__init__(reader)
         self._vectors = np.asarray(reader.artefact(vectors_of("title")), dtype=np.float64)
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""
-        scores = self._vectors @ question_vector(question, "nearest-title").astype(np.float64)
+        scores = self._vectors @ question_vector(question).astype(np.float64)
         numbers = np.argsort(-scores, kind="stable")[:count]
         return numbers, scores[numbers]
-
-
-@strategy("nearest-title", "Passages whose titles are near the question.", Parameters, needs={"vectors:title"})
-def build_nearest_title(reader: IndexReader, _parameters: Parameters, _services: Services) -> RankedStrategy:
-    """`nearest-title` on an open version; it has no parameters."""
-    return RankedStrategy("nearest-title", reader.passage_ids, NearestTitle(reader))

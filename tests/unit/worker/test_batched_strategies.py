@@ -35,8 +35,6 @@ TEXTS = ("ab", "c", "defg")
 class Loud:
     """Says questions in capitals; knows which came together, and does to each what a function says."""
 
-    name = "loud"
-
     def __init__(self, behave: Callable[[str], object] = str) -> None:
         self.behave = behave
         self.calls: list[list[str]] = []

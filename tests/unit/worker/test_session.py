@@ -63,8 +63,6 @@ class PathParameters(Parameters):
 class Paths:
     """Ranks the first passages; its evidence is two paths."""
 
-    name = "paths"
-
     def __init__(self, index: IndexReader) -> None:
         self._index = index
 

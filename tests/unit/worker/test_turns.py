@@ -14,7 +14,7 @@ import pytest
 from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
-from polyhop.worker.answer import TooLateError, TurnOverError, Turns, Watch, WatchedTurns
+from polyhop.worker.answer import TooLateError, TurnOverError, Turns, Watch
 from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -226,7 +226,7 @@ def test_a_common_turn_does_not_begin_with_a_late_question() -> None:
 
 def test_a_watch_without_deadlines_lets_every_turn_begin() -> None:
     watch = Watch(60.0)
-    with WatchedTurns(watch, ["t"]).turn(0):
+    with watch.turns(["t"]).turn(0):
         assert watch.overdue() == ()
     watch._ends = {"t": time.monotonic() - 1}
     with pytest.raises(TooLateError), watch.turns(["t"]).turn(0):

@@ -50,29 +50,20 @@ WHERE record_id IN (SELECT passage_id FROM read_parquet($passages) WHERE passage
 
 -- name: fill_passages
 -- Passages of the accepted records, numbered inside their document.
-INSERT INTO passages
+INSERT INTO passages BY NAME
 SELECT
-    passage_id,
-    record_id,
-    document_id,
-    row_number() OVER (PARTITION BY document_id ORDER BY record_id, start_offset) - 1,
-    title,
-    text,
-    start_offset,
-    end_offset,
-    token_count,
-    p.content_hash
+    p.* EXCLUDE (record_hash, source, line, metadata_json, origin, location),
+    row_number() OVER (PARTITION BY document_id ORDER BY record_id, start_offset) - 1 AS ordinal
 FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
 WHERE p.origin = f.origin AND (p.source, p.line) = f.place
 ORDER BY passage_id;
 
 -- name: fill_locations
 -- Where the accepted passages stand in their files, of those of which anything is known.
-INSERT INTO locations
-SELECT
-    p.passage_id, p.first_page, p.last_page, p.slide, p.sheet, p.chapter, p.headings, p.first_row, p.last_row
+INSERT INTO locations BY NAME
+SELECT p.passage_id, unnest(p.location)
 FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
-WHERE p.origin = f.origin AND (p.source, p.line) = f.place AND p.headings IS NOT NULL
+WHERE p.origin = f.origin AND (p.source, p.line) = f.place AND p.location IS NOT NULL
 ORDER BY p.passage_id;
 
 -- name: content_of_locations

@@ -89,56 +89,24 @@ SELECT passage_id, content_hash FROM passages WHERE passage_id = record_id;
 -- name: same_passages
 -- Rows of its passages that are records of the source again, with what the source says of them now.
 SELECT
-    p.passage_id,
-    p.record_id,
-    p.document_id,
-    p.title,
-    p.text,
-    p.start_offset,
-    p.end_offset,
-    p.token_count,
-    p.content_hash,
+    p.* EXCLUDE (ordinal),
     p.content_hash AS record_hash,
     s.source,
     s.line,
     s.metadata_json,
     s.origin,
-    NULL::BIGINT AS first_page,
-    NULL::BIGINT AS last_page,
-    NULL::BIGINT AS slide,
-    NULL::VARCHAR AS sheet,
-    NULL::VARCHAR AS chapter,
-    NULL::VARCHAR[] AS headings,
-    NULL::BIGINT AS first_row,
-    NULL::BIGINT AS last_row,
     '' AS sections_json
 FROM read_parquet($same) AS s JOIN passages AS p ON p.passage_id = s.record_id;
 
 -- name: kept_passages
 -- The same of records that are kept of a source: those that are passages, word for word.
 SELECT
-    p.passage_id,
-    p.record_id,
-    p.document_id,
-    p.title,
-    p.text,
-    p.start_offset,
-    p.end_offset,
-    p.token_count,
-    p.content_hash,
+    p.* EXCLUDE (ordinal),
     p.content_hash AS record_hash,
     r.source,
     $line::BIGINT AS line,
     r.metadata_json,
     $origin AS origin,
-    NULL::BIGINT AS first_page,
-    NULL::BIGINT AS last_page,
-    NULL::BIGINT AS slide,
-    NULL::VARCHAR AS sheet,
-    NULL::VARCHAR AS chapter,
-    NULL::VARCHAR[] AS headings,
-    NULL::BIGINT AS first_row,
-    NULL::BIGINT AS last_row,
     '' AS sections_json
 FROM read_parquet($records) AS r
 JOIN passages AS p ON p.passage_id = r.record_id AND p.record_id = r.record_id

@@ -37,7 +37,7 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
         "line": 3,
         "origin": "letters",
         "metadata_json": '{"a": "é", "b": 1}',
-        **NOWHERE,
+        "location": None,
     }
     first = {"text": "One two.", "start_offset": 0, "end_offset": 8, "content_hash": content_hash("Ada", "One two.")}
     second = {"text": "Three four.", "start_offset": 10, "end_offset": 21}
@@ -60,7 +60,7 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
             "line": 4,
             "origin": "letters",
             "metadata_json": "{}",
-            **NOWHERE,
+            "location": None,
         },
     ]
 
@@ -70,8 +70,7 @@ def test_where_passages_stand_in_their_file_comes_with_them() -> None:
     record = SourceRecord("r", "Ada", "A one\nB two", "c.pdf", 0, {}, sections)
     (piece,) = split_record(record, max_characters=100)
     (row,) = passages_table([(piece, record)]).to_pylist()
-    place = {name: row[name] for name in NOWHERE}
-    assert place == {**NOWHERE, "first_page": 1, "last_page": 2, "headings": ["A"]}
+    assert row["location"] == {**NOWHERE, "first_page": 1, "last_page": 2, "headings": ["A"]}
 
 
 def test_bad_records() -> None:

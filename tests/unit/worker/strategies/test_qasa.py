@@ -185,7 +185,7 @@ def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to
     paths = [(0, 1, 2), (2, 1, 0), (0, 1), (3, 4), (5, 6)]
     database = Recorded([Chain(path, 1 / place) for place, path in enumerate(paths, start=1)])
     question = SpreadQuestion(np.array([1.0], dtype=np.float32), ())
-    (found,) = Neo4jEngine(database, rules).activate([question])  # type: ignore[arg-type]
+    found = Neo4jEngine(database, rules).activate(question)  # type: ignore[arg-type]
     assert database.asked == [(question, rules.seeds, rules.spread, rules.chains)]
     assert [chain.entities for chain in found.chains] == [(0, 1, 2), (3, 4)]
     assert found.values.tolist() == [1.0]

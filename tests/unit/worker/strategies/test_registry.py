@@ -50,11 +50,6 @@ def test_a_strategy_and_its_parameters_are_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_made_strategy_knows_its_name(memory_index: Any, name: str) -> None:
-    assert make(name, memory_index, {}, memory_services(memory_index)).name == name
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
 def test_a_strategy_reads_nothing_but_what_it_declares(make_index: Any, corpus: Any, name: str) -> None:
     """Every artefact that is not declared is missing."""
     fallback = {"entity_fallback": "bm25_top1"} if name == "graph" else {}
