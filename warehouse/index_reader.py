@@ -9,14 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
-from polyhop.schemas.ports import PinnedTable, VectorStore
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
@@ -26,6 +25,9 @@ from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
 from polyhop.warehouse.tables.filters import allowed_passages
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -204,7 +206,7 @@ class StoredVersion(ArrayFolder):
         super().__init__(arrays, published.manifest.arrays)
         self._published = published
         self._connection = connection
-        self._vector_tables: dict[str, PinnedTable] = {}
+        self._vector_tables: dict[str, LanceTable] = {}
 
     @property
     def passage_ids(self) -> Sequence[str]:
@@ -249,7 +251,7 @@ class StoredVersion(ArrayFolder):
         return self._published.artefact(handle)
 
 
-def open_vector_store(index: IndexFolder) -> VectorStore:
+def open_vector_store(index: IndexFolder) -> "LanceVectors":
     """The vectors of an index, which need not have any yet."""
     from polyhop.warehouse.vectors.lance import LanceVectors
 
