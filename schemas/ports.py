@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,7 @@ from polyhop.schemas.graph import Activation, ChainRule, Entity, Mention, SeedRu
 from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.schemas.settings import PASSAGES, Space, VectorSettings
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from polyhop.schemas.settings import PASSAGES, Space
 
 T = TypeVar("T")
 
@@ -399,88 +395,6 @@ class SyncedTable:
     written: int
     deleted: int
     hnsw: HnswRecord | None = None
-
-
-class PinnedTable(Protocol):
-    """One version of a table of vectors, open for reading; later changes of the table do not show."""
-
-    def read(self) -> "pa.Table":
-        """All rows in any order: columns `id` (string) and `vector` (fixed-size list of float32)."""
-        ...
-
-    def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
-        """Ids of about the `count` rows with the highest cosine similarity to a vector, in descending order of it.
-
-        Args:
-            vector: Shape (d,), float32, not 0.
-            count: Rows wanted, at least 1.
-            ef_search: Candidates that approximate search keeps; more find more of the exact nearest, and take longer.
-        """
-        ...
-
-    def search_text(self, words: str, limit: int) -> list[str]:
-        """Ids of at most `limit` rows whose texts hold some of the words, in descending order of the store's score."""
-        ...
-
-
-class VectorStore(Protocol):
-    """The vectors of one index: tables whose versions stay readable as long as somebody pins them.
-
-    One writer at a time, who holds the index's lease. Every method may raise StoreError (the disk is full or not
-    writable) and DamagedStoreError (what is stored cannot be used).
-    """
-
-    def sync(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
-        """Makes a table, new or not, hold exactly `rows`; writes only what differs.
-
-        Args:
-            table: Name of the table.
-            rows: Everything that it is to hold; at least one row if `hnsw` is given.
-            hnsw: How to build a graph for approximate search; None: no graph.
-        """
-        ...
-
-    def rebuild(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
-        """A new table, named after `table`, with these rows; those that are there stay, whatever their state."""
-        ...
-
-    def open(self, table: str, version: int) -> PinnedTable:
-        """A version of a table.
-
-        Raises:
-            DamagedStoreError: If it is not there, or files of it are not those that were written.
-        """
-        ...
-
-    def pin(self, table: str, version: int, name: str) -> None:
-        """Keeps a version of a table readable under a name; the name leaves the version that it pinned before."""
-        ...
-
-    def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
-        """Frees what nobody needs any more, at once or later.
-
-        Args:
-            pins: Names that still pin; all others are forgotten.
-            tables: Tables that still count; all others are removed.
-            at_once: Also what killed runs left; only where nobody else writes.
-        """
-        ...
-
-    def begin_changes(self) -> None:
-        """Says that a run has begun which may remove files; until `end_changes` a missing one is not damage."""
-        ...
-
-    def is_changing(self) -> bool:
-        """Whether changes began and have not ended: before it begins any, a writer learns that another was killed."""
-        ...
-
-    def end_changes(self) -> None:
-        """Takes checksums of what is new: what differs from its checksum from now on is damaged."""
-        ...
-
-    def find_damage(self, table: str) -> list[str]:
-        """What of a table is no longer what was written, in sentences; empty if it is whole, or not there."""
-        ...
 
 
 NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]

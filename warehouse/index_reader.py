@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.ports import Artefact, PinnedTable, VectorStore
+from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.runs import StageUse
 from polyhop.warehouse.artefacts import ArrayFolder
@@ -25,6 +25,9 @@ from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
 from polyhop.warehouse.tables.filters import allowed_passages
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -48,7 +51,7 @@ class PublishedIndex(ArrayFolder):
         self._opened: dict[Artefact[Any], object] = {}
         self._passages: dict[int, tuple[Any, ...]] = {}
         self._origins: dict[int, PassageOrigin] = {}
-        self._vector_tables: dict[str, PinnedTable] = {}
+        self._vector_tables: dict[str, LanceTable] = {}
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
             self.version, self._folder = held.number, held.folder
@@ -188,7 +191,7 @@ def _keep_newest(kept: dict[int, T], read: Mapping[int, T]) -> None:
         kept.pop(number, None)
 
 
-def open_vector_store(index: IndexFolder) -> VectorStore:
+def open_vector_store(index: IndexFolder) -> "LanceVectors":
     """The vectors of an index, which need not have any yet."""
     from polyhop.warehouse.vectors.lance import LanceVectors
 

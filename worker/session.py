@@ -162,7 +162,7 @@ class IndexSession:
         self._closing = ExitStack()
         self.services = services or open_services(published, settings, self._closing)
         self._answerers: dict[str, Answerer] = {}
-        self._filtered: dict[Filter, IndexSession] = {}
+        self._filtered: dict[str, IndexSession] = {}
         self._asked = asked
         if asked is not None:
             self.index = RestrictedIndex(published, published.allowed_passages(asked))

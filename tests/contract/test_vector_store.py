@@ -1,20 +1,20 @@
-"""What every vector store must do, on LanceDB and on a plain one in memory."""
+"""What the store of vectors must do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from memory_vectors import MemoryDatabase, MemoryVectors
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.ports import PinnedTable, VectorRows, VectorStore
+from polyhop.schemas.ports import VectorRows
 from polyhop.schemas.settings import VectorSettings
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.index_reader import open_vector_store
+from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 pytestmark = pytest.mark.slow
 
@@ -28,39 +28,26 @@ RARE = "zanzibar"
 class Kept:
     """What is kept of an index, to be opened as often as processes would, and to be damaged."""
 
-    open: Callable[[], VectorStore]
-    damage: Callable[[], None]
+    index: IndexFolder
 
+    def open(self) -> LanceVectors:
+        return open_vector_store(self.index)
 
-def lance(index: IndexFolder) -> Kept:
-    def damage() -> None:
-        file = max(index.vectors.glob(f"{TABLE}.lance/data/*"), key=lambda path: path.stat().st_size)
+    def damage(self) -> None:
+        file = max(self.index.vectors.glob(f"{TABLE}.lance/data/*"), key=lambda path: path.stat().st_size)
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
 
-    return Kept(lambda: open_vector_store(index), damage)
 
-
-def memory(index: IndexFolder) -> Kept:
-    database = MemoryDatabase(index)
-
-    def damage() -> None:
-        version = max(database.tables[TABLE].versions.items())[1]
-        next(iter(version.rows.values()))[2][0] += 1
-
-    return Kept(lambda: MemoryVectors(database), damage)
-
-
-@pytest.fixture(params=[lance, memory], ids=["lancedb", "memory"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
     """An index without vectors yet."""
-    made: Kept = request.param(Layout(tmp_path).index("towns"))
-    return made
+    return Kept(Layout(tmp_path).index("towns"))
 
 
 @pytest.fixture
-def store(kept: Kept) -> VectorStore:
+def store(kept: Kept) -> LanceVectors:
     return kept.open()
 
 
@@ -80,7 +67,7 @@ def rows(numbers: Sequence[int], edited: Sequence[int] = ()) -> VectorRows:
     )
 
 
-def published(store: VectorStore, wanted: VectorRows, pin: str, hnsw: VectorSettings | None = None) -> int:
+def published(store: LanceVectors, wanted: VectorRows, pin: str, hnsw: VectorSettings | None = None) -> int:
     """Brings the table up to date as publishing does, and returns the version that is pinned."""
     store.begin_changes()
     synced = store.sync(TABLE, wanted, hnsw)
@@ -89,7 +76,7 @@ def published(store: VectorStore, wanted: VectorRows, pin: str, hnsw: VectorSett
     return synced.version
 
 
-def held(table: PinnedTable) -> dict[str, tuple[float, ...]]:
+def held(table: LanceTable) -> dict[str, tuple[float, ...]]:
     found = table.read()
     return dict(zip(found.column("id").to_pylist(), map(tuple, found.column("vector").to_pylist()), strict=True))
 
@@ -98,14 +85,14 @@ def stated(wanted: VectorRows) -> dict[str, tuple[float, ...]]:
     return dict(zip(wanted.ids, map(tuple, wanted.vectors.tolist()), strict=True))
 
 
-def test_a_table_from_nothing_holds_exactly_the_rows(store: VectorStore) -> None:
+def test_a_table_from_nothing_holds_exactly_the_rows(store: LanceVectors) -> None:
     wanted = rows(range(40))
     synced = store.sync(TABLE, wanted)
     assert (synced.table, synced.written, synced.deleted, synced.hnsw) == (TABLE, 40, 0, None)
     assert held(store.open(TABLE, synced.version)) == stated(wanted)
 
 
-def test_the_columns_of_a_table_are_ids_and_vectors_of_one_length(store: VectorStore) -> None:
+def test_the_columns_of_a_table_are_ids_and_vectors_of_one_length(store: LanceVectors) -> None:
     found = store.open(TABLE, store.sync(TABLE, rows(range(3))).version).read()
     assert found.column_names == ["id", "vector"]
     assert [str(column.type).split("[")[0] for column in found.columns] == ["string", "fixed_size_list<item: float>"]
@@ -120,7 +107,7 @@ def test_the_same_rows_again_change_nothing_and_keep_the_version(kept: Kept, hns
     assert again.hnsw == first.hnsw
 
 
-def test_only_what_differs_is_written(store: VectorStore) -> None:
+def test_only_what_differs_is_written(store: LanceVectors) -> None:
     store.sync(TABLE, rows(range(40)))
     wanted = rows(range(5, 43), edited=(7, 8))
     synced = store.sync(TABLE, wanted)
@@ -137,13 +124,13 @@ def test_two_pinned_versions_are_read_side_by_side(kept: Kept) -> None:
     assert tables[1].search_text(RARE, 5) == []
 
 
-def test_an_open_table_does_not_see_later_changes(store: VectorStore) -> None:
+def test_an_open_table_does_not_see_later_changes(store: LanceVectors) -> None:
     table = store.open(TABLE, published(store, rows(range(10)), "v1"))
     published(store, rows(range(5, 15)), "v2")
     assert held(table) == stated(rows(range(10)))
 
 
-def test_cleaning_keeps_what_is_pinned_and_removes_tables_that_nobody_names(store: VectorStore) -> None:
+def test_cleaning_keeps_what_is_pinned_and_removes_tables_that_nobody_names(store: LanceVectors) -> None:
     wanted = [rows(range(n, n + 10)) for n in range(3)]
     numbers = [published(store, each, f"v{n}") for n, each in enumerate(wanted)]
     other = store.rebuild(TABLE, wanted[0])
@@ -157,7 +144,7 @@ def test_cleaning_keeps_what_is_pinned_and_removes_tables_that_nobody_names(stor
         store.open(TABLE, numbers[2])
 
 
-def test_a_table_grows_on_after_cleaning(store: VectorStore) -> None:
+def test_a_table_grows_on_after_cleaning(store: LanceVectors) -> None:
     published(store, rows(range(10)), "v1")
     number = published(store, rows(range(12)), "v2")
     store.clean(["v2"], [TABLE])
@@ -168,7 +155,7 @@ def test_a_table_grows_on_after_cleaning(store: VectorStore) -> None:
     assert synced.version != number
 
 
-def test_a_pin_moves_to_the_version_that_it_is_given_next(store: VectorStore) -> None:
+def test_a_pin_moves_to_the_version_that_it_is_given_next(store: LanceVectors) -> None:
     published(store, rows(range(5)), "v1")
     number = published(store, rows(range(6)), "v1")
     store.clean(["v1"], [TABLE])
@@ -176,7 +163,7 @@ def test_a_pin_moves_to_the_version_that_it_is_given_next(store: VectorStore) ->
 
 
 @pytest.mark.parametrize("hnsw", [None, HNSW], ids=["exact", "approximate"])
-def test_search_returns_the_nearest_rows_first(store: VectorStore, hnsw: VectorSettings | None) -> None:
+def test_search_returns_the_nearest_rows_first(store: LanceVectors, hnsw: VectorSettings | None) -> None:
     wanted = rows(range(200))
     table = store.open(TABLE, store.sync(TABLE, wanted, hnsw).version)
     for number in (0, 17, 199):
@@ -190,33 +177,33 @@ def test_search_returns_the_nearest_rows_first(store: VectorStore, hnsw: VectorS
         assert len(exact.intersection(found)) >= 4
 
 
-def test_search_returns_all_rows_if_there_are_fewer_than_wanted(store: VectorStore) -> None:
+def test_search_returns_all_rows_if_there_are_fewer_than_wanted(store: LanceVectors) -> None:
     table = store.open(TABLE, store.sync(TABLE, rows(range(4)), HNSW).version)
     assert sorted(table.nearest(vector_of(2, 1), 10, 64)) == rows(range(4)).ids
 
 
-def test_a_graph_for_approximate_search_says_how_good_it_is(store: VectorStore) -> None:
+def test_a_graph_for_approximate_search_says_how_good_it_is(store: LanceVectors) -> None:
     made = store.sync(TABLE, rows(range(60)), HNSW).hnsw
     assert made is not None
     assert (made.m, made.ef_construction) == (16, 64)
     assert made.recall_at_10 == 1.0  # so few rows are found without fail
 
 
-def test_words_are_searched_in_the_texts(store: VectorStore) -> None:
+def test_words_are_searched_in_the_texts(store: LanceVectors) -> None:
     table = store.open(TABLE, store.sync(TABLE, rows(range(20))).version)
     assert table.search_text(RARE, 5) == ["p00003"]
     assert len(table.search_text("river", 7)) == 7
     assert table.search_text("nowhere", 5) == []
 
 
-def test_a_version_that_is_not_there_is_damage(store: VectorStore) -> None:
+def test_a_version_that_is_not_there_is_damage(store: LanceVectors) -> None:
     number = published(store, rows(range(5)), "v1")
     for table, version in ((TABLE, number + 50), ("nowhere", 1)):
         with pytest.raises(DamagedStoreError, match="polyhop verify --index towns --repair"):
             store.open(table, version)
 
 
-def test_nothing_is_damaged_before_something_is(store: VectorStore) -> None:
+def test_nothing_is_damaged_before_something_is(store: LanceVectors) -> None:
     assert store.find_damage(TABLE) == []
     published(store, rows(range(30)), "v1")
     published(store, rows(range(2, 32)), "v2")
@@ -285,7 +272,7 @@ def test_a_run_that_ended_before_it_pinned_leaves_nothing_to_do_but_that(kept: K
     assert held(again.open(TABLE, synced.version)) == stated(rows(range(9)))
 
 
-def test_ids_and_words_with_quotes_in_them_are_data(store: VectorStore) -> None:
+def test_ids_and_words_with_quotes_in_them_are_data(store: LanceVectors) -> None:
     odd = VectorRows(["it's", "x') OR 1=1 --"], ["a 'b'", "c"], ["1", "2"], rows(range(2)).vectors)
     store.sync(TABLE, odd)
     synced = store.sync(TABLE, VectorRows(odd.ids[:1], odd.texts[:1], odd.hashes[:1], odd.vectors[:1]))

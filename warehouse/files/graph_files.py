@@ -39,7 +39,7 @@ GRAPHS: Mapping[str, str] = {
 
 
 def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
-    """Yields the lines of a graph in the order of the file; memory does not grow with its size, but for Turtle.
+    """Yields the lines of a graph in the order of the file; memory does not grow with its size.
 
     Args:
         source: A file of a known format.
@@ -57,10 +57,10 @@ def _reader(source: Path) -> GraphReader:
     try:
         return cast("GraphReader", resolve_name(f"polyhop.warehouse.files.{GRAPHS[suffix_of(source)]}"))
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "rdflib":
+        if (error.name or "").partition(".")[0] != "pyoxigraph":
             raise
         raise ConfigurationError(
-            f"{source} can only be read with the package rdflib: pip install 'polyhop[rdf]'."
+            f"{source} can only be read with the package pyoxigraph: pip install 'polyhop[rdf]'."
         ) from error
 
 

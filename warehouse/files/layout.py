@@ -32,26 +32,28 @@ def owner_of(path: Path) -> Path | None:
     return None
 
 
+class _Below:
+    """A path below a folder's own, which is its first field."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "VersionFolder | IndexFolder | Layout", _: type) -> Path:
+        return (folder.root if isinstance(folder, Layout) else folder.path) / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class VersionFolder:
     """The files of one version, published or being built."""
 
     path: Path
 
-    @property
-    def tables(self) -> Path:
-        """The DuckDB file."""
-        return self.path / "index.duckdb"
-
-    @property
-    def arrays(self) -> Path:
-        """Folder of the .npy and term files."""
-        return self.path / "graph"
-
-    @property
-    def manifest(self) -> Path:
-        """The manifest."""
-        return self.path / "manifest.json"
+    tables = _Below("index.duckdb")
+    """The DuckDB file."""
+    arrays = _Below("graph")
+    """Folder of the .npy and term files."""
+    manifest = _Below("manifest.json")
+    """The manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,50 +63,24 @@ class IndexFolder:
     path: Path
     name: str
 
-    @property
-    def versions(self) -> Path:
-        """Folder of the published versions."""
-        return self.path / "versions"
-
-    @property
-    def vectors(self) -> Path:
-        """The LanceDB database."""
-        return self.path / "vectors"
-
-    @property
-    def current(self) -> Path:
-        """The pointer: a file with the number of the current version."""
-        return self.path / "CURRENT"
-
-    @property
-    def pinned(self) -> Path:
-        """There while the current version is pinned: a run that publishes leaves the pointer alone."""
-        return self.path / "PINNED"
-
-    @property
-    def publishing(self) -> Path:
-        """A file with the number of a version from before its folder appears until the pointer has moved to it."""
-        return self.path / "PUBLISHING"
-
-    @property
-    def staging(self) -> Path:
-        """Where the next version is built; kept after a crash, so that the next run continues from there."""
-        return self.path / "staging"
-
-    @property
-    def lease(self) -> Path:
-        """The file whose lock makes a process the only writer."""
-        return self.path / "WRITER"
-
-    @property
-    def runs(self) -> Path:
-        """The file with a line for every run; see versions.py."""
-        return self.path / "runs.jsonl"
-
-    @property
-    def edits(self) -> Path:
-        """The file with what people decided about its entities; see warehouse/user_files.py."""
-        return self.path / "edits.jsonl"
+    versions = _Below("versions")
+    """Folder of the published versions."""
+    vectors = _Below("vectors")
+    """The LanceDB database."""
+    current = _Below("CURRENT")
+    """The pointer: a file with the number of the current version."""
+    pinned = _Below("PINNED")
+    """There while the current version is pinned: a run that publishes leaves the pointer alone."""
+    publishing = _Below("PUBLISHING")
+    """A file with the number of a version from before its folder appears until the pointer has moved to it."""
+    staging = _Below("staging")
+    """Where the next version is built; kept after a crash, so that the next run continues from there."""
+    lease = _Below("WRITER")
+    """The file whose lock makes a process the only writer."""
+    runs = _Below("runs.jsonl")
+    """The file with a line for every run; see versions.py."""
+    edits = _Below("edits.jsonl")
+    """The file with what people decided about its entities; see warehouse/user_files.py."""
 
     def version(self, number: int) -> VersionFolder:
         """The folder of version `number`."""
@@ -117,55 +93,26 @@ class Layout:
 
     root: Path
 
-    @property
-    def caches(self) -> Path:
-        """Content-addressed caches, shared by all indexes."""
-        return self.root / "caches"
-
-    @property
-    def vector_cache(self) -> Path:
-        """The cache of embeddings."""
-        return self.caches / "vectors.sqlite"
-
-    @property
-    def path_cache(self) -> Path:
-        """The cache of embeddings of path texts, which questions bring up."""
-        return self.caches / "paths.sqlite"
-
-    @property
-    def document_cache(self) -> Path:
-        """The cache of texts of document files."""
-        return self.caches / "documents.sqlite"
-
-    @property
-    def reply_cache(self) -> Path:
-        """The cache of model replies."""
-        return self.caches / "replies.sqlite"
-
-    @property
-    def model_cache(self) -> Path:
-        """Models that were fetched."""
-        return self.caches / "models"
-
-    @property
-    def queue(self) -> Path:
-        """The question queue, unless a database server holds it."""
-        return self.root / "queue.sqlite"
-
-    @property
-    def evaluations(self) -> Path:
-        """Folder of the stored evaluations."""
-        return self.root / "evaluations"
-
-    @property
-    def tunings(self) -> Path:
-        """Folder of what tuning found."""
-        return self.root / "tunings"
-
-    @property
-    def indexes(self) -> Path:
-        """Folder of all indexes."""
-        return self.root / _INDEXES
+    caches = _Below("caches")
+    """Content-addressed caches, shared by all indexes."""
+    vector_cache = _Below("caches/vectors.sqlite")
+    """The cache of embeddings."""
+    path_cache = _Below("caches/paths.sqlite")
+    """The cache of embeddings of path texts, which questions bring up."""
+    document_cache = _Below("caches/documents.sqlite")
+    """The cache of texts of document files."""
+    reply_cache = _Below("caches/replies.sqlite")
+    """The cache of model replies."""
+    model_cache = _Below("caches/models")
+    """Models that were fetched."""
+    queue = _Below("queue.sqlite")
+    """The question queue, unless a database server holds it."""
+    evaluations = _Below("evaluations")
+    """Folder of the stored evaluations."""
+    tunings = _Below("tunings")
+    """Folder of what tuning found."""
+    indexes = _Below("indexes")
+    """Folder of all indexes."""
 
     @property
     def is_used(self) -> bool:

@@ -1,14 +1,13 @@
 """The LanceDB database of an index: tables with vectors and full text, approximate search, and damage to its files.
 
-Implements polyhop.schemas.ports.VectorStore; each published version pins a table version by a tag of LanceDB.
+Each published version pins a table version by a tag of LanceDB.
 """
 
 import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import chain, count
 from pathlib import Path
@@ -56,130 +55,6 @@ def _ours(error: BaseException, database: Path) -> StoreError:
         return StoreError(f"Cannot write vectors to {database}: {reason}.")
     said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
     return DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}")
-
-
-@dataclass(frozen=True, slots=True)
-class FileList:
-    """Checksums of the files of a database by relative path.
-
-    Attributes:
-        files: sha256 by path.
-        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is not damage.
-    """
-
-    files: dict[str, str]
-    is_changing: bool = False
-
-
-def begin_changes(database: Path) -> None:
-    """Says that files may come and go from now on; a damaged list stays as it is, so that damage stays visible."""
-    try:
-        listed = read_list(database)
-    except DamagedStoreError:
-        return
-    if listed is not None and listed.is_changing:
-        return
-    database.mkdir(parents=True, exist_ok=True)
-    _write(database, FileList({} if listed is None else listed.files, is_changing=True))
-
-
-def is_changing(database: Path) -> bool:
-    """Whether changes began and never ended: to who holds the writer's lease, that a process was killed meanwhile."""
-    if _unfinished_lists(database):
-        return True
-    try:
-        listed = read_list(database)
-    except DamagedStoreError:
-        return False
-    return listed is not None and listed.is_changing
-
-
-def write_list(database: Path) -> None:
-    """Lists the files that are there; one that was listed before keeps its checksum, so that damage stays visible."""
-    for temporary in _unfinished_lists(database):
-        temporary.unlink()
-    known = _known(database)
-    files = {name: known.get(name) or file_checksum(database / name) for name in _present(database)}
-    _write(database, FileList(files))
-
-
-def _unfinished_lists(database: Path) -> list[Path]:
-    """Lists of killed processes that never got their name: an index has one writer, and that is writing none now."""
-    return list(database.glob(f".{CHECKSUMS}.*.tmp"))
-
-
-def forget_tag(database: Path, table: str, tag: str) -> None:
-    """Takes a tag off the list before it is moved: its file is about to have another content."""
-    known = _known(database)
-    if known.pop(f"{table}.lance/_refs/tags/{tag}.json", None) is not None:
-        _write(database, FileList(known, is_changing=True))
-
-
-def _known(database: Path) -> dict[str, str]:
-    """What is listed; nothing if the list itself is damaged, for then no table is built on (`find_damage`)."""
-    try:
-        listed = read_list(database)
-    except DamagedStoreError:
-        return {}
-    return listed.files if listed is not None else {}
-
-
-def read_list(database: Path) -> FileList | None:
-    """The list; None if there is none yet."""
-    path = database / CHECKSUMS
-    try:
-        document = json.loads(path.read_bytes())
-        return FileList(dict(document["files"]), bool(document["is_changing"]))
-    except FileNotFoundError:
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedStoreError(path, index_of(path)) from error
-
-
-def find_damage(database: Path, table: str) -> list[str]:
-    """What is wrong with the files of a table, in sentences; nothing is known of a database without a list."""
-    try:
-        listed = read_list(database)
-    except DamagedStoreError:
-        return [f"file '{CHECKSUMS}' of the vectors is damaged"]
-    found = []
-    for name, checksum in sorted(listed.files.items()) if listed is not None else ():
-        if not name.startswith(f"{table}.lance/"):
-            continue
-        held = _digest(database / name)
-        if held is None and listed is not None and not listed.is_changing:
-            found.append(f"file '{name}' of the vectors is missing")
-        elif held not in (None, checksum):
-            found.append(f"file '{name}' of the vectors has another content than was written")
-    return found
-
-
-def require_whole(database: Path, table: str) -> None:
-    """Makes sure, before a table is searched, that its files are those that were written, as far as that is cheap."""
-    listed = read_list(database)
-    for name, checksum in sorted(listed.files.items()) if listed is not None else ():
-        path = database / name
-        if name.startswith(f"{table}.lance/") and path.is_file() and path.stat().st_size <= CHECKED_BYTES:
-            held = _digest(path)
-            if held not in (None, checksum):  # None: an index run has just removed it
-                raise DamagedStoreError(path, index_of(path))
-
-
-def _digest(path: Path) -> str | None:
-    try:
-        return file_checksum(path)
-    except FileNotFoundError:
-        return None
-
-
-def _present(database: Path) -> list[str]:
-    files = (file for file in database.glob("*.lance/**/*") if file.is_file() and file.name != _UNLISTED)
-    return sorted(file.relative_to(database).as_posix() for file in files)
-
-
-def _write(database: Path, listed: FileList) -> None:
-    document = {"files": listed.files, "is_changing": listed.is_changing}
-    write_whole(database / CHECKSUMS, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
 
 
 # Source: architecture.md section 3; algorithms.md 2.8, 2.9.
@@ -259,13 +134,22 @@ time that may take longer, and is done then."""
 
 
 class LanceVectors:
-    """The database in a folder, which need not exist yet; see `polyhop.schemas.ports.VectorStore`."""
+    """The vectors of one index: a database in a folder, which need not exist yet.
+
+    Versions of its tables stay readable as long as somebody pins them. One writer at a time, who holds the index's
+    lease. A file lists the checksums of LanceDB's files, and whether a run that may remove some is under way.
+    """
 
     def __init__(self, database: Path) -> None:
         self._database = database
 
     def sync(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
-        """Makes a table hold exactly `rows`, writing only what differs.
+        """Makes a table, new or not, hold exactly `rows`; writes only what differs.
+
+        Args:
+            table: Name of the table.
+            rows: Everything that it is to hold; at least one row if `hnsw` is given.
+            hnsw: How to build a graph for approximate search; None: no graph.
 
         Raises:
             StoreError: If the disk is full or not writable.
@@ -287,23 +171,31 @@ class LanceVectors:
         """A version of a table; small files of it are compared with their checksums first.
 
         Raises:
-            DamagedStoreError: If LanceDB cannot read its files, or they are not those that were written.
+            DamagedStoreError: If it is not there, LanceDB cannot read its files, or they are not those that were
+                written.
         """
         with translated(self._database):
-            require_whole(self._database, table)
+            for name, checksum in self._listed(table)[0].items():
+                path = self._database / name
+                # None: an index run has just removed it
+                if path.is_file() and path.stat().st_size <= CHECKED_BYTES and _digest(path) not in (None, checksum):
+                    raise DamagedStoreError(path, index_of(path))
             opened = _open_table(self._database, table)
             opened.checkout(version)
         return LanceTable(self._database, opened)
 
     def pin(self, table: str, version: int, name: str) -> None:
-        """Tags a table version; a tag of that name is moved."""
+        """Tags a table version, which stays readable; a tag of that name is moved."""
         with translated(self._database):
             tags = _open_table(self._database, table).tags
-            if name in tags.list():  # of a run that was killed before its version was visible
-                forget_tag(self._database, table, name)
-                tags.update(name, version)
-            else:
+            if name not in tags.list():
                 tags.create(name, version)
+                return
+            # Of a run that was killed before its version was visible; the tag's file is about to have another content.
+            files = self._known()
+            if files.pop(f"{table}.lance/_refs/tags/{name}.json", None) is not None:
+                self._write_list(files, is_changing=True)
+            tags.update(name, version)
 
     def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
         """Frees what no published version holds any more.
@@ -319,29 +211,88 @@ class LanceVectors:
                 continue
             try:
                 with translated(self._database):
-                    _clean_table(_open_table(self._database, folder.stem), pins, at_once=at_once)
+                    table = _open_table(self._database, folder.stem)
+                    for tag in table.tags.list():
+                        if tag not in pins:
+                            table.tags.delete(tag)
+                    _optimize(table, timedelta(0), at_once=at_once)
             except DamagedStoreError:
                 continue  # only older versions can still need it; `polyhop verify` says so
 
     def begin_changes(self) -> None:
-        """Says that files may come and go from now on."""
-        begin_changes(self._database)
+        """Says that files may come and go from now on: until `end_changes` a missing one is not damage."""
+        with suppress(DamagedStoreError):  # a damaged list stays as it is, so that damage stays visible
+            files, is_changing = self._listed()
+            if not is_changing:
+                self._database.mkdir(parents=True, exist_ok=True)
+                self._write_list(files, is_changing=True)
 
     def is_changing(self) -> bool:
-        """Whether changes began and have not ended."""
-        return is_changing(self._database)
+        """Whether changes began and never ended: to who holds the writer's lease, that a process was killed."""
+        with suppress(DamagedStoreError):
+            return bool(self._unfinished_lists()) or self._listed()[1]
+        return False
 
     def end_changes(self) -> None:
-        """Lists the files that are there with their checksums."""
-        write_list(self._database)
+        """Lists the files that are there; one listed before keeps its checksum, so that damage stays visible."""
+        for temporary in self._unfinished_lists():
+            temporary.unlink()
+        known, files = self._known(), (file for file in self._database.glob("*.lance/**/*") if file.is_file())
+        present = sorted(file.relative_to(self._database).as_posix() for file in files if file.name != _UNLISTED)
+        checksums = {name: known.get(name) or file_checksum(self._database / name) for name in present}
+        self._write_list(checksums, is_changing=False)
 
     def find_damage(self, table: str) -> list[str]:
-        """What is wrong with the files of a table, in sentences."""
-        return find_damage(self._database, table)
+        """What is wrong with the files of a table, in sentences; nothing is known of a database without a list."""
+        try:
+            files, is_changing = self._listed(table)
+        except DamagedStoreError:
+            return [f"file '{CHECKSUMS}' of the vectors is damaged"]
+        found = []
+        for name, checksum in sorted(files.items()):
+            held = _digest(self._database / name)
+            if held is None and not is_changing:
+                found.append(f"file '{name}' of the vectors is missing")
+            elif held not in (None, checksum):
+                found.append(f"file '{name}' of the vectors has another content than was written")
+        return found
+
+    def _unfinished_lists(self) -> list[Path]:
+        """Lists of killed processes that never got their name: an index has one writer, which is writing none now."""
+        return list(self._database.glob(f".{CHECKSUMS}.*.tmp"))
+
+    def _listed(self, table: str = "") -> tuple[dict[str, str], bool]:
+        """Checksums of all files, or a table's, by relative path, and whether a run that may remove some is on."""
+        path = self._database / CHECKSUMS
+        try:
+            document = json.loads(path.read_bytes())
+            prefix = f"{table}.lance/" if table else ""
+            return {n: c for n, c in document["files"].items() if n.startswith(prefix)}, bool(document["is_changing"])
+        except FileNotFoundError:
+            return {}, False
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedStoreError(path, index_of(path)) from error
+
+    def _known(self) -> dict[str, str]:
+        """What is listed; nothing if the list itself is damaged, for then no table is built on (`find_damage`)."""
+        with suppress(DamagedStoreError):
+            return self._listed()[0]
+        return {}
+
+    def _write_list(self, files: dict[str, str], *, is_changing: bool) -> None:
+        document = {"files": files, "is_changing": is_changing}
+        write_whole(self._database / CHECKSUMS, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return file_checksum(path)
+    except FileNotFoundError:
+        return None
 
 
 class LanceTable:
-    """A pinned version of a table; see `polyhop.schemas.ports.PinnedTable`."""
+    """A version of a table, which stays as it is whatever is written afterwards."""
 
     def __init__(self, database: Path, table: Any) -> None:
         self._database = database
@@ -353,7 +304,10 @@ class LanceTable:
             return self._table.search().select(["id", "vector"]).limit(None).to_arrow()
 
     def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
-        """Ids of about the `count` nearest rows by LanceDB's HNSW graph, nearest first; exact without a graph."""
+        """Ids of about the `count` nearest rows by LanceDB's HNSW graph, nearest first; exact without a graph.
+
+        `ef_search` are the candidates that it keeps; more find more of the exact nearest, and take longer.
+        """
         with translated(self._database):
             return search_hnsw(self._table, vector, count, ef_search)
 
@@ -469,13 +423,6 @@ def _verify(database: Path, table: Any, rows: VectorRows) -> None:
     if table.count_rows() != len(rows.ids) or stored != dict(zip(rows.ids, rows.hashes, strict=True)):
         reason = f"table '{table.name}' holds {table.count_rows()} rows instead of {len(rows.ids)}"
         raise DamagedStoreError(database, index_of(database), reason)
-
-
-def _clean_table(table: Any, tags: Collection[str], *, at_once: bool) -> None:
-    for tag in table.tags.list():
-        if tag not in tags:
-            table.tags.delete(tag)
-    _optimize(table, timedelta(0), at_once=at_once)
 
 
 def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:

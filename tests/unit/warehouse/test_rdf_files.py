@@ -9,7 +9,6 @@ import pytest
 from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.graph import Description, GraphLine, Node, Statement
 from polyhop.schemas.records import BadRecord
-from polyhop.warehouse.files import rdf as turtle
 from polyhop.warehouse.files.graph_files import read_graph
 from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
 
@@ -70,9 +69,8 @@ def test_literals_are_kept_as_written_with_datatype_and_language(
     tmp_path: Path, name: str, term: str, value: Node
 ) -> None:
     (found,) = values(read(tmp_path, f"{ADA} <http://x/p> {term} .\n", name))
-    expected_tag = value.language.lower() if name == "g.ttl" else value.language  # rdflib lowers tags
     assert (found.name, found.is_literal, found.datatype) == (value.name, True, value.datatype)
-    assert found.language in {value.language, expected_tag}
+    assert found.language == value.language.lower()
 
 
 @pytest.mark.parametrize(
@@ -111,26 +109,24 @@ def test_odd_labels_and_types_are_relations(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (f'{ADA} <http://x/p> "open .', "the quotes of the object are not balanced"),
-        (f'{ADA} <http://x/p> "a" b" .', "there is no full stop after the object"),
-        (f"{ADA} <http://x/p> .", "there is no object"),
-        (f"{ADA} <http://x/p>", "there is no object"),
-        (f"{ADA} .", "there is no predicate"),
-        (f"{ADA} _:b {BABBAGE} .", "the predicate is not an IRI in <>"),
-        (f"{ADA} <http://x/p> {BABBAGE}", "there is no full stop after the object"),
-        (f"{ADA} <http://x/p> {BABBAGE} . x", "something follows the full stop: x"),
-        (f"{ADA}<http://x/p> {BABBAGE} .", "there is no whitespace after the subject"),
-        ('"a" <http://x/p> "b" .', "the subject is neither an IRI in <> nor a blank node"),
-        (f"{ADA} <http://x/p> x .", "the object is neither an IRI in <>, a blank node nor a literal in quotes"),
-        (f"<a> <http://x/p> {BABBAGE} .", "the IRI of the subject contains whitespace, a quote or a bracket"),
-        (f"{ADA} <p> {BABBAGE} .", "the IRI of the predicate contains whitespace, a quote or a bracket"),
-        (f"{ADA} <http://x/p> <b .", "the object is not an absolute IRI in <>"),
-        (f"_: <http://x/p> {BABBAGE} .", "the subject is a blank node without a name"),
+        (f'{ADA} <http://x/p> "open .', "Unexpected end of file at character 31"),
+        (f'{ADA} <http://x/p> "a" b" .', "The subject of a triple must be an IRI or a blank node at character 35"),
+        (f"{ADA} <http://x/p> .", "The object of a triple must be an IRI, a blank node or a literal at character 31"),
+        (f"{ADA} .", "The predicate of a triple must be an IRI at character 18"),
+        (f"{ADA} _:b {BABBAGE} .", "The predicate of a triple must be an IRI at character 18"),
+        (f"{ADA} <http://x/p> {BABBAGE}", "Quads must be followed by a dot"),
+        (f"{ADA} <http://x/p> {BABBAGE} . x", "The subject of a triple must be an IRI or a blank node at character 46"),
+        ('"a" <http://x/p> "b" .', "The subject of a triple must be an IRI or a blank node at character 1"),
+        (f"<a> <http://x/p> {BABBAGE} .", "<a> is not an absolute IRI without whitespace, quotes and brackets"),
+        (f"<http://x/a b> <http://x/p> {BABBAGE} .", "<http://x/a b> is not an absolute IRI without whitespace"),
+        (f"{ADA} <p> {BABBAGE} .", "<p> is not an absolute IRI"),
+        (f'{ADA} <http://x/p> "a"^^<b> .', "<b> is not an absolute IRI"),
+        (f"{ADA} <http://x/p> <b .", "Unexpected end of file at character 31"),
+        (f"_: <http://x/p> {BABBAGE} .", "A blank node ID cannot be empty at character 1"),
         (f'{ADA} <http://x/p> "a\\u0000" .', "the value contains a NUL character at character 2"),
-        (f'{ADA} <http://x/p> "\\uD800" .', "the value is not valid UTF-8"),
-        (f'{ADA} <http://x/p> "\\UFFFFFFFF" .', "the object has an escape that is no character"),
+        (f'{ADA} <http://x/p> "\\uD800" .', "UTF-16 surrogate escape sequence"),
+        (f'{ADA} <http://x/p> "\\UFFFFFFFF" .', "The escape sequence '\\UFFFFFFFF' is encoding FFFFFFFF that is not"),
         (f"<http://x/\\u0001> <http://x/p> {BABBAGE} .", "the subject contains a control character (U+0001)"),
-        (f'{ADA} <http://x/p> "a"^^<b> .', "there is no full stop after the object"),
     ],
 )
 def test_a_bad_line_is_set_aside_alone(tmp_path: Path, line: str, reason: str) -> None:
@@ -152,7 +148,7 @@ def test_bytes_that_are_not_utf_8_and_lines_that_are_too_long_are_set_aside(tmp_
         file.write(b'" .\n' + good)
     found = list(read_graph(tmp_path / "g.nt"))
     assert [line.reason for line in found if isinstance(line, BadRecord)] == [
-        "the line is not UTF-8 (invalid byte 0xff at byte 28)",
+        "Invalid UTF-8: invalid utf-8 sequence of 1 bytes from index 0 at character 28",
         "the line is longer than 64 MB",
     ]
     assert len(values(found)) == 2
@@ -201,7 +197,7 @@ def test_equal_blank_nodes_of_turtle_stay_apart(tmp_path: Path) -> None:
         ('<http://x/a> <http://x/b> """long\n\n', "is not Turtle: line [234] cannot be read"),
         (
             "<http://x/a> <http://x/b> " + "[ <http://x/b> " * 3000,
-            "is not Turtle: line 2 cannot be read .Recurs",
+            "is not Turtle: line 2 cannot be read .Unexpected end",
         ),
         ("@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
     ],
@@ -210,12 +206,6 @@ def test_a_turtle_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: 
     with pytest.raises(SourceError, match=said) as caught:
         read(tmp_path, f"# a comment\n{content}", "g.ttl")
     assert "\n" not in str(caught.value)
-
-
-def test_a_turtle_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turtle, "MAX_TURTLE_BYTES", 20)
-    with pytest.raises(SourceError, match=r"convert it to N-Triples \(\.nt\), which is read line by line"):
-        read(tmp_path, f"{ADA} <http://x/p> {BABBAGE} .\n", "g.ttl")
 
 
 def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file(tmp_path: Path) -> None:
@@ -227,9 +217,9 @@ def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file(tmp_path
 def test_a_missing_package_is_said_with_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for module in ("rdflib", "rdflib.plugins.parsers.ntriples"):
+    for module in ("pyoxigraph",):
         monkeypatch.setitem(sys.modules, module, None)
     for module in ("rdf",):
         monkeypatch.delitem(sys.modules, f"polyhop.warehouse.files.{module}", raising=False)
-    with pytest.raises(ConfigurationError, match=r"package rdflib: pip install 'polyhop\[rdf\]'"):
+    with pytest.raises(ConfigurationError, match=r"package pyoxigraph: pip install 'polyhop\[rdf\]'"):
         read(tmp_path, f"{ADA} <http://x/p> {BABBAGE} .\n", name)
