@@ -264,34 +264,13 @@ def _add_documents(
 NEGATION_REACH = 4
 """Words before a mention in which a negation is looked for."""
 
-_DENIED_TEXT = """
-private secret confidential hidden withheld unavailable missing absent undisclosed unpublished unknown
-"""
-_DENIED = frozenset(_DENIED_TEXT.split())
-"""After a mention: what is so is not there for others."""
-_REFLEXIVES_TEXT = """
-themselves itself himself herself oneself ourselves yourself
-"""
-_REFLEXIVES = frozenset(_REFLEXIVES_TEXT.split())
-"""After `to`: kept to oneself."""
-
 
 def _is_negated(words: Sequence[Word], mention: Mention, is_taken: NDArray[np.bool_]) -> bool:
     """Whether a mention is negated: by a word inside it, or by one before it with no other mention between."""
-    if any(word.is_negation for word in words[mention.start : mention.end]):
-        return True
-    for place in range(mention.start - 1, max(-1, mention.start - 1 - NEGATION_REACH), -1):
-        if is_taken[place]:
-            break
-        if words[place].is_negation:
-            return True
-    for place in range(mention.end, min(len(words), mention.end + NEGATION_REACH)):
-        if is_taken[place]:
-            return False
-        text = words[place].text.lower()
-        if text in _DENIED or (text in _REFLEXIVES and words[place - 1].text.lower() == "to"):
-            return True
-    return False
+    start = mention.start
+    while start > max(0, mention.start - NEGATION_REACH) and not is_taken[start - 1]:
+        start -= 1
+    return any(word.is_negation for word in words[start : mention.end])
 
 
 # Kinds of values that a question asks for, and superlatives; source: algorithms.md 4B.
