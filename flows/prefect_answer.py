@@ -50,7 +50,7 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.user_files import load_settings
 
-SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop results` has all
+SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop jobs results` has all
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
@@ -207,7 +207,7 @@ def _outcome_lines(job: JobRow, said: str, metrics: Mapping[str, Any] | None) ->
     ]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    return [*lines, "", f"All results: `polyhop results {job.job_id}`"]
+    return [*lines, "", f"All results: `polyhop jobs results {job.job_id}`"]
 
 
 def _dead_payload(job: JobRow) -> dict[str, Any]:

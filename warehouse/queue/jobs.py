@@ -141,7 +141,7 @@ def _refusal(row: RowMapping) -> str | None:
     state = QuestionState(row["state"])
     if state in _OPEN:
         return f"it is {state.value}"
-    return "it has an answer (polyhop replay asks again and keeps it)" if state is QuestionState.DONE else None
+    return "it has an answer (polyhop jobs replay asks again and keeps it)" if state is QuestionState.DONE else None
 
 
 def _touch(tx: Transaction, job_id: int) -> RowMapping:
