@@ -48,7 +48,7 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.user_files import load_settings
 
-SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop results` has all
+SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop jobs results` has all
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
@@ -173,7 +173,7 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
     lines += [f"* {state.value}: {job.counts[state]}" for state in QuestionState]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    show_text(key(), [*lines, "", f"All results: `polyhop results {job_id}`"], f"Outcome of job {job_id}: {said}")
+    show_text(key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}")
     log(f"job {job_id}: {said}")
     if job.counts[QuestionState.DEAD]:
         errors = [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors]

@@ -174,7 +174,7 @@ class Job:
             return queue.job(self.id).is_open
 
     def results(self) -> list[dict[str, Any]]:
-        """The questions with what became of them, in submitted order (`polyhop results`)."""
+        """The questions with what became of them, in submitted order (`polyhop jobs results`)."""
         from polyhop.jobs import result_document
 
         with open_questions(self._settings) as queue:

@@ -6,13 +6,13 @@ Exit codes: 0 success, 2 wrong usage, 1 anything else (architecture.md section 9
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from polyhop import __version__
 from polyhop.examples import EXAMPLES
@@ -44,11 +44,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "submit": "queue:submit",
         "worker": "queue:worker",
         "jobs": "queue:jobs",
-        "results": "queue:results",
-        "cancel": "queue:cancel",
-        "retry": "queue:retry",
-        "explain": "queue:explain",
-        "replay": "queue:replay",
     },
     "Evaluation": {
         "eval": "evaluate:evaluate",
@@ -71,8 +66,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 """Our commands in the order of the help, by group: the module of polyhop.commands and the function, or group, in it."""
 OURS: Mapping[str, str] = {name: target for group in GROUPS.values() for name, target in group.items()}
-OTHERS = "Of other packages"
+ALIASES: Mapping[str, str] = {name: f"queue:{name}" for name in ("results", "cancel", "retry", "explain", "replay")}
+"""`polyhop results 3` is `polyhop jobs results 3`; not listed in the help."""
 
+OTHERS = "Of other packages"
 COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
 
@@ -99,51 +96,44 @@ def _printable_usage() -> Iterator[None]:
         raise
 
 
-class CommandTable(Mapping[str, Any]):
-    """The commands by name, in the order of the help; a command's module is imported when it is called or listed.
-
-    Commands of other packages are entry points of the group `polyhop.commands`; ours keep their names.
-    """
-
-    def __getitem__(self, name: str) -> Any:
-        if name in OURS:
-            module, attribute = OURS[name].split(":")
-            group = next(group for group, names in GROUPS.items() if name in names)
-            return _command(name, getattr(import_module(f"polyhop.commands.{module}"), attribute), group)
-        return _command(name, load_extension(extensions(COMMANDS)[name], "command"), OTHERS)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from OURS
-        yield from (name for name in extensions(COMMANDS) if name not in OURS)
-
-    def __len__(self) -> int:
-        return len(OURS.keys() | extensions(COMMANDS).keys())
-
-
-class Command(TyperCommand):
-    """A command whose help may name what installed packages bring: they are asked when the help is shown."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Writes the help."""
-        for parameter in self.params:
-            help_: str | None = getattr(parameter, "help", None)
-            for gap, described in FORMATS.items():
-                if help_ and gap in help_:
-                    module, function = described.split(":")
-                    formats = getattr(import_module(f"polyhop.warehouse.files.{module}"), function)()
-                    cast("Any", parameter).help = help_.replace(gap, formats)
-        super().format_help(ctx, formatter)
-
-
 class Commands(TyperGroup):
-    """The group of all commands, which imports none before it is needed.
+    """The group of all commands; the module of a command is imported when it is called or listed.
 
-    Typer quotes wrong arguments in its messages; here they become fit for a terminal.
+    Commands of other packages are entry points of the group `polyhop.commands`; ours keep their names. Typer quotes
+    wrong arguments in its messages; here they become fit for a terminal.
     """
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self.commands = cast("MutableMapping[str, Any]", CommandTable())
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of the help."""
+        return [*OURS, *(name for name in extensions(COMMANDS) if name not in OURS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command, or a group of commands; None if there is none of that name."""
+        target = OURS.get(cmd_name) or ALIASES.get(cmd_name)
+        if target is None and cmd_name not in extensions(COMMANDS):
+            self.commands = dict.fromkeys(self.list_commands(ctx), cast("Any", None))  # what Typer suggests names from
+            return None
+        if target is None:
+            function = load_extension(extensions(COMMANDS)[cmd_name], "command")
+        else:
+            module, attribute = target.split(":")
+            function = getattr(import_module(f"polyhop.commands.{module}"), attribute)
+        if isinstance(function, typer.Typer):
+            made: Any = typer.main.get_group(function)
+        else:
+            alone = typer.Typer(add_completion=False)
+            alone.command(cmd_name)(function)
+            made = typer.main.get_command(alone)
+        made.name = cmd_name
+        made.rich_help_panel = next((group for group, names in GROUPS.items() if cmd_name in names), OTHERS)
+        made.epilog = "\n\n".join(("Examples:", *EXAMPLES[cmd_name])) if cmd_name in EXAMPLES else made.epilog
+        for parameter in made.params:
+            for gap, described in FORMATS.items():
+                if gap in (getattr(parameter, "help", None) or ""):
+                    module, name = described.split(":")
+                    formats = getattr(import_module(f"polyhop.warehouse.files.{module}"), name)()
+                    parameter.help = parameter.help.replace(gap, formats)
+        return made
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         """Parses the global options."""
@@ -154,19 +144,6 @@ class Commands(TyperGroup):
         """Parses and runs a command."""
         with _printable_usage():
             return super().invoke(ctx)
-
-
-def _command(name: str, function: Any, group: str) -> Any:
-    """A command from its function, or a group from its Typer application; `group` is its heading in the help."""
-    if isinstance(function, typer.Typer):
-        made: Any = typer.main.get_group(function)
-    else:
-        alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=Command)(function)
-        made = typer.main.get_command(alone)
-    made.name, made.rich_help_panel = name, group
-    made.epilog = "\n\n".join(("Examples:", *EXAMPLES[name])) if name in EXAMPLES else made.epilog
-    return made
 
 
 app = typer.Typer(

@@ -1,7 +1,4 @@
-"""Stored jobs and results as the documents that people and scripts read.
-
-Answers nothing (workers do); everything here works while they run.
-"""
+"""Stored jobs and results as the documents that people and scripts read, also while workers run."""
 
 import json
 import time
@@ -14,7 +11,7 @@ from typing import Any
 
 from polyhop.schemas.errors import StoreError, UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
-from polyhop.schemas.text import duration, plural
+from polyhop.schemas.text import duration
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 _ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows
@@ -49,7 +46,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
         "min_confidence": job.min_confidence,
         "where": job.where,
         "priority": job.priority,
-        "submitted_at": _iso(job.submitted_at),
+        "submitted_at": iso(job.submitted_at),
         "questions": job.question_count,
         **{state.value: job.counts[state] for state in QuestionState},
         "oldest_wait_seconds": job.oldest_wait_seconds,
@@ -61,7 +58,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
 def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
     """Workers that claim nothing because a model is unavailable."""
     return [
-        {"worker": w.worker_id, "since": _iso(w.outage_since), "reason": w.outage}
+        {"worker": w.worker_id, "since": iso(w.outage_since), "reason": w.outage}
         for w in workers
         if w.outage is not None and w.outage_since is not None
     ]
@@ -89,16 +86,8 @@ def pace_words(per_minute: float, seconds_left: float | None) -> str:
     return f"{per_minute:,.0f} a minute, {left}"
 
 
-def unknown_queue_sentence(queue: QuestionQueue, names: Iterable[str]) -> str:
-    """That some queues have no job, and which have; "" if all have."""
-    known = queue.names()
-    unknown = ", ".join(f"'{name}'" for name in names if name not in known)
-    having = f"queues with jobs: {', '.join(known)}" if known else "no queue has any yet"
-    return f"Nothing has been submitted to {unknown}; {having}." if unknown else ""
-
-
 def result_document(row: ResultRow) -> dict[str, Any]:
-    """A question as a row of `polyhop results`; everything that its worker stored is in it.
+    """A question as a row of `polyhop jobs results`; everything that its worker stored is in it.
 
     It has `triples` if its strategy ranks any.
     """
@@ -124,26 +113,10 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "filter": row.result.get("filter"),
         "attempts": row.attempts,
         "worker": row.worker_id,
-        "finished_at": None if row.finished_at is None else _iso(row.finished_at),
+        "finished_at": None if row.finished_at is None else iso(row.finished_at),
         "error": row.error,
         "error_class": row.error_class,
     }
-
-
-def retry_document(job: JobRow, requeued: int) -> dict[str, Any]:
-    """What `polyhop retry` did; `deadline` is until when the questions must be begun."""
-    deadline = None if job.deadline is None or not requeued else _iso(job.deadline)
-    return {"job_id": job.job_id, "requeued": requeued, "deadline": deadline}
-
-
-def retry_sentence(job: JobRow, requeued: int) -> str:
-    """The same for people; a deadline starts again at a retry, and a short one passes before any worker comes."""
-    words = f"Job {job.job_id}: {plural(requeued, 'question')} queued again"
-    if not requeued or job.deadline_seconds is None:
-        return words
-    return (
-        f"{words}; what no worker has begun within {job.deadline_seconds:g} s is dead (--deadline SECONDS changes that)"
-    )
 
 
 def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
@@ -151,7 +124,7 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
     queue.job(job_id)
     row = queue.result(job_id, question_id)
     if row is None:
-        raise UnknownIdError(f"Job {job_id} has no question '{question_id}'; polyhop results {job_id} lists them.")
+        raise UnknownIdError(f"Job {job_id} has no question '{question_id}'; polyhop jobs results {job_id} lists them.")
     if row.state is not QuestionState.DONE:
         because = f" ({row.error})" if row.error else ""
         raise UnknownIdError(
@@ -165,7 +138,8 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
     return row
 
 
-def _iso(seconds: float) -> str:
+def iso(seconds: float) -> str:
+    """A time in ISO 8601, UTC."""
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
 
 

@@ -1,8 +1,8 @@
-"""`polyhop submit`, `worker`, `jobs`, `cancel`, `retry`, `results`, `explain`, `replay`: question queues."""
+"""`polyhop submit`, `worker` and `jobs` with what is done to a job: question queues."""
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Thread
@@ -43,17 +43,24 @@ from polyhop.schemas.text import plural
 if TYPE_CHECKING:
     from polyhop.jobs import QuestionPace
     from polyhop.schemas.queue import ResultRow
-    from polyhop.schemas.settings import Settings
     from polyhop.warehouse.queue.queue import QuestionQueue
     from polyhop.worker.loop import Worker
 
 
 WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
 """Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
+SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
+PROGRESS_SECONDS = 60.0
+"""Between two lines of a worker; chosen: a run of hours leaves some hundred lines."""
 JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
+QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
+
+jobs = typer.Typer(name="jobs", invoke_without_command=True)
 
 
-def jobs(
+@jobs.callback()
+def list_jobs(
+    context: typer.Context,
     workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
     purge: Annotated[
         bool, typer.Option("--purge", help="Delete finished jobs older than queue.retention_days.")
@@ -65,7 +72,11 @@ def jobs(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """List jobs with their counts by state and their errors, newest first; with --json as one list."""
+    """List jobs with their counts by state and their errors, newest first; or do something with one of them."""
+    if context.invoked_subcommand is not None:
+        return
+    import dataclasses
+
     from polyhop.jobs import QuestionPace
     from polyhop.warehouse.open import open_questions
 
@@ -75,7 +86,9 @@ def jobs(
             print_line(f"{plural(queue.purge(settings.queue.retention_days), 'job')} forgotten")
             return
         if workers:
-            _print_workers([vars_of(worker) for worker in queue.workers()], json=json)
+            rows = [dataclasses.asdict(worker) for worker in queue.workers()]
+            columns = ["worker_id", "host", "process_id", "queues", "versions", "outage"]
+            print_json(rows) if json else print_table(columns, [[row[column] for column in columns] for row in rows])
             return
         paces: defaultdict[int, QuestionPace] = defaultdict(QuestionPace)
         while _print_jobs(queue, paces, json=json) and watch:
@@ -104,19 +117,8 @@ def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     """A table, and below it the pace of open jobs, and what went wrong in which job."""
     from polyhop.jobs import pace_words
 
-    columns = [
-        "job_id",
-        "name",
-        "queue",
-        "index",
-        "strategy",
-        "questions",
-        "queued",
-        "leased",
-        "done",
-        "dead",
-        "cancelled",
-    ]
+    columns = ["job_id", "name", "queue", "index", "strategy", "questions"]
+    columns += ["queued", "leased", "done", "dead", "cancelled"]
     print_table(columns, [[row[column] for column in columns] for row in rows])
     for row in rows:
         if row["per_minute"] is not None and row["queued"] + row["leased"]:
@@ -125,21 +127,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
             print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
 
 
-def vars_of(worker: object) -> dict[str, object]:
-    """A worker row as a document."""
-    import dataclasses
-
-    return dataclasses.asdict(worker)  # type: ignore[call-overload,no-any-return]
-
-
-def _print_workers(rows: list[dict[str, object]], *, json: bool) -> None:
-    if json:
-        print_json(rows)
-        return
-    columns = ["worker_id", "host", "process_id", "queues", "versions", "outage"]
-    print_table(columns, [[row[column] for column in columns] for row in rows])
-
-
+@jobs.command("cancel")
 def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
     """Cancel a job: its open questions are not asked any more, its answers are kept."""
     from polyhop.warehouse.open import open_questions
@@ -151,9 +139,10 @@ def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) 
     elif count:
         print_line(f"Job {job}: {plural(count, 'question')} cancelled")
     else:
-        print_line(f"Job {job} has ended: no question was open, and nothing was cancelled (polyhop results {job})")
+        print_line(f"Job {job} has ended: no question was open, and nothing was cancelled (polyhop jobs results {job})")
 
 
+@jobs.command("retry")
 def retry(
     job: JobId,
     question: Annotated[
@@ -169,22 +158,25 @@ def retry(
     json: Json = False,
 ) -> None:
     """Ask dead and cancelled questions of a job again."""
-    from polyhop.jobs import retry_document, retry_sentence
+    from polyhop.jobs import iso
     from polyhop.warehouse.open import open_questions
 
     with open_questions(settings_of(root, set_)) as queue:
         count = queue.retry(job, question, deadline)
         row = queue.job(job)
     if json:
-        print_json(retry_document(row, count))
-    else:
-        print_line(retry_sentence(row, count))
+        until = None if row.deadline is None or not count else iso(row.deadline)
+        print_json({"job_id": job, "requeued": count, "deadline": until})
+        return
+    more = ""
+    if count and row.deadline_seconds is not None:
+        # a deadline starts again at a retry, and a short one passes before any worker comes
+        seconds = f"{row.deadline_seconds:g} s"
+        more = f"; what no worker has begun within {seconds} is dead (--deadline SECONDS changes that)"
+    print_line(f"Job {job}: {plural(count, 'question')} queued again{more}")
 
 
-SHOWN_FAILURES = 5  # of `results --metrics`; chosen: `results` itself lists all
-QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
-
-
+@jobs.command("results")
 def results(
     job: JobId,
     out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
@@ -239,6 +231,7 @@ def print_metrics(measured: Mapping[str, Any]) -> None:
         print_line(f"{plural(measured['failures'] - SHOWN_FAILURES, 'more failure')}")
 
 
+@jobs.command("explain")
 def explain(
     job: JobId,
     question: QuestionId,
@@ -263,10 +256,19 @@ def explain(
         print_error(f"Page written to {html}")
     if json:
         print_json(dict(row.result))
-    else:
-        _draw(row.result, settings)
+        return
+    from polyhop.api import Answer
+    from polyhop.commands.ask import print_answer
+    from polyhop.terminal import stored_texts
+
+    stored: Any = row.result
+    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
+    later = {name: stored.get(name) for name in ("triples", "filter")}
+    answer = Answer(**{name: stored[name] for name in names}, reading=stored.get("reading", {}), **later)
+    print_answer(answer, stored_texts(stored, settings), explain=True)
 
 
+@jobs.command("replay")
 def replay(
     job: JobId,
     question: QuestionId,
@@ -307,18 +309,6 @@ def replay(
     _side_by_side(row, again)
 
 
-def _draw(document: Any, settings: "Settings") -> None:
-    from polyhop.api import Answer
-    from polyhop.commands.ask import print_answer
-    from polyhop.terminal import stored_texts
-
-    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
-    kept = {name: document[name] for name in names}
-    later = {name: document.get(name) for name in ("triples", "filter")}
-    answer = Answer(**kept, reading=document.get("reading", {}), **later)
-    print_answer(answer, stored_texts(document, settings), explain=True)
-
-
 def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
     from polyhop.terminal import triple_words
 
@@ -329,26 +319,15 @@ def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
     print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
     both = (stored, again)
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
-    _print_columns("Triples", triples)
-    _print_columns(
-        "Passages" if any(triples) else "",
-        [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both],
-    )
-    if _ranked_ids(stored) == _ranked_ids(again):
+    passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]
+    for heading, columns in (("Triples", triples), ("Passages" if any(triples) else "", passages)):
+        if heading and any(columns):
+            print_line(heading)
+        for rank, (left, right) in enumerate(zip_longest(*columns, fillvalue=""), start=1):
+            print_line(f"{rank:>8}  {left:<50}{right}")
+    ids = [[[row["id"] for row in one.get(name) or ()] for name in ("triples", "passages")] for one in both]
+    if ids[0] == ids[1]:
         print_error("Both rankings are the same.")
-
-
-def _print_columns(heading: str, columns: Sequence[Sequence[str]]) -> None:
-    """Two rankings side by side, under a heading if there is one and anything was ranked."""
-    if heading and any(columns):
-        print_line(heading)
-    for rank, (left, right) in enumerate(zip_longest(*columns, fillvalue=""), start=1):
-        print_line(f"{rank:>8}  {left:<50}{right}")
-
-
-def _ranked_ids(document: dict[str, Any]) -> list[list[str]]:
-    """Ids of triples and of passages, ranked."""
-    return [[row["id"] for row in document.get(name) or ()] for name in ("triples", "passages")]
 
 
 def _read_by(document: dict[str, Any]) -> str:
@@ -405,7 +384,12 @@ def submit(
         for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
         if wait:
-            _wait(opened, job_id)
+            with progress() as update:
+                while (job := opened.job(job_id)).is_open:
+                    if update is not None:
+                        update("questions", job.question_count - job.open_count, job.question_count)
+                    time.sleep(0.5)
+                    opened.sweep()
     if json:
         print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
@@ -415,23 +399,7 @@ def submit(
     else:
         print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
     print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
-    print_line(f"  read them with:   polyhop results {job_id}")
-
-
-def _wait(queue: "QuestionQueue", job_id: int) -> None:
-    with progress() as update:
-        while True:
-            job = queue.job(job_id)
-            if update is not None:
-                update("questions", job.question_count - job.open_count, job.question_count)
-            if not job.is_open:
-                return
-            time.sleep(0.5)
-            queue.sweep()
-
-
-PROGRESS_SECONDS = 60.0
-"""Between two lines of a worker; chosen: a run of hours leaves some hundred lines."""
+    print_line(f"  read them with:   polyhop jobs results {job_id}")
 
 
 def worker(
@@ -450,7 +418,6 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     import dataclasses
 
-    from polyhop.jobs import unknown_queue_sentence
     from polyhop.schemas.requests import names_in
     from polyhop.warehouse.open import open_questions
     from polyhop.worker.loop import Worker, WorkerOptions
@@ -478,7 +445,7 @@ def worker(
         running = Worker(queue, IndexPool(settings), options, metrics, search_for_cycles)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
-        unknown = unknown_queue_sentence(queue, names)
+        unknown = _unknown_queues(queue, names)
         if unknown:
             print_error(unknown if until_empty else f"{unknown} The worker waits for questions there.")
         ended = Event()
@@ -494,6 +461,14 @@ def worker(
         print_json(dataclasses.asdict(report))
     else:
         print_line(f"{report.finished} answered, {report.failed} failed, {report.released} given back")
+
+
+def _unknown_queues(queue: "QuestionQueue", names: Iterable[str]) -> str:
+    """That some queues have no job, and which have; "" if all have."""
+    known = queue.names()
+    unknown = ", ".join(f"'{name}'" for name in names if name not in known)
+    having = f"queues with jobs: {', '.join(known)}" if known else "no queue has any yet"
+    return f"Nothing has been submitted to {unknown}; {having}." if unknown else ""
 
 
 def say_progress(

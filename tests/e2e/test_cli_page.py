@@ -14,8 +14,6 @@ import typer
 
 from polyhop.cli import GROUPS, app
 from polyhop.examples import EXAMPLES
-from polyhop.warehouse.files.formats import described_formats
-from polyhop.warehouse.files.graph_files import described_graphs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 ROOT: Any = typer.main.get_command(app)
@@ -59,8 +57,6 @@ def shown_parameter(parameter: Any) -> str:
     )
     needed = "required" if parameter.required else plain
     said = getattr(parameter, "help", None) or ""
-    for gap, formats in (("{corpus formats}", described_formats()), ("{graph formats}", described_graphs())):
-        said = said.replace(gap, formats)
     return f"| {names} | {needed} | {' '.join(said.split())} |".replace("||", "\\|\\|")
 
 
@@ -68,7 +64,7 @@ def page() -> str:
     parts = [HEAD]
     for group, names in GROUPS.items():
         parts.append(f"## {group}\n")
-        parts += [shown(name, command) for top in names for name, command in commands(top, ROOT.commands[top])]
+        parts += [shown(name, command) for top in names for name, command in commands(top, ROOT.get_command(None, top))]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -87,8 +83,8 @@ def test_an_example_is_what_its_command_takes(line: str) -> None:
     program, *words = shlex.split(line)
     assert program == "polyhop"
     command = ROOT
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "commands") and not words[0].startswith("-"):
+        command = command.get_command(None, words.pop(0))
     command.make_context("polyhop", words)
 
 

@@ -591,7 +591,7 @@ def _retry_named(tx: Transaction, job_id: int, question_ids: list[str], again: M
         state = QuestionState(rows[question_id]["state"]) if question_id in rows else None
         refusal = "it does not exist" if state is None else f"it is {state.value}"
         if state is QuestionState.DONE:
-            refusal = "it has an answer (polyhop replay asks again and keeps it)"
+            refusal = "it has an answer (polyhop jobs replay asks again and keeps it)"
         if state not in {QuestionState.DEAD, QuestionState.CANCELLED}:
             raise RetryRefusedError(
                 f"Question '{question_id}' of job {job_id} is not asked again: {refusal}. Nothing was changed."

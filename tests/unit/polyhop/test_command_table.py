@@ -26,7 +26,7 @@ def _options(name: str) -> set[str]:
 
 
 def test_every_command_has_a_row() -> None:
-    assert sorted(name for row in ROWS for name in _names(row[0])) == sorted(OURS)
+    assert sorted({name for row in ROWS for name in _names(row[0])}) == sorted(OURS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(_names(row[0])))

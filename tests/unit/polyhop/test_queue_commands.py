@@ -15,13 +15,23 @@ from typer.testing import CliRunner
 
 from polyhop.cli import app
 from polyhop.commands.index import print_plan
-from polyhop.commands.queue import cancel, explain, jobs, replay, results, retry, say_progress, submit
+from polyhop.commands.queue import (
+    _unknown_queues,
+    cancel,
+    explain,
+    list_jobs,
+    replay,
+    results,
+    retry,
+    say_progress,
+    submit,
+)
 from polyhop.doctor import check_queue, run_checks
 from polyhop.flows.answer import submit_file
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import IndexPlan
 from polyhop.flows.runner import DirectRunner
-from polyhop.jobs import QuestionPace, unknown_queue_sentence
+from polyhop.jobs import QuestionPace
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, RetryRefusedError, StoreError, SubmissionError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
@@ -34,6 +44,7 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.loop import WorkerReport
 
+jobs: Any = partial(list_jobs, SimpleNamespace(invoked_subcommand=None))
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
 ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
 
@@ -130,7 +141,7 @@ def test_a_worker_says_which_of_its_queues_nobody_has_submitted_to(
     with open_questions(settings) as queue:
         for name in ("default", "big"):
             queue.submit(JobSpec("wiki", queue=name), [NewQuestion("q", "Why?")])
-        assert unknown_queue_sentence(queue, queues) == said
+        assert _unknown_queues(queue, queues) == said
 
 
 def test_an_empty_queue_is_an_empty_list(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,7 +306,7 @@ def test_an_ended_job_says_that_nothing_was_cancelled(settings: Settings, capsys
         job = answered(queue, 1)
     cancel(job, root=settings.root)
     assert capsys.readouterr().out == (
-        "Job 1 has ended: no question was open, and nothing was cancelled (polyhop results 1)\n"
+        "Job 1 has ended: no question was open, and nothing was cancelled (polyhop jobs results 1)\n"
     )
 
 
@@ -308,7 +319,7 @@ def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:
             told.append(str(error))
     assert len(told) > 50
     assert [line for line in told if re.search(r"Input should|valid|unable to|greater than|less than", line)] == []
-    for line in (["results", "abc"], ["ask", "?", "--index", "x", "--limit", "0"]):
+    for line in (["results", "abc"], ["jobs", "results", "abc"], ["ask", "?", "--index", "x", "--limit", "0"]):
         done = CliRunner().invoke(app, line)
         assert (done.exit_code, "Input should" in done.output) == (2, False)
         assert "it must be " in done.output

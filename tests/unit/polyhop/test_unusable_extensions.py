@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.cli import CommandTable
+from polyhop.cli import Commands
 from polyhop.schemas import errors as extensions
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.tasks import registry
@@ -17,7 +17,7 @@ from polyhop.warehouse.vectors.kinds import kind_of
 from polyhop.worker.strategies.registry import spec_of
 
 USES: dict[str, tuple[str, Callable[[], Any]]] = {
-    "polyhop.commands": ("command", lambda: CommandTable()[".theirs"]),
+    "polyhop.commands": ("command", lambda: Commands().get_command(None, ".theirs")),
     "polyhop.formats": ("format", lambda: records_of_others(Path("a.theirs"), ".theirs", "a.theirs")),
     "polyhop.stages": ("stage", lambda: stages_for(["theirs"])),
     "polyhop.strategies": ("strategy", lambda: spec_of(".theirs")),
