@@ -30,9 +30,11 @@ class PublishedFile(NamedTuple):
 
 
 def _graph(safetensors: bytes) -> bytes:
-    from encoder_graph import graph_file  # imports onnx, which a build that finds everything in place can do without
+    # imports onnx, which a build that finds everything in place can do without
+    from encoder_graph import graph_file  # type: ignore[import-not-found]
 
-    return graph_file(safetensors)
+    made: bytes = graph_file(safetensors)
+    return made
 
 
 FILES = (

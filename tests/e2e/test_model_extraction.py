@@ -21,7 +21,14 @@ from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport, cost_rows, summary_lines
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, CoverageError, ModelRejectedError
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    CoverageError,
+    ModelKeyError,
+    ModelRejectedError,
+    PolyhopError,
+)
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.files.layout import Layout
@@ -256,15 +263,19 @@ def test_too_little_coverage_publishes_nothing(
     assert index(settings, corpus).version == 1
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_ends_the_run_at_the_first_call_and_publishes_nothing(
-    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, status: int
+@pytest.mark.parametrize(("status", "error"), [(401, ModelKeyError), (403, ModelRejectedError)])
+def test_a_refused_key_ends_the_run_at_its_first_calls_and_publishes_nothing(
+    settings_for: Callable[..., Settings],
+    write_corpus: WriteCorpus,
+    model_server: Any,
+    status: int,
+    error: type[PolyhopError],
 ) -> None:
     model_server.shares({"error": 1.0}, specs={"error": {"kind": "error", "status": status, "message": "bad key"}})
     settings = settings_for()
-    with pytest.raises(ConfigurationError, match=r"key.*bad key"):
+    with pytest.raises(error, match=r"bad key"):
         index(settings, write_corpus(records(PASSAGE_COUNT)))
-    # 403 may mean the request alone: the few that are under way tell
+    # 403 may mean the request alone
     assert model_server.count() <= {401: 1, 403: 3 + CONCURRENCY}[status]
     assert not Layout(settings.root).index("i").current.exists()
 

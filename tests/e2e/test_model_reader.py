@@ -109,9 +109,8 @@ def test_a_model_that_is_away_is_one_clear_sentence(towns: Any, model_server: An
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_wrong_usage_after_one_call(towns: Any, model_server: Any, status: int) -> None:
-    model_server.respond(lambda asked: {"kind": "error", "status": status, "message": "bad key"})
+def test_a_refused_key_is_wrong_usage_after_one_call(towns: Any, model_server: Any) -> None:
+    model_server.respond(lambda asked: {"kind": "error", "status": 401, "message": "bad key"})
     done = towns.run("ask", QUESTION, "--index", "towns", "--strategy", "bm25", *model_settings(model_server.url))
     assert (done.returncode, model_server.count()) == (2, 1)
     assert done.stderr.startswith("polyhop: ")
