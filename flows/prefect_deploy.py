@@ -108,9 +108,6 @@ class AutomationRequest:
         notify: The block to notify by, TYPE/NAME like slack-webhook/ops; empty: those of before stay.
         after_publish: Kinds of deployments (deployments.AFTER_PUBLISH) to start when a version is published; the
             others' automations are made, too, and stay as people switched them.
-
-    Raises:
-        ConfigurationError: If a block is not named by its type and its name.
     """
 
     notify: str = ""

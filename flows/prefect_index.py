@@ -254,11 +254,7 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport, sourc
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
-    """Runs the flow in this process against the configured Prefect server and returns its report.
-
-    Raises:
-        StoreUnavailableError: If the server does not answer.
-    """
+    """Runs the flow in this process against the configured Prefect server and returns its report."""
     document = run_flow(
         index_flow,
         index=request.index,
@@ -300,11 +296,7 @@ def export_flow(
 
 
 def run_export_on_prefect(settings: Settings, request: ExportRequest) -> ExportReport:
-    """Runs the flow in this process against the configured Prefect server and returns its report.
-
-    Raises:
-        StoreUnavailableError: If the Prefect server does not answer.
-    """
+    """Runs the flow in this process against the configured Prefect server and returns its report."""
     address = request.address
     os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
     document = run_flow(
