@@ -37,7 +37,7 @@ from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import begin_run, end_run, stage_uses, starter
+from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
@@ -259,7 +259,7 @@ class _Run:
             build = build.with_earlier(manifest, damage.arrays, damage.tables)
         self._build, self._manifest, self._damage = build, manifest, damage
         self._source, *self._stages = stages_for(artefacts, kind)
-        self._uses_before = stage_uses(build.folder, manifest.version) if manifest else {}
+        self._timings_before = stage_timings(build.folder, manifest.version) if manifest else {}
         self._request, self._runner, self._history, self._report = request, runner, history, report
         self._is_after_kill = is_after_kill
         report.damaged = damage.sentences()
@@ -414,7 +414,7 @@ class _Run:
         self._note_taken_over(stage.name)
 
     def _note_taken_over(self, stage: str) -> None:
-        known = self._uses_before.get(stage)
+        known = self._timings_before.get(stage)
         self._history.units(stage, known.units if known else 0, 0, is_taken_over=True)
 
     def _run_batches(self, stage: Stage) -> int:

@@ -27,6 +27,7 @@ from polyhop.schemas.requests import (
     parse_range,
     parse_variant,
 )
+from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
@@ -193,16 +194,14 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
 
 def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
     stages = _stages_of(published, variant) if variant is not None else []
-    recorded = published.stage_uses()
-    uses = {stage.name: recorded.get(stage.name) for stage in stages}
-    shown = {"seconds", "units", "computed"}
-    seconds = [use.seconds for use in uses.values() if use is not None]
+    recorded = published.stage_timings()
+    timings = {stage.name: recorded.get(stage.name) for stage in stages}
     tokens = [_tokens_of(published, stage) for stage in stages]
     return {
         "prompt_tokens": sum(prompt for prompt, _ in tokens),
         "completion_tokens": sum(completion for _, completion in tokens),
-        "seconds": sum(seconds) if len(seconds) == len(uses) else None,
-        "stages": {name: use and use.model_dump(include=shown) for name, use in uses.items()},
+        "seconds": _sum_of(timings),
+        "stages": {name: timing.model_dump() if timing else None for name, timing in timings.items()},
     }
 
 
@@ -219,6 +218,11 @@ def _tokens_of(published: PublishedIndex, stage: Stage) -> tuple[int, int]:
     record = published.manifest.stages.get(stage.name)
     counts = record.counts if record else {}
     return counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+
+
+def _sum_of(timings: Mapping[str, StageTiming | None]) -> float | None:
+    known = [timing.seconds for timing in timings.values() if timing is not None]
+    return sum(known) if len(known) == len(timings) else None
 
 
 def _question_cost(result: Mapping[str, Any]) -> dict[str, Any]:
