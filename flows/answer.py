@@ -231,16 +231,7 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
 
     The strategy's parameters are checked here, for the command line, the flow and Python alike: a misspelt one would
     become a job whose questions all die. A job without a strategy ("") gets that of the index. The queue checks the
-    rest of the job (schemas/queue.py).
-
-    Raises:
-        ConfigurationError: If a parameter does not exist or is out of its range.
-        FilterError: If the filter does not parse, or does not fit the metadata of the current version.
-        SourceError: If a record is bad and `skip_bad` is not set, or no question is usable; nothing is submitted.
-        SubmissionError: If the job could never be answered.
-        UnknownStrategyError: If there is no such strategy.
-        UnknownIndexError: If there is no such index.
-        MissingArtefactError: If the index was not built for the strategy.
+    rest of the job (schemas/queue.py). Whatever is wrong with it is raised before anything is submitted.
     """
     _, folder = require_version(Layout(settings.root), request.job.index)
     manifest = read_manifest(folder)

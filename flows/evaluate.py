@@ -430,7 +430,7 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
 
 
 def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
-    manifest, recorded = published.manifest, published.stage_uses()
+    manifest, recorded = published.manifest, published.stage_timings()
     stages = []
     if variant is not None:
         spec = spec_of(variant.strategy)
@@ -445,12 +445,11 @@ def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str,
         tokens.append(published.extraction_tokens() if is_ledger else own)
     uses = {stage.name: recorded.get(stage.name) for stage in stages}
     seconds = [use.seconds for use in uses.values() if use is not None]
-    shown = {"seconds", "units", "computed"}
     return {
         "prompt_tokens": sum(prompt for prompt, _ in tokens),
         "completion_tokens": sum(completion for _, completion in tokens),
         "seconds": sum(seconds) if len(seconds) == len(uses) else None,
-        "stages": {name: use and use.model_dump(include=shown) for name, use in uses.items()},
+        "stages": {name: use and use.model_dump() for name, use in uses.items()},
     }
 
 

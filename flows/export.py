@@ -126,13 +126,7 @@ class Published:
 
 
 def run_export(settings: Settings, request: ExportRequest, runner: DirectRunner) -> ExportReport:
-    """Makes the database hold the current version of an index.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-        ConfigurationError: If the address, the credentials or the server's version will not do.
-        StoreError: If the server cannot be reached or written, or does not hold the version afterwards.
-    """
+    """Makes the database hold the current version of an index."""
     with (
         Published(settings, request.index) as published,
         closing(open_graph_store(request.address, request.index)) as store,

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner, model_run, model_use
@@ -29,7 +28,7 @@ from polyhop.schemas.logs import span
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
-from polyhop.schemas.settings import EncoderSettings, ExtractionSettings, HubSettings, Section, Settings, strategies_for
+from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, strategies_for
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
@@ -37,7 +36,7 @@ from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import begin_run, end_run, stage_uses, starter
+from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
@@ -150,56 +149,43 @@ class RunHistory:
         )
 
 
-SectionT = TypeVar("SectionT", bound=Section)
-
-
 def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
     """The settings of this run: what an index is made of stays as it is unless they say otherwise.
 
     That is the language, the extractor, who bears a name, the encoder, and what hubs are: a later run without them
-    would quietly make another index.
-
-    Args:
-        settings: As given.
-        manifest: Of the version before, None if there is none.
+    would quietly make another index than that of the manifest, the version before.
     """
     if manifest is None:
         return settings
-    extraction, hubs = settings.extraction, settings.hubs
-    corpus = _kept(settings.corpus, "language", manifest.settings.get("corpus"))
-    resolution = _kept(settings.resolution, "identity", manifest.settings.get("resolution"))
-    if "extractor" not in extraction.model_fields_set:
-        before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
-        extraction = extraction.model_copy(update={"extractor": before})
+    made_of: dict[str, Section] = {}
+    for name, field in (("corpus", "language"), ("extraction", "extractor"), ("resolution", "identity")):
+        section, before = getattr(settings, name), manifest.settings.get(name)
+        if field not in section.model_fields_set and isinstance(before, Mapping) and field in before:
+            made_of[name] = section.model_copy(update={field: before[field]})
+    hubs, encoder = settings.hubs, settings.encoder
     kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
-    hubs = hubs.model_copy(update=kept)
-    encoder = _kept_encoder(settings.encoder, EncoderSettings.model_validate(manifest.settings.get("encoder", {})))
-    made_of = {"corpus": corpus, "extraction": extraction, "resolution": resolution, "hubs": hubs, "encoder": encoder}
+    made_of["hubs"] = hubs.model_copy(update=kept)
+    encoder_before = EncoderSettings.model_validate(manifest.settings.get("encoder", {}))
+    if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
+        made_of["encoder"] = _kept_encoder(encoder, encoder_before)
     return settings.model_copy(update=made_of)
 
 
-def _kept(section: SectionT, name: str, before: object) -> SectionT:
-    """A section with one of its settings as it was, if it was recorded and nothing is said of it now."""
-    if name in section.model_fields_set or not isinstance(before, Mapping) or name not in before:
-        return section
-    return section.model_copy(update={name: before[name]})
-
-
 def _kept_encoder(encoder: EncoderSettings, before: EncoderSettings) -> EncoderSettings:
-    """The encoder of the version before, with whatever else is said of it now, unless another one is named."""
-    if "name" in encoder.model_fields_set and encoder.name != before.name:
-        return encoder
+    """The encoder of the version before, with whatever else is said of it now.
+
+    An address that held a password is in no manifest.
+    """
     kept: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
     entities = encoder.entities
     if "name" not in entities.model_fields_set or entities.name == before.entities.name:
         fields = before.entities.choice.model_dump(exclude=entities.model_fields_set)
-        kept["entities"] = entities.model_copy(update=_without_secret(fields))
-    return encoder.model_copy(update=_without_secret(kept))
-
-
-def _without_secret(fields: dict[str, object]) -> dict[str, object]:
-    """Without an address that held a password, which no manifest keeps."""
-    return {name: value for name, value in fields.items() if not (name == "api_base" and MASK in str(value))}
+        if MASK in str(fields.get("api_base")):
+            del fields["api_base"]
+        kept["entities"] = entities.model_copy(update=fields)
+    if MASK in str(kept.get("api_base")):
+        del kept["api_base"]
+    return encoder.model_copy(update=kept)
 
 
 _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
@@ -259,7 +245,7 @@ class _Run:
             build = build.with_earlier(manifest, damage.arrays, damage.tables)
         self._build, self._manifest, self._damage = build, manifest, damage
         self._source, *self._stages = stages_for(artefacts, kind)
-        self._uses_before = stage_uses(build.folder, manifest.version) if manifest else {}
+        self._timings_before = stage_timings(build.folder, manifest.version) if manifest else {}
         self._request, self._runner, self._history, self._report = request, runner, history, report
         self._is_after_kill = is_after_kill
         report.damaged = damage.sentences()
@@ -285,7 +271,11 @@ class _Run:
                 return
             is_done = self._derive(needed)
         extracted = dict(self._build.counts.get("extract", {}))
-        self._report.failing = failing_units(self._build.counts)
+        failed = {
+            stage: sum(count for name, count in counts.items() if name.startswith("failed_"))
+            for stage, counts in self._build.counts.items()
+        }
+        self._report.failing = {stage: count for stage, count in failed.items() if count}
         self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
         check_coverage(extracted, self._build.settings.min_coverage)
         if self._is_known_source() and self._failed_again():
@@ -414,7 +404,7 @@ class _Run:
         self._note_taken_over(stage.name)
 
     def _note_taken_over(self, stage: str) -> None:
-        known = self._uses_before.get(stage)
+        known = self._timings_before.get(stage)
         self._history.units(stage, known.units if known else 0, 0, is_taken_over=True)
 
     def _run_batches(self, stage: Stage) -> int:
@@ -462,14 +452,6 @@ class _Run:
     def _describe(self, manifest: Manifest) -> None:
         report = self._report
         report.version, report.counts, report.ratios = manifest.version, manifest.counts, manifest.ratios
-
-
-def failing_units(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """How many units of each stage failed; without stages of which none did."""
-    failed = {
-        stage: sum(count for name, count in of.items() if name.startswith("failed_")) for stage, of in counts.items()
-    }
-    return {stage: count for stage, count in failed.items() if count}
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:

@@ -45,12 +45,7 @@ _MANY_EMPTY_SHARE = 0.2
 
 
 def run_maintenance(settings: Settings, request: MaintenanceRequest) -> MaintenanceReport:
-    """Maintains one index or all, the caches, and the queue if asked to.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-        StoreError: If the disk refuses.
-    """
+    """Maintains one index or all, the caches, and the queue if asked to."""
     layout = Layout(settings.root)
     names, policy = layout.index_names(), settings.maintenance
     if request.index is not None and request.index not in names:

@@ -108,9 +108,6 @@ class AutomationRequest:
         notify: The block to notify by, TYPE/NAME like slack-webhook/ops; empty: those of before stay.
         after_publish: Kinds of deployments (deployments.AFTER_PUBLISH) to start when a version is published; the
             others' automations are made, too, and stay as people switched them.
-
-    Raises:
-        ConfigurationError: If a block is not named by its type and its name.
     """
 
     notify: str = ""
@@ -128,11 +125,19 @@ def make_automations(
     client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], request: AutomationRequest
 ) -> list[str]:
     """Makes or replaces all automations."""
-    wanted = [_crash(), _start_again()]
-    if request.notify:
-        wanted += _notifications(_block(client, request.notify))
+    wanted = [*_of_crashes(), *(_notifications(client, request.notify) if request.notify else ())]
     for index, by_kind in deployments.items():
-        wanted += [_after_publish(index, kind, by_kind[kind]) for kind in AFTER_PUBLISH if kind in by_kind]
+        wanted += [
+            AutomationCore(
+                name=f"polyhop: {kind} of {index} after publish",
+                description=f"Starts {index}-{kind} when a version of {index} is published.",
+                enabled=False,
+                trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+                actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
+            )
+            for kind in AFTER_PUBLISH
+            if kind in by_kind
+        ]
     for automation in wanted:
         is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in request.after_publish)
         found = client.read_automations_by_name(automation.name)
@@ -151,41 +156,48 @@ def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
     return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
 
 
-def _crash() -> AutomationCore:
-    """After a heartbeat, another event of the run is due; a run of a host that died has none."""
-    frequency = get_current_settings().flows.heartbeat_frequency or 180
-    return AutomationCore(
-        name="polyhop: runs without a heartbeat crash",
-        description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
-        trigger=EventTrigger(
-            after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.*"},
-            match=_RUNS,
-            match_related=_OURS,
-            for_each={"prefect.resource.id"},
-            posture=Posture.Proactive,
-            threshold=1,
-            within=timedelta(seconds=MISSED_HEARTBEATS * frequency),
+def _of_crashes() -> list[AutomationCore]:
+    """After a heartbeat, another event of the run is due; a run of a host that died has none.
+
+    A crash is never the work's own failure: that is a state of its own, and would only fail again.
+    """
+    seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
+    of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
+    again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
+    return [
+        AutomationCore(
+            name="polyhop: runs without a heartbeat crash",
+            description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
+            trigger=EventTrigger(
+                after={"prefect.flow-run.heartbeat"},
+                expect={"prefect.flow-run.*"},
+                match=_RUNS,
+                posture=Posture.Proactive,
+                threshold=1,
+                within=timedelta(seconds=seconds),
+                **of_a_run,
+            ),
+            actions=[ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {seconds} s.")],
         ),
-        actions=[
-            ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {MISSED_HEARTBEATS * frequency} s.")
-        ],
-    )
+        AutomationCore(
+            name="polyhop: crashed runs start again",
+            description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
+            trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, **of_a_run),
+            actions=[again],
+        ),
+    ]
 
 
-def _start_again() -> AutomationCore:
-    """A crash is never the work's own failure: that is a state of its own, and would only fail again."""
-    return AutomationCore(
-        name="polyhop: crashed runs start again",
-        description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
-        trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, match_related=_OURS, for_each={"prefect.resource.id"}),
-        actions=[
-            ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
-        ],
-    )
-
-
-def _notifications(block: UUID) -> list[AutomationCore]:
+def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore]:
+    """By a block, TYPE/NAME, of the server."""
+    type_slug, _, name = named.partition("/")
+    try:
+        block = client.read_block_document_by_name(name, type_slug, include_secrets=False).id
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"The Prefect server has no block '{named}'; make it on the dashboard (Blocks), and see its name with: "
+            "prefect block ls"
+        ) from error
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
     trouble = _when({GAPS, PAUSED, REFUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
@@ -203,27 +215,6 @@ def _notifications(block: UUID) -> list[AutomationCore]:
             actions=[SendNotification(block_document_id=block, subject="Polyhop: {{ event.event }}", body=_EVENT_BODY)],
         ),
     ]
-
-
-def _after_publish(index: str, kind: str, deployment_id: UUID) -> AutomationCore:
-    return AutomationCore(
-        name=f"polyhop: {kind} of {index} after publish",
-        description=f"Starts {index}-{kind} when a version of {index} is published.",
-        enabled=False,
-        trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
-        actions=[RunDeployment(source="selected", deployment_id=deployment_id)],
-    )
-
-
-def _block(client: SyncPrefectClient, named: str) -> UUID:
-    type_slug, _, name = named.partition("/")
-    try:
-        return client.read_block_document_by_name(name, type_slug, include_secrets=False).id
-    except ObjectNotFound as error:
-        raise ConfigurationError(
-            f"The Prefect server has no block '{named}'; make it on the dashboard (Blocks), and see its name with: "
-            "prefect block ls"
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)

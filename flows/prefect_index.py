@@ -42,11 +42,9 @@ from polyhop.flows.reports import (
     cost_rows,
     counts_of_current,
     coverage_rows,
-    gaps_payload,
     headline,
     published_payload,
     quarantine_rows,
-    stage_rows,
     summary_lines,
 )
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
@@ -232,24 +230,31 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport, sourc
     )
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
-        show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")
+        stages = [
+            {
+                "stage": stage,
+                "seconds": round(seconds, 2),
+                "computed": report.computed.get(stage, 0),
+                "reused": stage in report.reused,
+            }
+            for stage, seconds in report.seconds.items()
+        ]
+        show_table(key("stages"), stages, f"Stages of version {report.version}")
         changed = f"Version {report.version}: {changed_records(report)}"
         show_text(key("changes"), change_lines(settings, before, report), changed)
         show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
         show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")
         emit(PUBLISHED, "index", report.index, published_payload(settings, report))
     show_table(key("cost"), cost_rows(report), "What the run took of language models")
-    gaps = gaps_payload(report)
-    if gaps:
-        emit(GAPS, "index", report.index, gaps)
+    failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
+    if failed or (quarantined and report.changed):
+        version = {"index": report.index, "version": report.version}
+        missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
+        emit(GAPS, "index", report.index, {**version, **missing, "extraction": report.extraction})
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
-    """Runs the flow in this process against the configured Prefect server and returns its report.
-
-    Raises:
-        StoreUnavailableError: If the server does not answer.
-    """
+    """Runs the flow in this process against the configured Prefect server and returns its report."""
     document = run_flow(
         index_flow,
         index=request.index,
@@ -291,11 +296,7 @@ def export_flow(
 
 
 def run_export_on_prefect(settings: Settings, request: ExportRequest) -> ExportReport:
-    """Runs the flow in this process against the configured Prefect server and returns its report.
-
-    Raises:
-        StoreUnavailableError: If the Prefect server does not answer.
-    """
+    """Runs the flow in this process against the configured Prefect server and returns its report."""
     address = request.address
     os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
     document = run_flow(

@@ -132,19 +132,9 @@ class IndexReport:
         return IndexReport(**{**document, "model": ModelUse(**document["model"])})
 
 
-_ROWS = "FROM hub_coverage ORDER BY what, covered + uncovered DESC, part LIMIT 500"
-"""At most as many rows as a page shows at once: a graph may have thousands of predicates."""
-
-
-def hub_coverage(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
-    """Rows of the table `hub_coverage` of the version that a run reports, the largest parts first.
-
-    Returns:
-        None of a version without hubs.
-    """
-    if "hubs" not in report.counts:
-        return []
-    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, _ROWS, report.version).to_pylist()
+def _rows(settings: Settings, report: IndexReport, query: str) -> list[dict[str, Any]]:
+    """Rows of the version that a run reports."""
+    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
     return rows
 
 
@@ -170,23 +160,18 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
         report: Of the run, which published a version.
     """
     lines = [f"# Version {report.version} of {escaped(report.index)}: {changed_records(report)}", ""]
-    lines += [*table_lines([["what", "before", "now", "difference"], *_counts(before, report)], 1), ""]
+    pairs = {name: (before.get(name, 0), report.counts.get(name, 0)) for name in {**report.counts, **before}}
+    counts = [[name.replace("_", " "), f"{old:,}", f"{new:,}", f"{new - old:+,}"] for name, (old, new) in pairs.items()]
+    lines += [*table_lines([["what", "before", "now", "difference"], *counts], 1), ""]
     total = sum(report.changes.values())
     if not total:
         return lines
-    query = f"{_QUERY} LIMIT {SHOWN_CHANGES}"
-    shown = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
+    shown = _rows(settings, report, f"{_QUERY} LIMIT {SHOWN_CHANGES}")
     rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
     lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
     if total > len(shown):
         lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
     return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
-
-
-def _counts(before: dict[str, int], report: IndexReport) -> list[list[str]]:
-    """What the new version holds more or less of than the one before."""
-    pairs = {name: (before.get(name, 0), report.counts.get(name, 0)) for name in {**report.counts, **before}}
-    return [[name.replace("_", " "), f"{old:,}", f"{new:,}", f"{new - old:+,}"] for name, (old, new) in pairs.items()]
 
 
 def _cell(value: str | None) -> str:
@@ -207,6 +192,7 @@ _SAMPLE = f"""
     SELECT left(text, {SAMPLED_CHARACTERS}) AS text FROM passages ORDER BY hash(passage_id), passage_id
     LIMIT {SAMPLED_PASSAGES}
 """
+_COVERAGE = "FROM hub_coverage ORDER BY what, covered + uncovered DESC, part LIMIT 500"
 _QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, line LIMIT {SHOWN_QUARANTINE}"
 
 
@@ -255,8 +241,7 @@ def language_advice(settings: Settings, report: IndexReport) -> str:
         return ""
     if recorded_language(manifest.settings) != ENGLISH or not report.counts.get("passages"):
         return ""
-    rows = query_rows(Layout(settings.root), report.index, _SAMPLE, report.version)
-    code = likely_language(rows.column("text").to_pylist())
+    code = likely_language([row["text"] for row in _rows(settings, report, _SAMPLE)])
     if not code:
         return ""
     return (
@@ -278,27 +263,17 @@ def encoding_advice(settings: Settings, report: IndexReport) -> str:
     return f"encoding took {seconds:.0f} s; {advice}" if advice else ""
 
 
-def stage_rows(report: IndexReport) -> list[dict[str, Any]]:
-    """One row per stage of a run, in order: seconds, units that no cache could answer, whether it was taken over."""
-    return [
-        {
-            "stage": stage,
-            "seconds": round(seconds, 2),
-            "computed": report.computed.get(stage, 0),
-            "reused": stage in report.reused,
-        }
-        for stage, seconds in report.seconds.items()
-    ]
-
-
 def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
-    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
+    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover.
+
+    Of the latter, of which a graph may have thousands, the largest parts.
+    """
     done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)
     rows = []
     if done or failed:
         share = round(done / (done + failed), 4)
         rows = [{"what": "extraction", "part": "(all)", "covered": done, "uncovered": failed, "share": share}]
-    return [*rows, *hub_coverage(settings, report)]
+    return rows + (_rows(settings, report, _COVERAGE) if "hubs" in report.counts else [])
 
 
 def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
@@ -321,11 +296,7 @@ def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
 
 def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
     """The first records of the version that could not be used, and why."""
-    if not report.counts.get("quarantined"):
-        return []
-    found = query_rows(Layout(settings.root), report.index, _QUARANTINE, report.version)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+    return _rows(settings, report, _QUARANTINE) if report.counts.get("quarantined") else []
 
 
 def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
@@ -341,12 +312,3 @@ def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]
         "cost_usd": report.model.cost_usd,
         "root": str(settings.root.resolve()),
     }
-
-
-def gaps_payload(report: IndexReport) -> dict[str, Any]:
-    """What is missing from a version: records in quarantine, units that a model failed on; empty if nothing is."""
-    failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
-    if not failed and not (quarantined and report.changed):
-        return {}
-    missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
-    return {"index": report.index, "version": report.version, **missing, "extraction": report.extraction}

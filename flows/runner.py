@@ -162,11 +162,7 @@ class ProcessPool:
         self._changing = Lock()
 
     def run(self, work: BatchWork, number: int) -> BatchResult:
-        """Does one batch and waits for it, again if a process dies meanwhile; safe for many threads.
-
-        Raises:
-            StoreError: If processes keep dying.
-        """
+        """Does one batch and waits for it, again if a process dies meanwhile; safe for many threads."""
         for _ in range(MOST_DEATHS):
             executor = self._started()
             try:
@@ -245,9 +241,6 @@ class DaskPool:
     Attributes:
         threads: Threads of an encoder on a worker; 0: as many as the worker was given.
         losses: Errors by which Dask says that workers keep dying.
-
-    Raises:
-        ConfigurationError: If Dask is not installed.
     """
 
     def __init__(self, address: str, workers: int) -> None:
@@ -268,11 +261,7 @@ class DaskPool:
 
     @property
     def address(self) -> str:
-        """Address of the scheduler, started if need be.
-
-        Raises:
-            StoreUnavailableError: If no scheduler answers there.
-        """
+        """Address of the scheduler, started if need be."""
         return str(self._started().scheduler.address)
 
     @property
@@ -281,11 +270,7 @@ class DaskPool:
         return max(1, _QUEUED * len(self._started().nthreads()))
 
     def run(self, work: BatchWork, number: int) -> BatchResult:
-        """Does one batch on a worker; Dask gives it to another one if that worker dies.
-
-        Raises:
-            StoreError: If workers keep dying.
-        """
+        """Does one batch on a worker; Dask gives it to another one if that worker dies."""
         future = self._started().submit(do_on_worker, work, number, self.threads, pure=False)
         try:
             result: BatchResult = future.result()

@@ -69,9 +69,6 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         settings: All settings.
         index: Name of the index.
         name: Which of its sources; "" if it has only one.
-
-    Raises:
-        SourceError: If it has several and none is named, or one of that name was never read as a whole.
     """
     folder = Layout(settings.root).index(index)
     number = latest_version(folder)

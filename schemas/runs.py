@@ -20,12 +20,17 @@ class _Recorded(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")  # a later Polyhop may record more
 
 
-class StageUse(_Recorded):
-    """What a stage took in one run; of units those not computed came from caches or the version before."""
+class StageTiming(_Recorded):
+    """Seconds and units of a stage in one run; those not computed came from caches or the version before."""
 
     seconds: float = 0.0
     units: int = 0
     computed: int = 0
+
+
+class StageUse(StageTiming):
+    """What a stage took in one run."""
+
     is_taken_over: bool = False
     calls: int = 0
     prompt_tokens: int = 0

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.schemas.runs import StageUse
+from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import stage_uses
+from polyhop.warehouse.files.run_history import stage_timings
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
@@ -74,9 +74,9 @@ class PublishedIndex(ArrayFolder):
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
-    def stage_uses(self) -> Mapping[str, StageUse]:
+    def stage_timings(self) -> Mapping[str, StageTiming]:
         """What the stages took that built this version, as far as it was recorded."""
-        return stage_uses(self.layout.index(self.name), self.version)
+        return stage_timings(self.layout.index(self.name), self.version)
 
     def extraction_tokens(self) -> tuple[int, int]:
         """Prompt and completion tokens of the replies that the extraction rests on; 0 without a model."""

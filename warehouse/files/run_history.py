@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from polyhop.schemas.errors import redacted_tree
-from polyhop.schemas.runs import RunRecord, StageUse, Starter
+from polyhop.schemas.runs import RunRecord, StageTiming, Starter
 from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.machine import is_running, user_name
@@ -83,16 +83,14 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
     ]
 
 
-def stage_uses(folder: IndexFolder, version: int) -> dict[str, StageUse]:
+def stage_timings(folder: IndexFolder, version: int) -> dict[str, StageTiming]:
     """What the stages took that built a version: each in the last run up to it that did not take its result over.
 
     A stage whose run is not in the history is not among them.
     """
-    found: dict[str, StageUse] = {}
-    for run in read_runs(folder):
-        if 0 < run.published <= version:
-            found |= {stage: use for stage, use in run.stages.items() if not use.is_taken_over}
-    return found
+    runs = [run for run in read_runs(folder) if 0 < run.published <= version]
+    computed = {stage: use for run in runs for stage, use in run.stages.items() if not use.is_taken_over}
+    return {stage: StageTiming.model_validate(use.model_dump()) for stage, use in computed.items()}
 
 
 @contextmanager

@@ -9,10 +9,10 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.runs import StageUse
+from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import stage_uses
+from polyhop.warehouse.files.run_history import stage_timings
 from polyhop.warehouse.files.versions import point_to, read_manifest
 
 pytestmark = pytest.mark.slow
@@ -36,13 +36,13 @@ def run(settings: Settings, tmp_path: Path, pages: list[dict[str, str]] | None, 
     return run_index(settings, request, DirectRunner())
 
 
-def uses(settings: Settings, number: int) -> dict[str, StageUse]:
-    return stage_uses(Layout(settings.root).index("small"), number)
+def timings(settings: Settings, number: int) -> dict[str, StageTiming]:
+    return stage_timings(Layout(settings.root).index("small"), number)
 
 
 def test_a_first_run_records_every_stage_and_the_manifest_holds_no_clock(settings: Settings, tmp_path: Path) -> None:
     report = run(settings, tmp_path, PAGES)
-    found = uses(settings, 1)
+    found = timings(settings, 1)
     assert list(found) == list(report.seconds)
     for name, use in found.items():
         assert use.seconds == pytest.approx(report.seconds[name], abs=1e-3)
@@ -61,19 +61,19 @@ def test_results_that_are_taken_over_keep_the_seconds_of_the_run_that_computed_t
 ) -> None:
     run(settings, tmp_path, PAGES)
     run(settings, tmp_path, None, "graph")
-    first, second = uses(settings, 1), uses(settings, 2)
+    first, second = timings(settings, 1), timings(settings, 2)
     assert {name: second[name] for name in first if name != "publish"} == {n: first[n] for n in first if n != "publish"}
     assert second.keys() - first.keys() == {"graph"}
     run(settings, tmp_path, PAGES[:1])
-    third = uses(settings, 3)
+    third = timings(settings, 3)
     assert third.keys() == second.keys()
     assert all(third[name] != second[name] for name in ("extract", "resolve", "publish"))
-    assert uses(settings, 2) == second
+    assert timings(settings, 2) == second
 
 
 def test_a_version_beside_a_pinned_one_has_the_seconds_of_its_own_run(settings: Settings, tmp_path: Path) -> None:
     run(settings, tmp_path, PAGES)
     point_to(Layout(settings.root).index("small"), 1, is_pinned=True)
     run(settings, tmp_path, None, "graph")
-    assert "graph" not in uses(settings, 1)
-    assert "graph" in uses(settings, 2)
+    assert "graph" not in timings(settings, 1)
+    assert "graph" in timings(settings, 2)
