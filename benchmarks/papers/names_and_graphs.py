@@ -235,7 +235,7 @@ def coverage_bucket(nodes: GraphNodes, question: str, gold_titles: Collection[st
         no_entity if no name is a node with an edge; entity_gold if a name equals a gold title, both under the graph's
         norm and aliases; entity_no_gold otherwise.
     """
-    matched = nodes.matcher.match(question).matched
+    matched = nodes.match(question).matched
     if not matched:
         return "no_entity"
     gold = {nodes.label(title) for title in gold_titles}

@@ -254,6 +254,7 @@ _WORD = re.compile(r"\w+")
 _ASCII_WORDS = bytes(code if _WORD.match(chr(code)) else ord(" ") for code in range(256))
 """Every other byte becomes a space."""
 
+_LOCATION = pa.struct([pa.field(field.name, field.type) for field in LOCATIONS.arrow if field.name != "passage_id"])
 PASSAGE_PARTS = Table(
     "passage_parts",
     "Passages as ingestion leaves them: every record that was read, also one that was read twice.",
@@ -265,7 +266,7 @@ PASSAGE_PARTS = Table(
         Column("line", pa.int64(), "line or record number from 1, 0 for a whole file"),
         Column("metadata_json", pa.string(), "the record's metadata, as JSON with sorted keys"),
         Column("origin", pa.string(), "name of the source"),
-        Column("location", pa.struct(list(LOCATIONS.arrow)[1:]), "its row of locations, if any", nullable=True),
+        Column("location", _LOCATION, "its row of locations, if it has one", nullable=True),
     ),
 )
 

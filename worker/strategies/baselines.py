@@ -54,7 +54,7 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.entities import EntityMatcher
+from polyhop.worker.strategies.entities import entity_matcher
 
 
 class RerankParameters(Parameters):
@@ -323,7 +323,7 @@ class RelevanceEntities:
         self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
         self._too_common = too_common(graph, parameters.max_df_ratio)
         self._keys = graph.keys
-        self._matcher = EntityMatcher(reader)
+        self._match = entity_matcher(reader)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._terms, self._tokens = lexical.terms, analyser_of(ANALYSER, lexical.language)
         self._parameters = parameters
@@ -331,7 +331,7 @@ class RelevanceEntities:
     def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
         """The question's words and those of the added entities."""
         excluded = self._too_common.copy()
-        excluded[self._matcher.match(question.text).numbers] = True
+        excluded[self._match(question.text).numbers] = True
         entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
         keys = [self._keys[entity] for entity in entities.tolist()]
         added = count_terms((token for key in keys for token in self._tokens(key)), self._terms)

@@ -28,7 +28,7 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.entities import EntityMatcher, Start
+from polyhop.worker.strategies.entities import Start, entity_matcher
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
@@ -101,28 +101,27 @@ class Similarity:
     exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 
-Similarities = Callable[[Sequence[Question], Iterator[NDArray[np.float64]]], Iterator[Similarity]]
-"""Questions and their relative BM25 to their similarities, in order, one after the other."""
+@strategy(
+    "bridge-lexical",
+    "As bridge, with BM25 in place of vectors.",
+    BridgeLexicalParameters,
+    needs={"graph", "lexical:stems"},
+)
+class BridgeLexicalStrategy(RankedStrategy):
+    """Seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question.
 
+    Relative BM25 is the similarity here; what shares nothing with the question is not returned.
+    """
 
-class BridgeStrategy(RankedStrategy):
-    """Seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question."""
+    is_positive_only = True
+    graph = GRAPH
 
-    def __init__(
-        self,
-        reader: IndexReader,
-        parameters: BridgeLexicalParameters,
-        similarities: Similarities,
-        *,
-        positive_only: bool,
-    ) -> None:
+    def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
         super().__init__(reader)
         self._parameters = parameters
-        self._similarities = similarities
-        self._positive_only = positive_only
-        graph = reader.artefact(GRAPH)
+        graph = reader.artefact(self.graph)
         self._keys = graph.keys
-        self._matcher = EntityMatcher(reader)
+        self._match = entity_matcher(reader)
         self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         transition = bipartite_transition(graph, title_boost=parameters.title_boost)
         self._walk = TouchedWalk(transition, parameters.restart, parameters.steps, return_dangling=False)
@@ -144,11 +143,11 @@ class BridgeStrategy(RankedStrategy):
 
     def _start(self, question: Question, similarity: Similarity) -> Start:
         count = self._parameters.seeds
-        if self._positive_only:
+        if self.is_positive_only:
             count = min(count, int(np.count_nonzero(similarity.seeding > 0)))
         near = contenders(similarity.seeding, count, similarity.error)
         first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
-        entities = self._matcher.match(question.text)
+        entities = self._match(question.text)
         weights, passages = mix(self._entity_weights[entities.numbers] * entities.shares, passages)
         seeds = WalkSeeds(entities.numbers, weights, near[first], passages)
         return Start(entities, seeds, None if entities.matched else PASSAGES_ONLY)
@@ -161,13 +160,21 @@ class BridgeStrategy(RankedStrategy):
         near = contenders(similarity.fusing + spread, count, similarity.error)
         scores = spread[near] + similarity.exact(near)[1]
         first = best(scores, count)
-        if self._positive_only:
+        if self.is_positive_only:
             first = first[scores[first] > 0]
         pool = first[: parameters.pool]
         contains = containment(self._impacts, stems, near[pool])
         order = cover(scores[pool], contains, self._impacts.idf[stems], parameters.coverage_weight, parameters.choose)
         shown = np.concatenate((pool[order], first[parameters.pool :]))[: max(limit, 0)]
         return near[shown], scores[shown]
+
+    def _similarities(
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]
+    ) -> Iterator[Similarity]:
+        """Similarities of questions by their relative BM25, in order, one after the other."""
+        del questions
+        for words in lexical:
+            yield Similarity(words, words, 0.0, lambda rows, words=words: (words[rows], words[rows]))  # type: ignore[misc]
 
 
 @strategy(
@@ -177,45 +184,32 @@ class BridgeStrategy(RankedStrategy):
     needs={"graph", "lexical:stems", "vectors:passage"},
     batches=True,
 )
-def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: Services) -> BridgeStrategy:
-    """`bridge` on an open version; what is in units of the cosine is scaled to those of the version's encoder."""
-    scale = reader.artefact(COSINE_SCALE)
-    if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
-        scaled = {name: getattr(parameters, name) * scale for name in IN_COSINES}
-        parameters = parameters.model_copy(update=scaled)
-    vectors = np.asarray(reader.artefact(vectors_of("passage")))
-    weight, error = parameters.lexical_weight, cosine_error(vectors.shape[1])
+class BridgeStrategy(BridgeLexicalStrategy):
+    """The same by cosine; what is in units of the cosine is scaled to those of the version's encoder."""
 
-    def similarities(questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]) -> Iterator[Similarity]:
-        asked = [question_vector(question) for question in questions]
-        for rough, vector, words in zip(rough_cosines(vectors, asked), asked, lexical, strict=True):
-            yield Similarity(rough + weight * words, rough, error, partial(exact, vector, words))
+    is_positive_only = False
+    in_cosines: tuple[str, ...] = IN_COSINES
+    _parameters: BridgeParameters
 
-    def exact(
-        vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        cosine = exact_cosines(vectors, rows, vector)
-        return cosine + weight * words[rows], cosine
+    def __init__(self, reader: IndexReader, parameters: BridgeParameters, services: Services) -> None:
+        scale = reader.artefact(COSINE_SCALE)
+        if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
+            scaled = {name: getattr(parameters, name) * scale for name in self.in_cosines}
+            parameters = parameters.model_copy(update=scaled)
+        super().__init__(reader, parameters, services)
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
+        self._error = cosine_error(self._vectors.shape[1])
 
-    return BridgeStrategy(reader, parameters, similarities, positive_only=False)
+    def _similarities(
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]
+    ) -> Iterator[Similarity]:
+        asked, weight = [question_vector(question) for question in questions], self._parameters.lexical_weight
 
+        def exact(
+            vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
+        ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            cosine = exact_cosines(self._vectors, rows, vector)
+            return cosine + weight * words[rows], cosine
 
-@strategy(
-    "bridge-lexical",
-    "As bridge, with BM25 in place of vectors.",
-    BridgeLexicalParameters,
-    needs={"graph", "lexical:stems"},
-)
-def build_bridge_lexical(
-    reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services
-) -> BridgeStrategy:
-    """`bridge-lexical` on an open version: relative BM25 is the similarity; what shares nothing is not returned."""
-
-    def similarities(_questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]) -> Iterator[Similarity]:
-        for words in lexical:
-            yield Similarity(words, words, 0.0, partial(exact, words))
-
-    def exact(words: NDArray[np.float64], rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return words[rows], words[rows]
-
-    return BridgeStrategy(reader, parameters, similarities, positive_only=True)
+        for rough, vector, words in zip(rough_cosines(self._vectors, asked), asked, lexical, strict=True):
+            yield Similarity(rough + weight * words, rough, self._error, partial(exact, vector, words))

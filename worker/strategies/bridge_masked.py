@@ -17,8 +17,8 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
-from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, NAMES, lexical_of, vectors_of
-from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, impacts, score
+from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
+from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
 from polyhop.worker.ranking.bridge import (
     common_count,
     cover,
@@ -30,17 +30,16 @@ from polyhop.worker.ranking.bridge import (
     seed_passages,
 )
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
+from polyhop.worker.ranking.pagerank import WalkSeeds, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import (
     Found,
-    RankedStrategy,
     Ranking,
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.bridge import ANALYSER, ENTITY_PENALTY, IN_COSINES, K1, B, BridgeParameters
-from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_meanings
+from polyhop.worker.strategies.bridge import ANALYSER, IN_COSINES, BridgeParameters, BridgeStrategy
+from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_meanings, match_meanings
 
 # Source: bridge-masked.md 1, 3 step 0.
 
@@ -72,7 +71,6 @@ class MaskedQuestions:
         self._find = reader.artefact(NAMES).find
         self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
-        self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df)
         self._common = common_count(graph.passage_count, common_share)
         self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
 
@@ -80,7 +78,7 @@ class MaskedQuestions:
         """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
         mentions = self._find(text)
         meanings = [self._meanings_of(mention.key) for mention in mentions]
-        entities = self._matcher.match_meanings(meanings)
+        entities = match_meanings(meanings, self._number_of, self._df)
         spans = [
             (mention.start, mention.end)
             for mention, keys in zip(mentions, meanings, strict=True)
@@ -171,35 +169,25 @@ class _Asked:
     needs={"graph", "graph:title-chunks", "lexical:stems", "vectors:passage"},
     batches=True,
 )
-class BridgeMaskedStrategy(RankedStrategy):
+class BridgeMaskedStrategy(BridgeStrategy):
     """Read, seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question."""
 
+    graph = CHUNK_GRAPH
+    in_cosines = IN_MASKED_COSINES
+    _parameters: BridgeMaskedParameters
+
     def __init__(self, reader: IndexReader, parameters: BridgeMaskedParameters, services: Services) -> None:
-        super().__init__(reader)
-        scale = reader.artefact(COSINE_SCALE)
-        if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
-            scaled = {name: getattr(parameters, name) * scale for name in IN_MASKED_COSINES}
-            parameters = parameters.model_copy(update=scaled)
-        self._parameters = parameters
+        super().__init__(reader, parameters, services)
         self._services = services
-        graph = reader.artefact(CHUNK_GRAPH)
-        self._keys = graph.keys
         self._questions = MaskedQuestions(reader, parameters.common_share)
-        self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
-        transition = bipartite_transition(graph, title_boost=parameters.title_boost)
-        self._walk = TouchedWalk(transition, parameters.restart, parameters.steps, return_dangling=False)
-        lexical = reader.artefact(lexical_of(ANALYSER))
-        self._impacts = impacts(lexical, K1, B)
-        self._stems = analyser_of(ANALYSER, lexical.language)
-        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
         for one in self._asked(questions):
-            start = self._start(one)
+            start = self._start_of(one)
             seeded = time.perf_counter()
-            ranking = self._ranking(one, self._walk.passages(start.seeds), limit)
+            ranking = self._ranking_of(one, self._walk.passages(start.seeds), limit)
             evidence = _noted(start.evidence(self._passage_ids, self._keys), one)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 
@@ -242,7 +230,7 @@ class BridgeMaskedStrategy(RankedStrategy):
         contains = containment(self._impacts, stems, by_words[:1])[0]
         return Trust(completeness(contains, self._impacts.idf[stems]), agreement(by_cosine, by_words))
 
-    def _start(self, one: _Asked) -> Start:
+    def _start_of(self, one: _Asked) -> Start:
         """Where the walk begins. Source: bridge-masked.md 3 step 1."""
         parameters = self._parameters
         weight = parameters.lexical_weight * one.trust.in_seeds
@@ -254,7 +242,7 @@ class BridgeMaskedStrategy(RankedStrategy):
         walk = WalkSeeds(seeds, weights, near[first], passages)
         return Start(one.read.entities, walk, None if len(seeds) else PASSAGES_ONLY)
 
-    def _ranking(self, one: _Asked, mass: NDArray[np.float64], limit: int) -> Ranking:
+    def _ranking_of(self, one: _Asked, mass: NDArray[np.float64], limit: int) -> Ranking:
         """The first by cover, the rest by score. Source: bridge-masked.md 3 steps 3 and 4."""
         parameters, share = self._parameters, one.read.names_share
         graph_weight = parameters.graph_weight * max(share, parameters.least_graph_share)

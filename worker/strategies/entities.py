@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import UNIFORM, Evidence, Fallback, QuestionNames, Seed
-from polyhop.schemas.graph import Match
+from polyhop.schemas.graph import Match as FoundBy
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import QuestionName
@@ -30,7 +30,7 @@ class NameLookup:
         self._reader = reader
         self._find_exact = find_exact or self._in_index
 
-    def find(self, name: QuestionName) -> tuple[Match, tuple[int, ...]]:
+    def find(self, name: QuestionName) -> tuple[FoundBy, tuple[int, ...]]:
         """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
         number_of = self._reader.artefact(GRAPH).number_of
         folded = " ".join(name_tokens(name.key))
@@ -68,65 +68,47 @@ class QuestionEntities:
     shares: NDArray[np.float64]
 
 
-class NodeMatcher:
-    """Matches the labels of a question with the nodes of a graph, by equality.
+Match = Callable[[str], QuestionEntities]
+"""A question's text to its entities."""
+
+
+def match_meanings(
+    meanings: Iterable[Iterable[str]],
+    number_of: Mapping[str, int],
+    passages: NDArray[np.integer[Any]] | NDArray[np.bool_],
+) -> QuestionEntities:
+    """The distinct entities of names, found by equality of labels.
 
     Args:
-        labels: A text to the labels in it, repeated or not; empty ones are skipped.
+        meanings: Of each name the labels of all that it may mean; empty ones are skipped.
         number_of: Node number by label.
         passages: Shape (n,): passages of each node, or whether it has any; a label of one without is unmatched.
+
+    Source: algorithms.md 2.3, last point; 2.13 (pruned is unmatched).
     """
-
-    def __init__(
-        self,
-        labels: Callable[[str], Iterable[str]],
-        number_of: Mapping[str, int],
-        passages: NDArray[np.integer[Any]] | NDArray[np.bool_],
-    ) -> None:
-        self._labels = labels
-        self._number_of = number_of
-        self._passages = passages
-
-    def match(self, text: str) -> QuestionEntities:
-        """The question's distinct entities. Source: algorithms.md 2.3, last point; 2.13 (pruned is unmatched)."""
-        return self.match_meanings((label,) for label in self._labels(text))
-
-    def match_meanings(self, meanings: Iterable[tuple[str, ...]]) -> QuestionEntities:
-        """As `match`, for what is found already: of each name the labels of all that it may mean."""
-        shares: dict[str, float] = {}
-        unmatched: set[str] = set()
-        for labels in meanings:
-            known = {label: self._passages_of(label) for label in labels if label}
-            total = sum(known.values())
-            for label, count in known.items():
-                if count:
-                    shares[label] = max(shares.get(label, 0), count / total)
-                else:
-                    unmatched.add(label)
-        numbered = sorted((self._number_of[label], label) for label in shares)
-        return QuestionEntities(
-            np.array([number for number, _ in numbered], dtype=np.intp),
-            tuple(label for _, label in numbered),
-            tuple(sorted(unmatched)),
-            np.array([shares[label] for _, label in numbered], dtype=np.float64),
-        )
-
-    def _passages_of(self, label: str) -> int:
-        number = self._number_of.get(label)
-        return 0 if number is None else int(self._passages[number])
+    shares: dict[str, float] = {}
+    unmatched: set[str] = set()
+    for labels in meanings:
+        known = {label: int(passages[number_of[label]]) if label in number_of else 0 for label in labels if label}
+        total = sum(known.values())
+        for label, count in known.items():
+            if count:
+                shares[label] = max(shares.get(label, 0), count / total)
+            else:
+                unmatched.add(label)
+    numbered = sorted((number_of[label], label) for label in shares)
+    return QuestionEntities(
+        np.array([number for number, _ in numbered], dtype=np.intp),
+        tuple(label for _, label in numbered),
+        tuple(sorted(unmatched)),
+        np.array([shares[label] for _, label in numbered], dtype=np.float64),
+    )
 
 
-class EntityMatcher(NodeMatcher):
+def entity_matcher(reader: IndexReader) -> Match:
     """Matches names by equality of their keys; a name stands for its entity, or for all that bear it."""
-
-    def __init__(self, reader: IndexReader) -> None:
-        names, meanings_of, graph = reader.artefact(NAMES), entity_meanings(reader), reader.artefact(GRAPH)
-        super().__init__(lambda _: (), graph.number_of, graph.df)
-        self._find, self._meanings_of = names.find, meanings_of
-
-    def match(self, text: str) -> QuestionEntities:
-        """As of nodes; those that bear one name share its weight."""
-        return self.match_meanings(self._meanings_of(mention.key) for mention in self._find(text))
+    find, meanings_of, graph = reader.artefact(NAMES).find, entity_meanings(reader), reader.artefact(GRAPH)
+    return lambda text: match_meanings((meanings_of(m.key) for m in find(text)), graph.number_of, graph.df)
 
 
 def entity_keys(reader: IndexReader) -> Callable[[str], str]:

@@ -54,7 +54,14 @@ from polyhop.worker.strategies.baselines import (
     LexicalStrategy,
     SearchParameters,
 )
-from polyhop.worker.strategies.entities import NodeMatcher, Start, entity_keys, entity_meanings
+from polyhop.worker.strategies.entities import (
+    Match,
+    QuestionEntities,
+    Start,
+    entity_keys,
+    entity_meanings,
+    match_meanings,
+)
 
 # Source: algorithms.md 2.7.
 
@@ -128,14 +135,14 @@ class GraphNodes:
     Attributes:
         graph: Passages and nodes; df and weights are taken from all of it.
         kept: Shape (nnz,), bool: edges that pruning left; None for all.
-        matcher: Questions to nodes.
+        match: Questions to nodes.
         label: A title as written to the label under which it would be a node.
         noun: What the nodes are, for the evidence: entities or terms.
     """
 
     graph: BipartiteGraph
     kept: NDArray[np.bool_] | None
-    matcher: NodeMatcher
+    match: Match
     label: Label
     noun: Literal["entities", "terms"] = "entities"
 
@@ -159,10 +166,12 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
         own = label(title)
         return aliases.get(own, own)
 
-    def labels(text: str) -> Iterable[str]:
-        return chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
+    def match(text: str) -> QuestionEntities:
+        labels = chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
+        return match_meanings(([label] for label in labels), graph.number_of, has_edge)
 
-    return GraphNodes(graph, kept, NodeMatcher(labels, graph.number_of, _has_edge(graph, kept)), title_label)
+    has_edge = _has_edge(graph, kept)
+    return GraphNodes(graph, kept, match, title_label)
 
 
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
@@ -170,8 +179,12 @@ def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     lexical = reader.artefact(lexical_of(_TERMS))
     tokens = analyser_of(_TERMS, lexical.language)
     graph = term_graph(lexical, parameters.min_df, parameters.max_df_ratio)
-    matcher = NodeMatcher(tokens, graph.number_of, _has_edge(graph, None))
-    return GraphNodes(graph, None, matcher, lambda title: " ".join(tokens(title)), "terms")
+    has_edge = _has_edge(graph, None)
+
+    def match(text: str) -> QuestionEntities:
+        return match_meanings(([token] for token in tokens(text)), graph.number_of, has_edge)
+
+    return GraphNodes(graph, None, match, lambda title: " ".join(tokens(title)), "terms")
 
 
 def _key_label(reader: IndexReader) -> Label:
@@ -341,7 +354,7 @@ class GraphStrategy(RankedStrategy):
 
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
         """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
-        entities = self._nodes.matcher.match(question.text)
+        entities = self._nodes.match(question.text)
         seeds = self._seeds(entities.numbers, seeding)
         if seeds.entity_weights.any() or seeds.passage_weights.any():
             return Start(entities, seeds, self._missing(seeds))

@@ -95,11 +95,11 @@ def test_a_title_alias_joins_question_text_and_title(make_index: Any) -> None:
         nodes = entity_nodes(index, NodeParameters(title_aliases=True, entity_norm=norm))
         planet = "mercury (planet)" if norm == "lower" else "mercury planet"
         assert "mercury" not in nodes.graph.keys
-        assert nodes.matcher.match("Who went to Mercury?").matched == (planet,)
+        assert nodes.match("Who went to Mercury?").matched == (planet,)
         assert nodes.graph.df[nodes.graph.number_of[planet]] == 2
-        assert nodes.matcher.match("Who saw Paris?").matched == ("paris",)
+        assert nodes.match("Who saw Paris?").matched == ("paris",)
         assert nodes.label("Mercury (planet)") == planet
-    assert entity_nodes(index, NodeParameters()).matcher.match("Who went to Mercury?").matched == ("mercury",)
+    assert entity_nodes(index, NodeParameters()).match("Who went to Mercury?").matched == ("mercury",)
 
 
 def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
@@ -107,8 +107,8 @@ def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
     passages = [("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")]
     index = make_index(passages, {ALIASES: {"hermes": "mercury"}})
     text = "Where is Hermes?"
-    assert entity_nodes(index, NodeParameters()).matcher.match(text).matched == ("mercury",)
-    assert entity_nodes(index, NodeParameters(title_aliases=True)).matcher.match(text).matched == ("mercury planet",)
+    assert entity_nodes(index, NodeParameters()).match(text).matched == ("mercury",)
+    assert entity_nodes(index, NodeParameters(title_aliases=True)).match(text).matched == ("mercury planet",)
 
 
 def test_golden_pruned_entity_counts_as_unmatched(golden_graph: BipartiteGraph) -> None:
@@ -155,7 +155,7 @@ def test_shuffled_passages_change_nothing(
 
 def test_terms_are_nodes_under_their_tokens(memory_index: Any) -> None:
     nodes = term_nodes(memory_index, TermParameters(min_df=2, max_df_ratio=0.25))
-    found = nodes.matcher.match("Which RIVER is the capital's?")
+    found = nodes.match("Which RIVER is the capital's?")
     assert found.matched == ("capital", "river")
     assert found.unmatched == ("is", "s", "the", "which")
     assert nodes.noun == "terms"
