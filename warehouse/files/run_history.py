@@ -19,11 +19,7 @@ from polyhop.warehouse.machine import is_running, user_name
 
 
 def write_timings(folder: VersionFolder, timings: Mapping[str, StageTiming]) -> None:
-    """Writes the file into a version that is being built.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Writes the file into a version that is being built."""
     document = VersionTimings(stages=dict(timings)).model_dump(mode="json")
     document[CHECKSUM] = document_checksum(document)
     with writing("the timings of a version", folder.path):
@@ -82,9 +78,6 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
         folder: The index.
         record: Makes its record of the number that it gets.
         kept: Runs that are kept; older ones are forgotten.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     with _appending(folder) as file:
         for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
@@ -97,11 +90,7 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
 
 
 def end_run(folder: IndexFolder, record: RunRecord) -> None:
-    """Writes how a run ended.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Writes how a run ended."""
     with _appending(folder) as file:
         _append(file, record)
 
