@@ -75,11 +75,7 @@ class _Book:
         return next((clean_line(found.text or "") for found in _named(self._package, name)), "")
 
     def spine(self) -> list[str]:
-        """The members to read, in order.
-
-        Raises:
-            FaultError: If there are none.
-        """
+        """The members to read, in order."""
         listed = [self._items.get(found.get("idref")) for found in _named(self._package, "itemref")]
         members = [self._member(item) for item in listed if item is not None and item.get("media-type") in _TEXTS]
         if not members:

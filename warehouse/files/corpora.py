@@ -305,11 +305,7 @@ def _formats_besides() -> Collection[str]:
 
 
 def read_graph_sources(source: Path) -> _Records:
-    """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same.
-
-    Raises:
-        SourceError: At once if the file cannot be read at all; while iterating if it breaks off or holds no record.
-    """
+    """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same."""
     check_source(source, ROWS, accepts_folder=False)
     rows = row_reader(suffix_of(source))(source, TEXT_FIELDS)
     return guarded(source, _node_texts(rows, source), "record")

@@ -290,9 +290,6 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str
 
     Returns:
         How many rows there were.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     with named_file(path, what) as place:
         return _write(place, rows)

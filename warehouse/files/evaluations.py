@@ -54,11 +54,7 @@ class StoredRun:
 
 
 def check_folder(folder: Path) -> None:
-    """Makes the folder of all evaluations if need be, and finds out that one can be stored in it.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Makes the folder of all evaluations if need be, and finds out that one can be stored in it."""
     with writing("the evaluation", folder):
         probe = folder / f".{uuid4().hex}.tmp"
         probe.mkdir(parents=True)
@@ -74,9 +70,6 @@ def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> 
         folder: Of all of them.
         files: Content by name.
         document: The file that makes a folder one of them.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):

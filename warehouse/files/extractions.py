@@ -133,9 +133,6 @@ def export_extractions(tables: Path, target: Path) -> int:
 
     Returns:
         Number of lines.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0

@@ -114,9 +114,6 @@ def golden_triples(fields: Mapping[str, object]) -> tuple[GoldenTriple, ...]:
     Args:
         fields: `golden_triples` is a list (or one) of texts, of lists [subject id, predicate, object id], or of objects
             {subject, predicate, object} whose ends are ids, values or {id}.
-
-    Raises:
-        FaultError: If one is none of these.
     """
     value = fields.get(FIELD)
     values = () if value is None else value if isinstance(value, (list, tuple)) else (value,)
@@ -319,9 +316,6 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
 
     Args:
         path: A file of a known format; a .txt file has one question a line.
-
-    Raises:
-        SourceError: If it cannot be read to its end or holds no record at all.
     """
     check_source(path, QUESTION_FORMATS, accepts_folder=False)
     rows = guarded(path, QUESTION_FORMATS[suffix_of(path)](path), "question")
@@ -444,9 +438,6 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
 
     Args:
         path: A file of a known format.
-
-    Raises:
-        SourceError: If it cannot be read to its end or holds no record at all.
     """
     check_source(path, PREDICTION_FORMATS, accepts_folder=False)
     rows = guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction")

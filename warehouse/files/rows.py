@@ -176,11 +176,7 @@ class _ListBuffer:
                     return value
 
     def end(self) -> None:
-        """Makes sure that nothing follows the list.
-
-        Raises:
-            SourceError: If something does.
-        """
+        """Makes sure that nothing follows the list."""
         if self.skip():
             raise SourceError(f"{self._path} continues after the end of its JSON list; fix the file.")
 

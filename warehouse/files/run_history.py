@@ -44,9 +44,6 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
         folder: The index.
         record: Makes its record of the number that it gets.
         kept: Runs that are kept; older ones are forgotten.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     with _appending(folder) as file:
         for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
@@ -59,11 +56,7 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
 
 
 def end_run(folder: IndexFolder, record: RunRecord) -> None:
-    """Writes how a run ended.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Writes how a run ended."""
     with _appending(folder) as file:
         _append(file, record)
 

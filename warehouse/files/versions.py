@@ -263,21 +263,13 @@ def latest_version(index: IndexFolder) -> int | None:
 
 
 def default_strategy_of(layout: Layout, name: str) -> str:
-    """The strategy that answers from the current version of an index where nobody names one.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-    """
+    """The strategy that answers from the current version of an index where nobody names one."""
     manifest = read_manifest(require_version(layout, name)[1])
     return default_strategy(manifest.stages, manifest.artefacts)
 
 
 def strategies_of(layout: Layout, name: str) -> tuple[str, ...]:
-    """The strategies that the current version of an index was built for, by its settings or when they were added.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-    """
+    """The strategies that the current version of an index was built for, by its settings or when they were added."""
     manifest = read_manifest(require_version(layout, name)[1])
     named = manifest.settings.get("strategies")
     known = tuple(map(str, named)) if isinstance(named, list) else ()
@@ -340,10 +332,6 @@ def hold_version(layout: Layout, name: str, version: int | None = None) -> HeldV
     """The current (or the named) version of an index, held.
 
     A version that is pruned between the look and the hold is looked for again.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-        UnknownIdError: If that version does not exist (any more).
     """
     while True:
         number, folder = require_version(layout, name, version)

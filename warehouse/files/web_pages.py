@@ -101,11 +101,7 @@ class Page:
         self._is_in_row = False
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """A tag opens.
-
-        Raises:
-            FaultError: If too many are open.
-        """
+        """A tag opens."""
         if len(self._open_tags) >= MOST_NESTED:
             raise FaultError(f"its tags are nested more than {MOST_NESTED:,} deep")
         is_hidden = tag in _UNREAD or "hidden" in attributes or attributes.get("aria-hidden") == "true"
@@ -294,11 +290,7 @@ _OWN_FIELDS = frozenset(("title", "text", "id"))
 
 
 def read_text(data: bytes, stem: str) -> Document:
-    """Title (the file's stem) and text of a plain text file.
-
-    Raises:
-        FaultError: If it is in no known encoding.
-    """
+    """Title (the file's stem) and text of a plain text file."""
     return Document(stem, decode(data))
 
 

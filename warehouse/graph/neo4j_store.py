@@ -63,10 +63,6 @@ class Neo4jGraph:
             seeds: How names become seeds.
             spread: How activation spreads.
             chains: Which chains are kept; with `before_limit` all of them are, up to `max_paths`.
-
-        Raises:
-            AlgorithmError: If a name that must be searched comes without vector.
-            StoreError: If the server does not answer as it should.
         """
         begun = time.perf_counter()
         values = {
@@ -81,11 +77,7 @@ class Neo4jGraph:
         return self._activation(question, records[0], seconds)
 
     def named(self, folded: str, name: str) -> list[int]:
-        """Numbers of the entities whose key is the folded name, or whose name is `name` (`norm_ws`), in no order.
-
-        Raises:
-            StoreError: If the server does not answer as it should.
-        """
+        """Numbers of the entities whose key is the folded name, or whose name is `name` (`norm_ws`), in no order."""
         rows = self._read(cypher("entities", "entities_by_name"), {"folded": folded, "name": name})
         return [self._number_of[row["key"]] for row in rows]
 
@@ -131,11 +123,7 @@ class Neo4jGraph:
 
 
 def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, Any]:
-    """The question as parameters of the query.
-
-    Raises:
-        AlgorithmError: If a name that must be searched comes without vector.
-    """
+    """The question as parameters of the query."""
     for name in question.names:
         if not name.entities and name.vector is None:
             raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
@@ -248,11 +236,7 @@ class Neo4jStore:
         return [_held(row) for row in self._connection.read(cypher(file_of(kind), f"read_{kind}"), values)]
 
     def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
-        """Creates or replaces rows, a transaction per batch.
-
-        Raises:
-            StoreConflictError: If another export of the same index has begun since.
-        """
+        """Creates or replaces rows, a transaction per batch."""
         values = (self._values(row) for row in rows)
         while part := list(islice(values, BATCH_ROWS[kind])):
             self._hold_and_run(cypher(file_of(kind), f"write_{kind}"), {"rows": part, "label": self._label})
@@ -270,11 +254,7 @@ class Neo4jStore:
         }
 
     def delete(self, kind: GraphKind, ids: Sequence[str]) -> None:
-        """Deletes rows; nodes with their relationships.
-
-        Raises:
-            StoreConflictError: If another export of the same index has begun since.
-        """
+        """Deletes rows; nodes with their relationships."""
         for start in range(0, len(ids), _DELETED_AT_ONCE):
             part = list(ids[start : start + _DELETED_AT_ONCE])
             self._hold_and_run(cypher(file_of(kind), f"delete_{kind}"), {"ids": part})

@@ -97,10 +97,6 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
         url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
         patience_seconds: How long SQLite waits for other writers.
         clock: Overrides the database's clock (tests).
-
-    Raises:
-        ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreError: If the folder of a SQLite file cannot be made.
     """
     try:
         parsed = make_url(url)

@@ -53,9 +53,6 @@ class VectorKind:
         encoded_as: The kind that the encoder and its cache know these texts as, "" for its own: kinds with the same
             texts need not be encoded twice.
         revision: To be raised when `rows` or `text` change, so that nothing older is taken over.
-
-    Raises:
-        ConfigurationError: If a name cannot be used.
     """
 
     name: str

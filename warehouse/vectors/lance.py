@@ -150,10 +150,6 @@ class LanceVectors:
             table: Name of the table.
             rows: Everything that it is to hold; at least one row if `hnsw` is given.
             hnsw: How to build a graph for approximate search; None: no graph.
-
-        Raises:
-            StoreError: If the disk is full or not writable.
-            DamagedStoreError: If LanceDB cannot use its files, or the table does not hold the rows afterwards.
         """
         with translated(self._database):
             return _sync(self._database, table, rows, hnsw)
