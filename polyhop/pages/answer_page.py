@@ -1,18 +1,16 @@
 """An answer with all it rests on as one HTML file: no network, no script, the same bytes for the same answer."""
 
 import json
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyhop.pages.drawing import draw
 from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
-from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
@@ -23,10 +21,6 @@ from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
 
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
 _KINDS = {
@@ -65,15 +59,26 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         document: An answer in the JSON contract of `polyhop ask`.
         material: Texts of its passages, parameters and the like.
     """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     evidence = evidence_of(document["evidence"])
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    return _template().render(
+    sentences = document["evidence"].get("sentences", ())
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cost_words"] = cost_words
+    return environment.get_template("answer.html.jinja").render(
         document=document,
         reading=reading,
         kind=_KINDS.get(reading["kind"], "") if document["answer"] else "",
-        source=_source(document["evidence"], reading),
+        source=dict(sentences[0]) if sentences and not reading["values"] else None,  # values have their own
         evidence=evidence,
         graph=graph,
         drawing=draw(graph) if graph.edges else None,
@@ -87,7 +92,7 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         ranked=_ranked(document),
         passages=_passage_rows(document, evidence, material),
         has_texts=bool(material.texts) or not document["passages"],
-        other=_other_data(evidence),
+        other=json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
         material=material,
         seconds=document.get("seconds", {}),
         polyhop_version=VERSION,
@@ -116,36 +121,21 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]
     return pieces
 
 
-@cache
-def _template() -> "Template":
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cost_words"] = cost_words
-    return environment.get_template("answer.html.jinja")
-
-
-def _other_data(evidence: Evidence) -> str:
-    """What the strategy adds of its own, as JSON; nothing if it adds nothing."""
-    return json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else ""
-
-
-def _source(evidence: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The sentence that an answer was read from, unless values with sentences of their own say it."""
-    sentences = evidence.get("sentences", ())
-    return dict(sentences[0]) if sentences and not reading.get("values") else None
-
-
 def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> str:
-    """What the drawing leaves out, and what it is, in sentences."""
-    notes = _subject_of_drawing(document, evidence, graph)
-    draws_passages = evidence.all_edges() or not document.get("triples")
+    """What the drawing is of, where it is not of what the strategy reached, and what it leaves out, in sentences."""
+    strategy, is_reached, triples = document["strategy"], bool(evidence.all_edges()), document.get("triples")
+    notes = []
+    if not graph.edges:
+        notes.append(f"Strategy '{strategy}' left no graph to draw: the {_ranked(document)} below are a plain ranking.")
+    elif triples and not is_reached:
+        notes.append("The drawing shows the ranked triples; it begins where none of them leads to.")
+    elif not is_reached:
+        if not (evidence.seeds or evidence.nodes or evidence.names):
+            notes.append(f"Strategy '{strategy}' ranks without a graph; the drawing adds what passages share.")
+        notes.append(
+            "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
+        )
+    draws_passages = is_reached or not triples
     left_out = graph.left_out + (max(0, len(document["passages"]) - DRAWN_PASSAGES) if draws_passages else 0)
     if graph.edges and left_out:
         notes.append(f"Not drawn: {left_out} weaker nodes.")
@@ -157,37 +147,23 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
     return " ".join(notes)
 
 
-def _subject_of_drawing(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> list[str]:
-    """What the drawing is of, where it is not of what the strategy reached."""
-    if not graph.edges:
-        ranked = _ranked(document)
-        return [f"Strategy '{document['strategy']}' left no graph to draw: the {ranked} below are a plain ranking."]
-    if evidence.all_edges():
-        return []
-    if document.get("triples"):
-        return ["The drawing shows the ranked triples; it begins where none of them leads to."]
-    notes = []
-    if not (evidence.seeds or evidence.nodes or evidence.names):
-        notes.append(f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share.")
-    notes.append(
-        "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
-    )
-    return notes
-
-
 def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: PageMaterial) -> list[dict[str, Any]]:
     """Passages with their texts in marked and unmarked pieces, and a bar of their score."""
+    reading = document.get("reading") or {}
+    sentences = [*document["evidence"].get("sentences", ())]
+    sentences += [value["sentence"] for value in reading.get("values", ()) if value.get("sentence")]
+    sentences += [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
     best = max([float(row["score"]) for row in document["passages"]], default=0.0)
-    cited = _cited(document)
     weight_of = {node.key: node.weight or 0.0 for node in evidence.nodes}
     rows = []
     for row in document["passages"]:
         text = material.texts.get(row["id"], "")
         known = [key for key in material.mentions.get(row["id"], ()) if key in weight_of]
+        cited = [sentence for sentence in sentences if sentence["passage_id"] == row["id"]]
         rows.append(
             {
                 **row,
-                "pieces": marked(text, _spans(text, cited.get(row["id"], ()))),
+                "pieces": marked(text, _spans(text, cited)),
                 "share": round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0,
                 "reached": sorted(known, key=lambda key: (-weight_of[key], key)),
             }
@@ -197,18 +173,6 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
 
 def _ranked(document: Mapping[str, Any]) -> str:
     return "triples" if document.get("triples") and not document["passages"] else "passages"
-
-
-def _cited(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Sentences that the answer stands on, by passage id."""
-    reading = document.get("reading") or {}
-    sentences = [*document["evidence"].get("sentences", ())]
-    sentences += [value["sentence"] for value in reading.get("values", ()) if value.get("sentence")]
-    sentences += [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for sentence in sentences:
-        found.setdefault(sentence["passage_id"], []).append(sentence)
-    return found
 
 
 def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
@@ -241,15 +205,12 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
         return PageMaterial(index.name, session.encoder_model, parameters, texts)
     graph = index.artefact(GRAPH)
     reached = frozenset(node.key for node in nodes if node.kind != "proposition") & graph.number_of.keys()
-    mentions = {passage_id: _mentions(graph, number, reached) for passage_id, number in zip(ids, numbers, strict=True)}
+    mentions = {}
+    for passage_id, number in zip(ids, numbers, strict=True):
+        entities = graph.indices[graph.indptr[number] : graph.indptr[number + 1]].tolist()
+        mentions[passage_id] = [graph.keys[entity] for entity in entities if graph.keys[entity] in reached]
     relations = _relations(index, reached) if "graph:relations" in index.artefacts else []
     return PageMaterial(index.name, session.encoder_model, parameters, texts, mentions, relations)
-
-
-def _mentions(graph: BipartiteGraph, passage: int, reached: Container[str]) -> list[str]:
-    """Keys of the reached entities that a passage mentions."""
-    entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
-    return [graph.keys[entity] for entity in entities if graph.keys[entity] in reached]
 
 
 def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:

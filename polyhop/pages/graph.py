@@ -93,137 +93,90 @@ def evidence_graph(
     return _linked(document, evidence)
 
 
-class _Pairs:
-    """Labels by pair of entities, whichever way they point."""
-
-    def __init__(self) -> None:
-        self._labels: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
-
-    def meet(self, source: str, target: str) -> None:
-        """Makes `source` the first of the pair, unless it was met before."""
-        if (target, source) not in self._labels:
-            self._labels.setdefault((source, target), ({}, {}))
-
-    def add(self, source: str, target: str, label: str) -> None:
-        """A relation from `source` to `target`."""
-        self.meet(source, target)
-        is_turned = (source, target) not in self._labels
-        pair = (target, source) if is_turned else (source, target)
-        self._labels[pair][int(is_turned)].setdefault(label)
-
-    def edges(self) -> list[Edge]:
-        return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in self._labels.items()]
-
-
-def _edges(evidence: Evidence, relations: Iterable[Triple]) -> list[Edge]:
-    """Edges of the evidence, and relations that tie its other nodes to something."""
-    edges = [Edge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
-    joined = {end for edge in edges for end in (edge.source, edge.target)}
-    others = _Pairs()
+def _paired(relations: Iterable[Triple]) -> list[Edge]:
+    """An edge per pair of entities with its labels in both directions; the first relation says which end is first."""
+    labels: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for source, label, target in relations:
-        if source not in joined or target not in joined:
-            others.add(source, target, label)
-    return edges + others.edges()
+        is_turned = (target, source) in labels
+        pair = (target, source) if is_turned else (source, target)
+        labels.setdefault(pair, ({}, {}))[int(is_turned)].setdefault(label)
+    return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in labels.items()]
 
 
 def _reached(
     document: Mapping[str, Any], evidence: Evidence, mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    nodes = _entities(evidence)
-    passages = _passages(document, evidence)
-    strength = {node.id: node.weight for node in nodes}
-    edges = [
-        Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward)
-        for edge in _edges(evidence, relations)
-    ]
-    for passage in passages:
-        keys = (*mentions.get(passage.name_id, ()), *evidence.stated.get(passage.name_id, ()))
-        edges += _mention_edges(passage, keys, strength)
-    roots = {node.id: 0 for node in nodes if node.is_seed}
-    roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
-    return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
-
-
-def _mention_edges(passage: "_Passage", keys: Iterable[str], strength: Mapping[str, float]) -> list[Edge]:
-    """A passage tied to the strongest of the entities that it mentions, as far as they are nodes."""
-    mentioned = [_entity(key) for key in keys if _entity(key) in strength]
-    mentioned.sort(key=lambda entity: (-strength[entity], entity))
-    return [Edge(entity, passage.node.id) for entity in mentioned[:DRAWN_MENTIONS]]
-
-
-def _entities(evidence: Evidence) -> list[Node]:
-    """The nodes of the evidence, then those that only its paths name."""
+    """Entities of the evidence and those that only its paths name, its edges, and relations that tie the others."""
     seeds = {seed.key for seed in evidence.seeds}
     known = {node.key: node for node in evidence.nodes}
     for path in evidence.paths:
         for key, name in zip(path.nodes, path.names, strict=False):
             known.setdefault(key, Reached(key, name))
-    return [
+    nodes = [
         Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
         for node in known.values()
     ]
+    edges = [Edge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
+    joined = {end for edge in edges for end in (edge.source, edge.target)}
+    edges += _paired(one for one in relations if one[0] not in joined or one[2] not in joined)
+    edges = [Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward) for edge in edges]
+    # a passage is tied to the strongest of the entities that it mentions, as far as they are nodes
+    passages = _passages(document, evidence)
+    strength = {node.id: node.weight for node in nodes}
+    for passage in passages:
+        keys = (*mentions.get(passage.note, ()), *evidence.stated.get(passage.note, ()))
+        mentioned = [_entity(key) for key in keys if _entity(key) in strength]
+        mentioned.sort(key=lambda entity: (-strength[entity], entity))
+        edges += [Edge(entity, passage.id) for entity in mentioned[:DRAWN_MENTIONS]]
+    roots = {node.id: 0 for node in nodes if node.is_seed}
+    roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
+    return _strongest([*passages, *nodes], edges, roots)
 
 
 def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
     """Subjects and objects, each as strong as the best triple that it is in; it begins where no triple leads to."""
     nodes: dict[str, Node] = {}
-    pairs = _Pairs()
+    relations: list[Triple] = []
     for triple in triples:
         ends = [triple["subject"], triple["object"]]
-        for end in ends:
-            node = Node(
-                _entity(end["id"]), "entity", end["name"] or end["id"], max(0.0, float(triple["score"])), shown_id(end)
-            )
-            nodes.setdefault(node.id, node)
         source, target = (_entity(end["id"]) for end in ends)
+        for name, end in zip((source, target), ends, strict=True):
+            score = max(0.0, float(triple["score"]))
+            nodes.setdefault(name, Node(name, "entity", end["name"] or end["id"], score, shown_id(end)))
         if source != target:
-            pairs.add(source, target, triple["predicate"])
+            relations.append((source, triple["predicate"], target))
     entered = {_entity(triple["object"]["id"]) for triple in triples}
     begins = [node for node in nodes if node not in entered] or list(nodes)[:1]
-    return _strongest(list(nodes.values()), pairs.edges(), dict.fromkeys(begins, 0))
+    return _strongest(list(nodes.values()), _paired(relations), dict.fromkeys(begins, 0))
 
 
 def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
-    """How the first passages connect, through the entities that they share."""
+    """How the first passages connect: an edge per link between two of them, labelled with what both share."""
     passages = _passages(document, evidence)
-    node_ids = {passage.name_id: passage.node.id for passage in passages} | {QUESTION: QUESTION}
-    edges = _shared_edges(document["evidence"].get("links", ()), node_ids)
-    asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
-    reached = {edge.target for edge in edges}
-    shown = [passage.node for passage in passages]
-    roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in shown if node.id not in reached}
-    return _strongest([*asked, *shown], edges, roots)
-
-
-def _shared_edges(links: Iterable[Mapping[str, Any]], node_ids: Mapping[str, str]) -> list[Edge]:
-    """An edge per link between two nodes, labelled with the entity that both share."""
-    return [
+    node_ids = {passage.note: passage.id for passage in passages} | {QUESTION: QUESTION}
+    edges = [
         Edge(node_ids[link["source"]], node_ids[link["target"]], (link["via"],), is_shared=True)
-        for link in links
+        for link in document["evidence"].get("links", ())
         if link["source"] in node_ids and link["target"] in node_ids
     ]
+    asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
+    reached = {edge.target for edge in edges}
+    roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in passages if node.id not in reached}
+    return _strongest([*asked, *passages], edges, roots)
 
 
-@dataclass(frozen=True, slots=True)
-class _Passage:
-    name_id: str
-    node: Node
-
-
-def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[_Passage]:
+def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[Node]:
+    """The first passages; the note of each is its id."""
     begun = evidence.seed_weights("passage")
     return [
-        _Passage(
+        Node(
+            f"passage {row['id']}",
+            "passage",
+            row["title"] or row["id"],
+            max(0.0, float(row["score"])),
             row["id"],
-            Node(
-                f"passage {row['id']}",
-                "passage",
-                row["title"] or row["id"],
-                max(0.0, float(row["score"])),
-                row["id"],
-                row["id"] in begun,
-                row["rank"],
-            ),
+            row["id"] in begun,
+            row["rank"],
         )
         for row in document["passages"][:DRAWN_PASSAGES]
     ]

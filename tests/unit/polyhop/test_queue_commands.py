@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -44,7 +44,7 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.loop import WorkerReport
 
-jobs: Any = partial(list_jobs, SimpleNamespace(invoked_subcommand=None))
+jobs: Any = partial(list_jobs, cast("Any", SimpleNamespace(invoked_subcommand=None)))
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
 ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
 

@@ -2,11 +2,10 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.pages.drawing import distances, heights, spread_out
+from polyhop.pages.drawing import distances, heights
 
 NAMES = st.sampled_from("abcdefgh")
 EDGES = st.lists(st.tuples(NAMES, NAMES), max_size=20)
@@ -26,19 +25,6 @@ def test_neighbours_are_at_most_one_edge_farther(edges: list[tuple[str, str]], r
     for one, other in edges:
         assert (one in found) == (other in found)
         assert one not in found or abs(found[one] - found[other]) <= 1
-
-
-def test_crowded_nodes_move_apart_around_their_middle() -> None:
-    assert spread_out([5.0, 5.0, 5.0], 2.0) == [3.0, 5.0, 7.0]
-    assert spread_out([0.0, 10.0], 2.0) == [0.0, 10.0]
-    assert spread_out([0.0, 1.0, 10.0, 10.0], 4.0) == [-1.5, 2.5, 8.0, 12.0]
-
-
-@given(st.lists(st.floats(0, 1000), max_size=30).map(sorted), st.floats(0, 50))
-def test_spreading_keeps_the_gap_and_the_sum(wanted: list[float], gap: float) -> None:
-    placed = spread_out(wanted, gap)
-    assert all(high - low >= gap - 1e-6 for low, high in pairwise(placed))
-    assert sum(placed) == pytest.approx(sum(wanted), abs=1e-5)
 
 
 def test_a_single_child_stands_beside_its_parent() -> None:
