@@ -17,13 +17,13 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 if TYPE_CHECKING:
-    from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder, QuestionEncoder
+    from polyhop.warehouse.models.cached_encoder import CachedEncoder, QuestionEncoder
 
 MOST_OPEN = 4
 """Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
 _IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
 
-_open_encoders: "list[CachedEncoder | PathEncoder | QuestionEncoder]" = []
+_open_encoders: "list[CachedEncoder | QuestionEncoder]" = []
 
 
 def open_encoder(settings: Settings, space: Space = PASSAGES) -> "CachedEncoder":
@@ -58,13 +58,6 @@ def open_version_encoder(settings: Settings, record: VectorRecord | None) -> "Ca
     if isinstance(encoder.encoder, KeepingEncoder):
         encoder.encoder.expect(record.dimension)
     return encoder
-
-
-def open_path_encoder(settings: Settings, record: VectorRecord | None) -> "PathEncoder":
-    """The encoder of published vectors with the cache of path vectors; one per process and configuration."""
-    open_version_encoder(settings, record)  # which sees that it is the same model
-    needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
-    return _path_encoder(needs, settings.encoder.path_vectors)
 
 
 def open_question_encoder(settings: Settings, record: VectorRecord | None) -> "QuestionEncoder":
@@ -116,7 +109,6 @@ def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> Enc
 def close_encoders() -> None:
     """Closes the caches of all encoders of this process; the next use opens them again."""
     _encoder.cache_clear()
-    _path_encoder.cache_clear()
     _question_encoder.cache_clear()
     while _open_encoders:
         _open_encoders.pop().close()
@@ -162,17 +154,6 @@ def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
         return replace(needs, choice=choice)
     bare = choice.model_copy(update={"api_base": "", "price": None})
     return EncoderNeeds(bare, needs.threads, needs.batch_size, ModelSettings(), Path(), None, None)
-
-
-@lru_cache(maxsize=MOST_OPEN)
-def _path_encoder(needs: EncoderNeeds, most_rows: int) -> "PathEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached_encoder import PathEncoder
-
-    path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
-    encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=most_rows), needs.choice.query_prefix)
-    _open_encoders.append(encoder)
-    return encoder
 
 
 @lru_cache(maxsize=MOST_OPEN)

@@ -27,7 +27,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
-from polyhop.warehouse.open_encoders import open_path_encoder, open_question_encoder, open_version_encoder
+from polyhop.warehouse.open_encoders import open_question_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import (
     AnsweredQuestion,
@@ -77,9 +77,7 @@ class SessionServices:
 
     def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `encode_entities`, for texts of paths, which questions bring up again: cached (encoder.path_vectors)."""
-        if not self._settings.encoder.path_vectors:
-            return self.encode_entities(texts)
-        return open_path_encoder(self._settings, self._vectors(ENTITIES)).encode(texts)
+        return open_question_encoder(self._settings, self._vectors(ENTITIES)).encode_paths(texts)
 
     def chat(self) -> ChatModel | None:
         """The chat model for reading (models.read); None if none is configured."""

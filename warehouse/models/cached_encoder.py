@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,10 @@ QUESTION = "question"
 """Kind of the sentences that stand for questions when an encoder is measured."""
 PROBE = "probe"
 """Kind of the one text that shows how long the vectors of a server are, and that text."""
+REPEATED = "repeated"
+"""Kind of texts that come again with other questions."""
 
+T = TypeVar("T")
 Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
 
@@ -140,7 +144,7 @@ class CachedEncoder:
             self.hits += len(vectors)
         uses = Counter(keys)
         done = sum(uses[key] for key in vectors)
-        report = progress or _ignore
+        report = progress or (lambda _count: None)
         report(done)
         for start in range(0, len(missing), self._chunk_size):
             chunk = missing[start : start + self._chunk_size]
@@ -167,69 +171,11 @@ class CachedEncoder:
         return new
 
 
-class PathEncoder:
-    """An encoder of texts that questions bring up, with a small cache that it can do without.
-
-    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
-    no index run touches. Whatever is wrong with that file, questions are answered.
-
-    Args:
-        encoder: Encodes.
-        open_cache: Opens the cache; called when it is first needed.
-        prefix: Put before every text.
-    """
-
-    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache], prefix: str = "") -> None:
-        self._encoder = encoder
-        self._open_cache = open_cache
-        self._prefix = prefix
-        self._cached: CachedEncoder | None = None
-        self._is_given_up = False
-        self._opening = Lock()
-
-    def encode(self, texts: Sequence[str]) -> Vector:
-        """Vectors of texts, those that are not cached in one call of the encoder.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order; the same bits, cached or not.
-        """
-        if not self._is_given_up:
-            try:
-                return self._opened().encode(texts, PATH)
-            except StoreError as error:
-                self._is_given_up = True
-                _log.warning("Vectors of paths are not cached until this process ends: %s", error)
-        return self._encoder.encode([self._prefix + text for text in texts])
-
-    def close(self) -> None:
-        """Closes the cache, if it was opened; the next use opens it again."""
-        with self._opening:
-            if self._cached is not None:
-                self._cached.close()
-            self._cached = None
-
-    def _opened(self) -> CachedEncoder:
-        with self._opening:
-            if self._cached is None:
-                # One chunk: the more texts, the fuller the encoder's batches of equal length.
-                self._cached = CachedEncoder(
-                    self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
-                )
-            return self._cached
-
-
-def _ignore(_count: int) -> None:
-    """Reports to nobody."""
-
-
-REPEATED = "repeated"
-"""Kind of texts that come again with other questions, in the cache of path vectors."""
-
-
 class QuestionEncoder:
     """Encodes questions, and texts that come again, in one call: the more texts, the fuller its batches.
 
-    Whatever is wrong with the cache, questions are answered.
+    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
+    no index run touches. Whatever is wrong with that file, questions are answered.
 
     Args:
         encoder: Encodes questions.
@@ -244,25 +190,35 @@ class QuestionEncoder:
         self._cache: VectorCache | None = None
         self._opening = Lock()
 
-    def encode_beside(self, questions: Sequence[str], repeated: Sequence[str]) -> tuple[Vector, Vector]:
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str], kind: str = REPEATED
+    ) -> tuple[Vector, Vector]:
         """Vectors of questions, which are not cached, and of texts that are, from the cache where it has them.
 
         Args:
             questions: Any texts.
-            repeated: Distinct texts.
+            repeated: Any texts.
+            kind: What these are; part of the cache key.
 
         Returns:
             Two of shape (n, dimension), float32, rows of length 1, in input order; the same bits, cached or not.
         """
-        keys = [vector_key(self._encoder.model, REPEATED, self._prefix + text) for text in repeated]
-        known = self._read(keys)
-        missing = [place for place, key in enumerate(keys) if key not in known]
-        texts = [*questions, *(repeated[place] for place in missing)]
-        vectors = self._encoder.encode([self._prefix + text for text in texts])
-        new = {keys[place]: vectors[len(questions) + number] for number, place in enumerate(missing)}
-        self._keep(new)
-        others = [known[key] if key in known else new[key] for key in keys]
-        return vectors[: len(questions)], np.array(others, dtype=np.float32).reshape(len(keys), vectors.shape[1])
+        keys = [vector_key(self._encoder.model, kind, self._prefix + text) for text in repeated]
+        known = self._cached(lambda cache: cache.get_many(keys, self._encoder.dimension or None)) if keys else None
+        found = dict(known or {})
+        missing = {key: text for key, text in zip(keys, repeated, strict=True) if key not in found}
+        texts = [self._prefix + text for text in (*questions, *missing.values())]
+        vectors = self._encoder.encode(texts) if texts else np.empty((0, self._encoder.dimension), np.float32)
+        new = dict(zip(missing, vectors[len(questions) :], strict=True))
+        if new:
+            self._cached(lambda cache: cache.put_many(new))
+        found |= new
+        others = np.stack([found[key] for key in keys]) if keys else vectors[:0]
+        return vectors[: len(questions)], others
+
+    def encode_paths(self, texts: Sequence[str]) -> Vector:
+        """Vectors of the joined texts of paths, shape (len(texts), dimension), as `encode_beside` gives them."""
+        return self.encode_beside((), texts, PATH)[1]
 
     def close(self) -> None:
         """Closes the cache, if it was opened; the next use opens it again."""
@@ -271,34 +227,17 @@ class QuestionEncoder:
                 self._cache.close()
             self._cache = None
 
-    def _read(self, keys: Sequence[str]) -> dict[str, Vector]:
-        if not keys:
-            return {}
+    def _cached(self, work: Callable[[VectorCache], T]) -> T | None:
+        """What the cache gives; None if there is none, or it has failed."""
         try:
-            cache = self._opened()
-            return cache.get_many(keys, self._encoder.dimension or None) if cache is not None else {}
+            with self._opening:
+                if self._open_cache is None:
+                    return None
+                if self._cache is None:
+                    self._cache = self._open_cache()
+                cache = self._cache
+            return work(cache)
         except StoreError as error:
-            self._give_up(error)
-            return {}
-
-    def _keep(self, vectors: dict[str, Vector]) -> None:
-        if not vectors:
-            return
-        try:
-            cache = self._opened()
-            if cache is not None:
-                cache.put_many(vectors)
-        except StoreError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: StoreError) -> None:
-        self._open_cache = None
-        _log.warning("Vectors of masked questions are not cached until this process ends: %s", error)
-
-    def _opened(self) -> VectorCache | None:
-        with self._opening:
-            if self._open_cache is None:
-                return None
-            if self._cache is None:
-                self._cache = self._open_cache()
-            return self._cache
+            self._open_cache = None
+            _log.warning("Vectors of texts that come again are not cached until this process ends: %s", error)
+            return None

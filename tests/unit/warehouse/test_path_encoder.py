@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached_encoder import CHUNK_SIZE, PathEncoder
+from polyhop.warehouse.models.cached_encoder import CHUNK_SIZE, QuestionEncoder
 
 WRITE = """
 import sys
 from pathlib import Path
 import numpy as np
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached_encoder import PathEncoder
+from polyhop.warehouse.models.cached_encoder import QuestionEncoder
 
 class Lengths:
     model, dimension = "lengths", 3
@@ -27,10 +27,10 @@ class Lengths:
         return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
 
 path, me = Path(sys.argv[1]), int(sys.argv[2])
-encoder = PathEncoder(Lengths(), lambda: VectorCache(path, most_rows=100))
+encoder = QuestionEncoder(Lengths(), lambda: VectorCache(path, most_rows=100))
 for number in range(60):
     texts = [f"{'x' * number} {n}" for n in range(20)] + [f"{me} {number}"]
-    assert encoder.encode(texts).tolist() == [[len(text), 1, 0] for text in texts]
+    assert encoder.encode_paths(texts).tolist() == [[len(text), 1, 0] for text in texts]
 encoder.close()
 """
 
@@ -71,16 +71,16 @@ def test_the_newest_vectors_are_kept(path: Path) -> None:
 def test_what_is_not_cached_is_encoded_in_one_call_and_outlives_the_process(path: Path) -> None:
     texts = [f"text {number}" for number in range(2 * CHUNK_SIZE)]
     model = Lengths()
-    first = PathEncoder(model, lambda: VectorCache(path, most_rows=10_000))
-    vectors = first.encode(texts)
+    first = QuestionEncoder(model, lambda: VectorCache(path, most_rows=10_000))
+    vectors = first.encode_paths(texts)
     first.close()
     later = Lengths()
-    second = PathEncoder(later, lambda: VectorCache(path, most_rows=10_000))
-    assert second.encode([*texts, "another"]).tobytes() == Lengths().encode([*texts, "another"]).tobytes()
+    second = QuestionEncoder(later, lambda: VectorCache(path, most_rows=10_000))
+    assert second.encode_paths([*texts, "another"]).tobytes() == Lengths().encode([*texts, "another"]).tobytes()
     assert vectors.tobytes() == Lengths().encode(texts).tobytes()
     assert (model.calls, later.calls) == ([texts], [["another"]])
     second.close()
-    assert second.encode(["another"]).tolist() == [[7, 1, 0]]
+    assert second.encode_paths(["another"]).tolist() == [[7, 1, 0]]
     assert len(later.calls) == 1
     second.close()
 
@@ -89,25 +89,25 @@ def test_a_damaged_cache_stops_no_question_and_is_said_once(path: Path, caplog: 
     path.parent.mkdir()
     path.write_bytes(b"no database at all, but long enough to be read as one" * 50)
     model = Lengths()
-    encoder = PathEncoder(model, lambda: VectorCache(path, most_rows=10))
+    encoder = QuestionEncoder(model, lambda: VectorCache(path, most_rows=10))
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            assert encoder.encode(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
+            assert encoder.encode_paths(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
     assert len(model.calls) == 1
     (record,) = caplog.records
     assert "paths.sqlite was damaged" in record.getMessage()
 
 
 def test_a_cache_that_fails_later_stops_no_question(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = PathEncoder(Lengths(), lambda: VectorCache(path, most_rows=10))
-    encoder.encode(["a"])
+    encoder = QuestionEncoder(Lengths(), lambda: VectorCache(path, most_rows=10))
+    encoder.encode_paths(["a"])
 
     def locked(*_: object) -> None:
         raise StoreUnavailableError("Other processes keep it locked.")
 
     monkeypatch.setattr(VectorCache, "put_many", locked)
-    assert encoder.encode(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
-    assert encoder.encode(["ccc"]).tolist() == [[3, 1, 0]]
+    assert encoder.encode_paths(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
+    assert encoder.encode_paths(["ccc"]).tolist() == [[3, 1, 0]]
     encoder.close()
 
 

@@ -78,7 +78,7 @@ def test_a_cache_that_fails_is_given_up(
         assert encoder.encode_beside(["a"], ["cc"])[1].tolist() == [[2, 1]]
     assert model.calls == [["a", "cc"]] * 2
     assert [record.message for record in caplog.records] == [
-        "Vectors of masked questions are not cached until this process ends: The cache is locked."
+        "Vectors of texts that come again are not cached until this process ends: The cache is locked."
     ]
     encoder.close()
 
