@@ -155,8 +155,8 @@ class OnnxModel:
         advice: str = "fetch it again",
         threads: int = 0,
     ) -> None:
-        self.graph = existing_file(folder, GRAPH_FILES, setting)
         self.tokenizer = load_tokenizer(existing_file(folder, (TOKENIZER_FILE,), setting), max_tokens)
+        self.graph = existing_file(folder, GRAPH_FILES, setting)
         self.session = open_session(self.graph, advice, threads)
         names = [one.name for one in self.session.get_inputs()]
         unknown = sorted(set(names) - set(FIELD_OF_INPUT))
