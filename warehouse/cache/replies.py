@@ -200,12 +200,7 @@ class Evicted:
 
 
 class ReplyCache:
-    """One SQLite file in write-ahead mode; safe for many threads and processes, not to be carried across a fork.
-
-    Raises:
-        StoreError: If the file cannot be created.
-        StoreUnavailableError: If other processes kept it locked for 60 s.
-    """
+    """One SQLite file (see SharedDatabase); safe for many threads and processes, not to be carried across a fork."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -233,15 +228,7 @@ class ReplyCache:
         return self._database.add("begin_call", _call_row(source, worst))
 
     def end_call(self, call_id: int, source: ReplySource, text: str, usage: Usage, error: str) -> None:
-        """Writes what a call took, and its raw text beside the replies if one came.
-
-        Args:
-            call_id: From `begin_call`.
-            source: What was asked.
-            text: The raw reply, "" if none came.
-            usage: What this one call took.
-            error: Class of the error that it led to, "" if none.
-        """
+        """Writes what a call took, the class of its error ("": none), and its raw text beside the replies."""
         values = {**_call_row(source, usage), "call_id": call_id, "error": error}
         raw = [("write_raw_reply", {**values, "text": packed(text)})] if text else []
         self._database.write(("end_call", values), *raw)
@@ -267,15 +254,7 @@ class ReplyCache:
         return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
-        """Stores a valid reply; the request has then not failed.
-
-        Args:
-            source: What was asked.
-            text: The reply as JSON.
-            rung: How much help it needed.
-            attempts: Calls made for it until now.
-            usage: What they took.
-        """
+        """Stores a valid reply as JSON; `attempts` calls were made for it until now, which took `usage`."""
         row = _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage)))
         self._database.write(("write_reply", row), ("forget_failure", {"key": source.key}))
 

@@ -74,14 +74,7 @@ class OnnxEncoder:
         self.dimension = self._raw(["dimension"]).shape[1]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts, which nothing was padded for.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If a vector is zero or not finite.
-        """
+        """Vectors of texts, shape (len(texts), dimension), float32, rows of length 1; nothing is padded for them."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         return unit_rows(self._raw(texts), len(texts), self.dimension, self.model)
@@ -165,14 +158,7 @@ class NamedEncoder:
         self.dimension = dimension or len(np.asarray(list(encode(["dimension"])))[0])
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If a vector is zero or not finite.
-        """
+        """Vectors of texts, shape (len(texts), dimension), float32, rows of length 1."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         vectors = np.asarray(list(self._encode([clean_text(text) for text in texts])))

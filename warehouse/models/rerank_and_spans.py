@@ -23,16 +23,7 @@ _SETTING = "models.rerank"
 
 @cache
 def open_reranker(model: str, cache_folder: Path) -> Reranker:
-    """A cross-encoder, one per process and name.
-
-    Args:
-        model: An existing folder, or a name that fastembed knows.
-        cache_folder: Where fastembed keeps what it fetches; created if missing.
-
-    Raises:
-        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
-        ModelFileError: If a folder's files are missing or cannot be used.
-    """
+    """A cross-encoder by its folder or by a name that fastembed knows, one per process and name."""
     folder = Path(model)
     return OnnxReranker(folder) if folder.is_dir() else FastembedReranker(model, cache_folder)
 
@@ -53,11 +44,7 @@ class FastembedReranker:
         self._encoder = _open_fastembed(model, cache_folder)
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """The model's own scores (logits), shape (len(passages),).
-
-        Raises:
-            ModelFileError: If the model gives something that is not a number.
-        """
+        """The model's own scores (logits), shape (len(passages),)."""
         scores = list(self._encoder.rerank(question, list(passages), batch_size=1))
         return _finite(np.array(scores, dtype=np.float64), self.model)
 
@@ -77,11 +64,7 @@ class OnnxReranker:
         self._model = OnnxModel(folder, _SETTING, "a cross-encoder", max_tokens=MAX_TOKENS)
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens.
-
-        Raises:
-            ModelFileError: If the model does not give one number per pair.
-        """
+        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens."""
         return _finite(np.array([self._score_one(question, passage) for passage in passages], np.float64), self.model)
 
     def _score_one(self, question: str, passage: str) -> float:
@@ -142,11 +125,7 @@ _OUTPUTS = ("start_logits", "end_logits")
 
 @cache
 def open_span_model(folder: str) -> "OnnxSpanModel":
-    """The model of a folder, one per process.
-
-    Raises:
-        ModelFileError: If its files are missing or cannot be used.
-    """
+    """The model of a folder, one per process."""
     return OnnxSpanModel(Path(folder))
 
 
@@ -173,11 +152,7 @@ class OnnxSpanModel:
             )
 
     def mark(self, question: str, texts: Sequence[str]) -> list[MarkedSpan]:
-        """One span per text, in order; see `polyhop.schemas.query.SpanModel`.
-
-        Raises:
-            ModelFileError: If the model gives something that is not a number per token.
-        """
+        """One span per text, in order; see `polyhop.schemas.query.SpanModel`."""
         asked = self._cut(clean_text(question))
         return [self._mark(asked, clean_text(text)) for text in texts]
 
