@@ -56,7 +56,6 @@ def open_chat(settings: Settings, role: Role) -> Chat:
     Raises:
         ConfigurationError: If no model is configured for the role, litellm is not installed, or there is a limit in USD
             but no price.
-        StoreError: If the cache cannot be used.
     """
     model = model_name(settings.models, role)
     require_litellm()
@@ -122,11 +121,7 @@ def close_chats(listener: Listener | None = None) -> None:
 
 
 def model_name(models: ModelSettings, role: Role) -> str:
-    """The model for a role; the one for extraction also resolves, unless another is configured.
-
-    Raises:
-        ConfigurationError: If none is configured.
-    """
+    """The model for a role; the one for extraction also resolves, unless another is configured."""
     names = {
         Role.EXTRACT: models.extract,
         Role.RESOLVE: models.resolve or models.extract,
