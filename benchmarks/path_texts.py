@@ -25,7 +25,7 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.models.cached_encoder import PathEncoder
+from polyhop.warehouse.models.cached_encoder import QuestionEncoder
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.worker.strategies.registry import make
 
@@ -69,11 +69,11 @@ def main() -> None:
             calls = [*calls]
             counts.append(sum(map(len, calls)))
             path = Path(folder) / f"{number}.sqlite"
-            cached = PathEncoder(bare, lambda path=path: VectorCache(path, most_rows=100_000))
-            cached.encode(["opens the file"])
-            ways = [("strategy", cached.encode), ("alone", bare.encode)]
+            cached = QuestionEncoder(bare, lambda path=path: VectorCache(path, most_rows=100_000))
+            cached.encode_paths(["opens the file"])
+            ways = [("strategy", cached.encode_paths), ("alone", bare.encode)]
             took = {way: taken(encode, calls) for way, encode in (ways if number % 2 else ways[::-1])}
-            rows.append((took["strategy"], took["alone"], taken(cached.encode, calls)))
+            rows.append((took["strategy"], took["alone"], taken(cached.encode_paths, calls)))
             cached.close()
     report(np.array(rows), retrieving, counts, size)
 

@@ -1,7 +1,7 @@
 """What is asked of a chat model and what comes back: prompts, questions, validated replies, costs.
 
-Calls nobody (warehouse/models/ does). A reply counts only if it is valid; a failure is never a result. Source:
-algorithms.md 0.3 (5), 0.7.
+A reply counts only if it is valid; a failure is never a result. Source: algorithms.md 0.3 (5), 0.7; house-style.md (a
+missing or extra placeholder raises).
 """
 
 import re
@@ -17,8 +17,6 @@ from pydantic import BaseModel
 from polyhop.schemas.errors import PromptInputError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.text import content_hash
-
-# Source: algorithms.md 0.7, house-style.md (a missing or extra placeholder raises).
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _MARK = re.compile(r"</?(?:data|example)\b[^>]*>", re.IGNORECASE)
@@ -57,9 +55,9 @@ class Prompt:
         Args:
             code: `corpus.language`; English prompts stay as they are, and so do the replies that were cached for them.
         """
-        return (
-            self if code == ENGLISH else Prompt(self.name, self.text.replace(_REPLY, f"\n{_IN_LANGUAGE}\n{_REPLY}", 1))
-        )
+        if code == ENGLISH:
+            return self
+        return Prompt(self.name, self.text.replace(_REPLY, f"\n{_IN_LANGUAGE}\n{_REPLY}", 1))
 
     def render(self, inputs: Mapping[str, str]) -> str:
         """The text with every placeholder filled.

@@ -188,7 +188,7 @@ class Planner:
 
     def _history_of(self, model: str) -> Mapping[str, Usage]:
         if model not in self._history:
-            self._history[model] = self._cache.calls.answered(model)
+            self._history[model] = self._cache.answered_calls(model)
         return self._history[model]
 
 

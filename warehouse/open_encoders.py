@@ -7,26 +7,24 @@ instance of each model; nothing is imported before it is needed.
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from polyhop.schemas.errors import ConfigurationError, has_secret
 from polyhop.schemas.manifest import EncoderRecord, VectorRecord
 from polyhop.schemas.ports import KeepingEncoder
 from polyhop.schemas.settings import LOCAL, PASSAGES, EncoderChoice, EncoderSettings, ModelSettings, Settings, Space
+from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
-
-if TYPE_CHECKING:
-    from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder
 
 MOST_OPEN = 4
 """Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
 _IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
 
-_open_encoders: "list[CachedEncoder | PathEncoder]" = []
+_open_encoders: list[CachedEncoder | PathEncoder] = []
 
 
-def open_encoder(settings: Settings, space: Space = PASSAGES) -> "CachedEncoder":
+def open_encoder(settings: Settings, space: Space = PASSAGES) -> CachedEncoder:
     """The configured encoder of a space with its cache of vectors; one per process and configuration.
 
     Raises:
@@ -36,16 +34,11 @@ def open_encoder(settings: Settings, space: Space = PASSAGES) -> "CachedEncoder"
     return _encoder(_needs(settings, settings.encoder.choice_of(space)))
 
 
-def open_version_encoder(settings: Settings, record: VectorRecord | None) -> "CachedEncoder":
-    """The encoder of published vectors, whatever the settings say now; where it is and how it is asked, they say.
-
-    Args:
-        settings: All settings.
-        record: Of those vectors; None: the configured encoder.
+def open_version_encoder(settings: Settings, record: VectorRecord | None) -> CachedEncoder:
+    """The encoder of published vectors (None: the configured one); where it is and what it costs, the settings say.
 
     Raises:
         ConfigurationError: If its package is missing, or what has its name now is another model.
-        ModelFileError: If its files cannot be used.
     """
     if record is None:
         return open_encoder(settings)
@@ -60,7 +53,7 @@ def open_version_encoder(settings: Settings, record: VectorRecord | None) -> "Ca
     return encoder
 
 
-def open_path_encoder(settings: Settings, record: VectorRecord | None) -> "PathEncoder":
+def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEncoder:
     """The encoder of published vectors with the cache of path vectors; one per process and configuration."""
     open_version_encoder(settings, record)  # which sees that it is the same model
     needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
@@ -69,15 +62,7 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> "PathE
 
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
     """The encoder of a version; the settings say where it is and what it costs, if they name the same one."""
-    choice = EncoderChoice(
-        name=record.name,
-        query_prefix=record.query_prefix,
-        passage_prefix=record.passage_prefix,
-        dimension=record.dimension,
-        max_tokens=record.max_tokens,
-        precision=record.precision,
-        api_base=record.api_base,
-    )
+    choice = EncoderChoice(**record.model_dump(include=set(EncoderChoice.model_fields)))
     choices = (settings.encoder.choice, settings.encoder.entities.choice)
     named = next((known for known in choices if known.name == record.name), None)
     if named is None:
@@ -87,23 +72,10 @@ def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
 
 
 def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
-    """What a version remembers of its encoder.
-
-    Args:
-        settings: All settings.
-        choice: The encoder.
-        max_tokens: Where it cuts texts, 0 if only its server knows.
-    """
+    """What a version remembers of its encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
     address = _address(settings, choice) if choice.name.startswith("litellm:") else ""
-    return EncoderRecord(
-        name=choice.name,
-        query_prefix=choice.query_prefix,
-        passage_prefix=choice.passage_prefix,
-        dimension=choice.dimension,
-        max_tokens=max_tokens,
-        precision=choice.precision,
-        api_base="" if has_secret(address) else address,
-    )
+    own = choice.model_dump(include=set(EncoderRecord.model_fields))
+    return EncoderRecord(**own | {"max_tokens": max_tokens, "api_base": "" if has_secret(address) else address})
 
 
 def close_encoders() -> None:
@@ -125,10 +97,7 @@ def _needs(settings: Settings, choice: EncoderChoice) -> EncoderNeeds:
 
 
 @lru_cache(maxsize=MOST_OPEN)
-def _encoder(needs: EncoderNeeds) -> "CachedEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached_encoder import CachedEncoder
-
+def _encoder(needs: EncoderNeeds) -> CachedEncoder:
     layout, choice, opened = Layout(needs.root), needs.choice, _model(_of_model(needs))
     encoder = CachedEncoder(
         opened.passages,
@@ -157,10 +126,7 @@ def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
 
 
 @lru_cache(maxsize=MOST_OPEN)
-def _path_encoder(needs: EncoderNeeds, most_rows: int) -> "PathEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached_encoder import PathEncoder
-
+def _path_encoder(needs: EncoderNeeds, most_rows: int) -> PathEncoder:
     path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
     encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=most_rows), needs.choice.query_prefix)
     _open_encoders.append(encoder)

@@ -15,7 +15,7 @@ from polyhop.schemas.chat import Role, Usage, cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import EncoderChoice, ModelSettings, Settings
 from polyhop.schemas.text import plural
-from polyhop.warehouse.cache.replies import ReplyCache, claims_of
+from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.budget import Budget, embedding_price, price_of
 from polyhop.warehouse.models.calls import PaidCalls
@@ -56,7 +56,6 @@ def open_chat(settings: Settings, role: Role) -> Chat:
     Raises:
         ConfigurationError: If no model is configured for the role, litellm is not installed, or there is a limit in USD
             but no price.
-        StoreError: If the cache cannot be used.
     """
     model = model_name(settings.models, role)
     require_litellm()
@@ -122,11 +121,7 @@ def close_chats(listener: Listener | None = None) -> None:
 
 
 def model_name(models: ModelSettings, role: Role) -> str:
-    """The model for a role; the one for extraction also resolves, unless another is configured.
-
-    Raises:
-        ConfigurationError: If none is configured.
-    """
+    """The model for a role; the one for extraction also resolves, unless another is configured."""
     names = {
         Role.EXTRACT: models.extract,
         Role.RESOLVE: models.resolve or models.extract,
@@ -189,7 +184,7 @@ def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> t
 
 def _book_dead_calls(replies: ReplyCache) -> None:
     """Finds calls that died with the process of an earlier run, and says so."""
-    found = replies.calls.abandon_dead(claims_of(replies.path))
+    found = replies.abandon_dead_calls()
     _run.unknown += found
     if found.calls and _run.listener is not None:
         tokens = found.prompt_tokens + found.completion_tokens

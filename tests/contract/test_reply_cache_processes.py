@@ -13,7 +13,7 @@ from command_processes import line_of, remaining_output
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.replies import ReplyCache, claims_of
+from polyhop.warehouse.cache.replies import ReplyCache
 
 pytestmark = [pytest.mark.rare, pytest.mark.slow]
 
@@ -149,15 +149,15 @@ def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a
     dead.kill()
     dead.wait()
     cache = ReplyCache(path)
-    found = cache.calls.abandon_dead(claims_of(path))
+    found = cache.abandon_dead_calls()
     assert found == Usage(1, 8, 4096, (8 * 2 + 4096 * 3) / 1e6)
-    assert cache.calls.abandon_dead(claims_of(path)) == Usage()
+    assert cache.abandon_dead_calls() == Usage()
     alive.kill()
     alive.wait()
-    assert cache.calls.abandon_dead(claims_of(path)).calls == 1
+    assert cache.abandon_dead_calls().calls == 1
     (counts,) = cache.by_task()
     assert (counts.spent.calls, counts.unknown_calls, counts.spent.completion_tokens) == (2, 2, 2 * 4096)
-    assert cache.calls.answered("fake/model") == {}
+    assert cache.answered_calls("fake/model") == {}
     cache.close()
     for process in (dead, alive):
         process.communicate()

@@ -54,6 +54,7 @@ class SharedDatabase:
         self._what = what
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._statements = read_statements(sql_file)
+        self._creating = [text for name, text in self._statements.items() if name.startswith("create_")]
         self._lock = RLock()
         self._opened: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -129,22 +130,23 @@ class SharedDatabase:
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
             self._inode = self.path.stat().st_ino if self.path.exists() else None
-            self._opened = self._read_only() if self.is_read_only else sqlite3.connect(self.path, **_OPTIONS)
-            self._opened.text_factory = _text
+            if self.is_read_only:
+                try:
+                    self._opened = connect_read_only(self.path, **_OPTIONS)
+                except sqlite3.OperationalError:
+                    self._opened = self._empty()
+            else:
+                self._opened = sqlite3.connect(self.path, **_OPTIONS)
+            # Text that is not UTF-8 any more matches no key, and ends no reading of the rows beside it.
+            self._opened.text_factory = lambda data: data.decode("utf-8", "replace")
             if not self.is_read_only:
                 self._prepare(self._opened)
                 self._inode = self._inode or self.path.stat().st_ino
         return self._opened
 
-    def _read_only(self) -> sqlite3.Connection:
-        try:
-            return connect_read_only(self.path, **_OPTIONS)
-        except sqlite3.OperationalError:
-            return self._empty()
-
     def _empty(self) -> sqlite3.Connection:
         empty: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
-        for statement in self._creating():
+        for statement in self._creating:
             empty.execute(statement)
         return empty
 
@@ -160,11 +162,8 @@ class SharedDatabase:
                 connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 connection.execute(f"PRAGMA synchronous = {self._synchronous}")
                 with _immediate(connection):
-                    for statement in self._creating():
+                    for statement in self._creating:
                         connection.execute(statement)
-
-    def _creating(self) -> list[str]:
-        return [statement for name, statement in self._statements.items() if name.startswith("create_")]
 
     def _start_again(self, error: sqlite3.DatabaseError) -> None:
         if self._opened is not None:
@@ -252,8 +251,3 @@ def _code(error: BaseException) -> int:
 
 def _is_busy(error: BaseException) -> bool:
     return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _text(data: bytes) -> str:
-    """Text that is not UTF-8 any more matches no key, and ends no reading of the rows beside it."""
-    return data.decode("utf-8", "replace")

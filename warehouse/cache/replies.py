@@ -11,9 +11,9 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -27,21 +27,12 @@ from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.cache.database import Change, SharedDatabase
 from polyhop.warehouse.files.disk import is_writable, named_file, writing
 
-_USAGE = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")
-
-
 UNKNOWN_COST = -1.0
 """Stands for the cost of calls at an unknown price: the columns allow no NULL."""
 
 
-def usage_values(usage: Usage) -> dict[str, float]:
-    """The numbers of a usage that have a column, in the order of the columns."""
-    values = {name: getattr(usage, name) for name in _USAGE}
-    return values | ({"cost_usd": UNKNOWN_COST} if usage.cost_usd is None else {})
-
-
 def usage_of(numbers: Iterable[Any]) -> Usage:
-    """The usage whose `usage_values` these are."""
+    """A usage by the numbers of its columns."""
     usage = Usage(*numbers)
     return replace(usage, cost_usd=None) if usage.cost_usd == UNKNOWN_COST else usage
 
@@ -146,52 +137,6 @@ class ReplySource:
     schema_version: int
 
 
-class CallJournal:
-    """The calls in the database of the reply cache; safe for threads and processes."""
-
-    def __init__(self, database: SharedDatabase) -> None:
-        self._database = database
-
-    def begin(self, source: ReplySource, worst: Usage) -> int:
-        """Writes a call that is about to be sent, at its worst case; returns its number."""
-        return self._database.add("begin_call", _values(source, worst))
-
-    def end(self, call_id: int, source: ReplySource, text: str, usage: Usage, error: str) -> None:
-        """Writes what a call took, and its raw text beside the replies if one came.
-
-        Args:
-            call_id: From `begin`.
-            source: What was asked.
-            text: The raw reply, "" if none came.
-            usage: What this one call took.
-            error: Class of the error that it led to, "" if none.
-        """
-        values = {**_values(source, usage), "call_id": call_id, "error": error}
-        raw = [("write_raw_reply", {**values, "text": packed(text)})] if text else []
-        self._database.write(("end_call", values), *raw)
-
-    def abandon_dead(self, claims: Claims) -> Usage:
-        """Marks the calls that died with their process as of unknown outcome; returns them at their worst case.
-
-        A call whose process lives holds the claim on its key (chat.py), so a free claim means a dead process.
-        """
-        found = Usage()
-        for call_id, key, prompt_tokens, completion_tokens, cost_usd in self._database.read("read_open_calls"):
-            with claims.held(key, lambda: True) as is_free:
-                if is_free and self._database.write(("abandon_call", {"call_id": call_id}))[0]:
-                    found += usage_of((1, prompt_tokens, completion_tokens, cost_usd))
-        return found
-
-    def answered(self, model: str) -> dict[str, Usage]:
-        """What the calls of a model took that brought a text, by task."""
-        return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
-
-
-def _values(source: ReplySource, usage: Usage) -> dict[str, Any]:
-    about = {"key": source.key, "task": source.task, "model": source.model, "now": time.time()}
-    return about | usage_values(usage)
-
-
 KEYS_PER_READ = 2_000  # chosen: bounds the replies in memory; keys are one JSON variable, so SQLite sets no limit
 ROWS_PER_PAGE = 1_000  # chosen: bounds the replies in memory, and any number gives the same
 SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
@@ -255,20 +200,11 @@ class Evicted:
 
 
 class ReplyCache:
-    """One SQLite file in write-ahead mode; safe for many threads and processes, not to be carried across a fork.
-
-    Attributes:
-        calls: The journal of calls, those in flight included.
-
-    Raises:
-        StoreError: If the file cannot be created.
-        StoreUnavailableError: If other processes kept it locked for 60 s.
-    """
+    """One SQLite file (see SharedDatabase); safe for many threads and processes, not to be carried across a fork."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = SharedDatabase(path, _SQL_FILE, what="the cache of model replies")
-        self.calls = CallJournal(self._database)
 
     def replies(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         """The valid replies among `keys`; keys without one that can be read are left out."""
@@ -287,28 +223,39 @@ class ReplyCache:
                 found.setdefault(key, []).append(RawReply(unpacked(data), error_class, usage_of(usage)))
         return found
 
-    def put_call(self, source: ReplySource, text: str, usage: Usage, error: str) -> None:
-        """Writes a call that has ended into the journal, and its raw text beside the replies if one came.
+    def begin_call(self, source: ReplySource, worst: Usage) -> int:
+        """Writes a call that is about to be sent into the journal, at its worst case; returns its number."""
+        return self._database.add("begin_call", _call_row(source, worst))
 
-        Args:
-            source: What was asked.
-            text: The raw reply, "" if none came.
-            usage: What this one call took.
-            error: Class of the error that it led to, "" if none.
+    def end_call(self, call_id: int, source: ReplySource, text: str, usage: Usage, error: str) -> None:
+        """Writes what a call took, the class of its error ("": none), and its raw text beside the replies."""
+        values = {**_call_row(source, usage), "call_id": call_id, "error": error}
+        raw = [("write_raw_reply", {**values, "text": packed(text)})] if text else []
+        self._database.write(("end_call", values), *raw)
+
+    def put_call(self, source: ReplySource, text: str, usage: Usage, error: str) -> None:
+        """Writes a call that has ended."""
+        self.end_call(self.begin_call(source, usage), source, text, usage, error)
+
+    def abandon_dead_calls(self) -> Usage:
+        """Marks the calls that died with their process as of unknown outcome; returns them at their worst case.
+
+        A call whose process lives holds the claim on its key (chat.py), so a free claim means a dead process.
         """
-        self.calls.end(self.calls.begin(source, usage), source, text, usage, error)
+        found = Usage()
+        for call_id, key, prompt_tokens, completion_tokens, cost_usd in self._database.read("read_open_calls"):
+            with claims_of(self.path).held(key, lambda: True) as is_free:
+                if is_free and self._database.write(("abandon_call", {"call_id": call_id}))[0]:
+                    found += usage_of((1, prompt_tokens, completion_tokens, cost_usd))
+        return found
+
+    def answered_calls(self, model: str) -> dict[str, Usage]:
+        """What the calls of a model took that brought a text, by task."""
+        return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
-        """Stores a valid reply; the request has then not failed.
-
-        Args:
-            source: What was asked.
-            text: The reply as JSON.
-            rung: How much help it needed.
-            attempts: Calls made for it until now.
-            usage: What they took.
-        """
-        row = reply_row(source, StoredReply(text, source.model, rung, attempts, usage))
+        """Stores a valid reply as JSON; `attempts` calls were made for it until now, which took `usage`."""
+        row = _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage)))
         self._database.write(("write_reply", row), ("forget_failure", {"key": source.key}))
 
     def put_failure(self, source: ReplySource, attempts: int, error_class: str, error: str) -> None:
@@ -318,11 +265,11 @@ class ReplyCache:
         self._database.write(("write_failure", {**about, **said, "now": time.time()}))
 
     def add_replies(self, rows: Callable[[], Iterator[list[dict[str, Any]]]]) -> int:
-        """Adds replies from elsewhere (`reply_row`), all or none; known keys keep theirs. Returns how many were new."""
+        """Adds exported replies, all or none; known keys keep theirs. Returns how many were new."""
         self._database.require_writable()
 
         def add(change: Change) -> int:
-            added = sum(change("add_reply", batch) for batch in rows())
+            added = sum(change("add_reply", [_reply_row(row) for row in batch]) for batch in rows())
             change("forget_answered_failures", [{}])
             return added
 
@@ -392,20 +339,15 @@ class ReplyCache:
             yield from self._database.read(statement, {"keys": json.dumps(list(keys[start : start + KEYS_PER_READ]))})
 
 
-def reply_row(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
-    """A reply as values of a statement."""
-    return {
-        "key": source.key,
-        "model": source.model,
-        "task": source.task,
-        "prompt_hash": source.prompt_hash,
-        "schema_version": source.schema_version,
-        "reply": packed(reply.text),
-        "rung": reply.rung.value,
-        "attempts": reply.attempts,
-        "now": time.time(),
-        **usage_values(reply.usage),
-    }
+def _call_row(source: ReplySource, usage: Usage) -> dict[str, Any]:
+    cost = UNKNOWN_COST if usage.cost_usd is None else usage.cost_usd
+    return {**asdict(source), **asdict(usage), "cost_usd": cost, "now": time.time()}
+
+
+def _reply_row(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """A reply, as it is exported, as values of a statement."""
+    cost = UNKNOWN_COST if reply["cost_usd"] is None else reply["cost_usd"]
+    return {**reply, "reply": packed(reply["reply"]), "cost_usd": cost, "now": time.time()}
 
 
 _UNREADABLE = (zlib.error, ValueError, TypeError)
@@ -474,34 +416,14 @@ def import_replies(cache: ReplyCache, path: Path) -> Imported:
     """
     with _readable(path) as file:
         count = sum(len(rows) for rows in _checked_batches(file, path))
-        added = cache.add_replies(lambda: ([_row(row) for row in rows] for rows in _checked_batches(file, path)))
+        added = cache.add_replies(lambda: _checked_batches(file, path))
     return Imported(added=added, known=count - added)
 
 
 def _document(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
-    usage = reply.usage
-    return {
-        "key": source.key,
-        "model": source.model,
-        "task": source.task,
-        "prompt_hash": source.prompt_hash,
-        "schema_version": source.schema_version,
-        "reply": reply.text,
-        "rung": reply.rung.value,
-        "attempts": reply.attempts,
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
-        "seconds": usage.seconds,
-    }
-
-
-def _row(document: dict[str, Any]) -> dict[str, Any]:
-    usage = Usage(*(document[name] for name in ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")))
-    source = ReplySource(*(document[name] for name in ("key", "model", "task", "prompt_hash", "schema_version")))
-    reply = StoredReply(document["reply"], source.model, Rung(document["rung"]), document["attempts"], usage)
-    return reply_row(source, reply)
+    """A reply as a row of the exported table."""
+    own = {"reply": reply.text, "rung": reply.rung.value, "attempts": reply.attempts}
+    return {**asdict(source), **own, **asdict(reply.usage)}
 
 
 @contextmanager

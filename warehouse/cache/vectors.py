@@ -39,15 +39,11 @@ def vector_key(model: str, kind: str, text: str) -> str:
 
 
 class VectorCache:
-    """One SQLite file in write-ahead mode; safe for many threads and processes, not to be carried across a fork.
+    """One SQLite file (see SharedDatabase); safe for many threads and processes, not to be carried across a fork.
 
     Args:
         path: The file; created if missing.
         most_rows: Vectors that are kept, the newest; None: all.
-
-    Raises:
-        StoreError: If the file cannot be created.
-        StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
     def __init__(self, path: Path, *, most_rows: int | None = None) -> None:

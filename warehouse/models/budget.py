@@ -144,12 +144,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def price_of(model: str, settings: ModelSettings) -> Price | None:
-    """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows.
-
-    Args:
-        model: Provider and model, as litellm names them.
-        settings: May set one or both prices.
-    """
+    """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows."""
     entry = _table_entry(model)
     prompt = settings.prompt_price if settings.prompt_price is not None else _listed(entry, "input_cost_per_token")
     completion = (
@@ -159,12 +154,7 @@ def price_of(model: str, settings: ModelSettings) -> Price | None:
 
 
 def embedding_price(model: str, price: float | None) -> float | None:
-    """USD per million tokens of texts for an encoder: as set, else by litellm's table; None if neither knows.
-
-    Args:
-        model: Provider and model, as litellm names them.
-        price: As set (encoder.price).
-    """
+    """USD per million tokens of texts for an encoder: as set (encoder.price), else by litellm's table."""
     return price if price is not None else _listed(_table_entry(model), "input_cost_per_token")
 
 
@@ -174,12 +164,7 @@ def has_price_list() -> bool:
 
 
 def count_tokens(text: str, model: str) -> int:
-    """Tokens of a text by OpenAI's tokenizer for the model, which other providers' resemble.
-
-    Args:
-        text: Any text.
-        model: Provider and model, as litellm names them.
-    """
+    """Tokens of a text by OpenAI's tokenizer for the model, which other providers' resemble."""
     encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
     if encoding is None or len(text) > _LONG_TEXT:
         return estimated_tokens(text)
@@ -187,13 +172,7 @@ def count_tokens(text: str, model: str) -> int:
 
 
 def cut_text(text: str, most: int, model: str) -> str:
-    """The beginning of a text, at most so many tokens as `count_tokens` counts them; 0: all of it.
-
-    Args:
-        text: Any text.
-        most: Tokens.
-        model: Provider and model, as litellm names them.
-    """
+    """The beginning of a text, at most so many tokens as `count_tokens` counts them; 0: all of it."""
     if not most or len(text) <= most:  # a token is a character at least
         return text
     encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")

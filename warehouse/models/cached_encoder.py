@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,10 @@ QUESTION = "question"
 """Kind of the sentences that stand for questions when an encoder is measured."""
 PROBE = "probe"
 """Kind of the one text that shows how long the vectors of a server are, and that text."""
+REPEATED = "repeated"
+"""Kind of texts that come again with other questions."""
 
+T = TypeVar("T")
 Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ class CachedEncoder:
         chunk_size: Texts that are encoded and stored at once.
 
     Attributes:
+        encoder: The one without a cache.
         hits: Distinct texts of each call that the cache knew, summed over all calls.
         misses: Distinct texts of each call that were encoded, summed over all calls.
     """
@@ -55,9 +60,8 @@ class CachedEncoder:
         chunk_size: int = CHUNK_SIZE,
     ) -> None:
         self.model = encoder.model
-        self.hits = 0
-        self.misses = 0
-        self._encoder = encoder
+        self.encoder = encoder
+        self.hits = self.misses = 0
         self._cache = cache
         self._prefix = prefix
         self._questions = questions or encoder
@@ -66,21 +70,16 @@ class CachedEncoder:
         self._counting = Lock()
 
     @property
-    def encoder(self) -> Encoder:
-        """The encoder without its cache."""
-        return self._encoder
-
-    @property
     def dimension(self) -> int:
         """Components of a vector; of a server that did not say it yet, one short text shows it, once for ever."""
-        if not self._encoder.dimension and isinstance(self._encoder, KeepingEncoder):
+        if not self.encoder.dimension and isinstance(self.encoder, KeepingEncoder):
             key = vector_key(self.model, PROBE, PROBE)
             known = self._cache.get_many([key])
             if key not in known:
-                known = {key: self._encoder.encode([PROBE])[0]}
+                known = {key: self.encoder.encode([PROBE])[0]}
                 self._cache.put_many(known)
-            self._encoder.expect(len(known[key]))
-        return self._encoder.dimension
+            self.encoder.expect(len(known[key]))
+        return self.encoder.dimension
 
     def close(self) -> None:
         """Closes the cache; nothing can be encoded for an index any more."""
@@ -95,19 +94,11 @@ class CachedEncoder:
         return set(self._cache.get_many(keys))
 
     def encode_questions(self, texts: Sequence[str]) -> Vector:
-        """Vectors of questions, always computed: readers write nothing, and the cache is left to the flows.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-        """
+        """Vectors of questions as rows, always computed: readers write nothing, and the cache is left to the flows."""
         return self._questions.encode([self._query_prefix + text for text in texts])
 
     def encode_cached_questions(self, texts: Sequence[str]) -> Vector:
-        """Vectors of questions that come again with every version; as `encode_questions`, but from the cache.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-        """
+        """Vectors of questions that come again with every version; as `encode_questions`, but from the cache."""
         return self._asking.encode(texts, QUESTION)
 
     def question_key(self, text: str) -> str:
@@ -140,7 +131,7 @@ class CachedEncoder:
             self.hits += len(vectors)
         uses = Counter(keys)
         done = sum(uses[key] for key in vectors)
-        report = progress or _ignore
+        report = progress or (lambda _count: None)
         report(done)
         for start in range(0, len(missing), self._chunk_size):
             chunk = missing[start : start + self._chunk_size]
@@ -150,17 +141,15 @@ class CachedEncoder:
         return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
 
     def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
-        if isinstance(self._encoder, KeepingEncoder):
-            found = self._encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
+        if isinstance(self.encoder, KeepingEncoder):
+            found = self.encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
             return dict(zip(keys, found, strict=True))
-        return self._keep(keys, self._encoder.encode(texts))
+        return self._keep(keys, self.encoder.encode(texts))
 
     def _keep(self, keys: Sequence[str], vectors: Vector) -> dict[str, Vector]:
         new = dict(zip(keys, vectors, strict=True))
-        if any(vector.shape != (self._encoder.dimension,) for vector in new.values()):
-            raise InvalidVectorError(
-                f"An embedding by {self.model} does not have {self._encoder.dimension} dimensions."
-            )
+        if any(vector.shape != (self.encoder.dimension,) for vector in new.values()):
+            raise InvalidVectorError(f"An embedding by {self.model} does not have {self.encoder.dimension} dimensions.")
         self._cache.put_many(new)
         with self._counting:
             self.misses += len(new)

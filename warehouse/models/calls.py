@@ -290,7 +290,7 @@ class PaidCalls:
             started = self._clock()
             try:
                 worst = self._usage(tokens, longest, started)
-                call_id = self._replies.calls.begin(request.source, worst)
+                call_id = self._replies.begin_call(request.source, worst)
                 usage = worst
                 try:
                     answer = send()
@@ -320,7 +320,7 @@ class PaidCalls:
                 with self._lock:
                     self.spent += usage
                 if call_id is not None:
-                    self._replies.calls.end(call_id, request.source, text, usage, error)
+                    self._replies.end_call(call_id, request.source, text, usage, error)
 
     def _usage(self, prompt_tokens: int, completion_tokens: int, started: float) -> Usage:
         cost = self._budget.cost(prompt_tokens, completion_tokens)

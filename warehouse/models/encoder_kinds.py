@@ -16,19 +16,7 @@ from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
 from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
-from polyhop.warehouse.models.onnx_session import (
-    GRAPH_FILES,
-    TOKENIZER_FILES,
-    clean_text,
-    existing_file,
-    first_line,
-    folder_hash,
-    inputs_of,
-    load_tokenizer,
-    open_session,
-    read_json,
-    unit_rows,
-)
+from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, first_line, folder_hash, read_json, unit_rows
 
 SETTING = "encoder.name = onnx:…"
 DEFAULT_MAX_TOKENS = 512
@@ -71,47 +59,34 @@ class OnnxEncoder:
     """
 
     def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
-        graph = existing_file(folder, GRAPH_FILES, SETTING)
         settings = read_json(folder / "sentence_bert_config.json") or {}
         self.max_tokens = max_tokens or int(settings.get("max_seq_length") or DEFAULT_MAX_TOKENS)
         self._is_lowered = bool(settings.get("do_lower_case"))
-        self._tokenizer = load_tokenizer(existing_file(folder, TOKENIZER_FILES, SETTING), self.max_tokens)
-        self._session = open_session(graph, "export it again", threads)
-        self._inputs = inputs_of(self._session, folder, "a sentence encoder")
-        self._output, self._pool = _output(self._session, folder)
+        self._model = OnnxModel(
+            folder, SETTING, "a sentence encoder", max_tokens=self.max_tokens, advice="export it again", threads=threads
+        )
+        self._output, self._pool = _output(self._model.session, folder)
         self._batch_size = batch_size
+        graph = self._model.graph
         outside = sorted(file.relative_to(folder).as_posix() for file in graph.parent.glob(f"{graph.name}*"))
         name = folder_hash(folder, [*outside, "tokenizer.json", *_SETTINGS])
         self.model = f"onnx:{folder.name}-{name}<{self.max_tokens}"
         self.dimension = self._raw(["dimension"]).shape[1]
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts, which nothing was padded for.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If a vector is zero or not finite.
-        """
+        """Vectors of texts, shape (len(texts), dimension), float32, rows of length 1; nothing is padded for them."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         return unit_rows(self._raw(texts), len(texts), self.dimension, self.model)
 
     def _raw(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        encoded = [self._tokenizer.encode(self._read(text)) for text in texts]
+        read = [clean_text(text.lower() if self._is_lowered else text) for text in texts]
+        encoded = [self._model.tokenizer.encode(text) for text in read]
         rows: dict[int, NDArray[np.float32]] = {}
         for batch in equal_length_batches([len(one.ids) for one in encoded], self._batch_size):
-            feed = {
-                name: np.array([getattr(encoded[number], field) for number in batch], np.int64)
-                for name, field in self._inputs.items()
-            }
-            output = self._session.run([self._output], feed)[0]
+            (output,) = self._model.run([encoded[number] for number in batch], [self._output])
             rows.update(zip(batch, self._pool(output) if self._pool else output, strict=True))
         return np.array([rows[number] for number in range(len(texts))], np.float32).reshape(len(texts), -1)
-
-    def _read(self, text: str) -> str:
-        return clean_text(text.lower() if self._is_lowered else text)
 
 
 def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray[np.float32]] | None]:
@@ -163,7 +138,35 @@ def _pooling_mode(config: Mapping[str, Any], folder: Path) -> str:
     return modes[0]
 
 
+_Encode = Callable[[list[str]], Any]
+
+
+class NamedEncoder:
+    """One side of a package's model.
+
+    Args:
+        model: Names all that determines a vector.
+        dimension: Components of a vector; 0: as the first one has.
+        max_tokens: Where texts are cut, 0 if the package does not say.
+        encode: The package's function.
+    """
+
+    def __init__(self, model: str, dimension: int, max_tokens: int, encode: _Encode) -> None:
+        self.model = model
+        self.max_tokens = max_tokens
+        self._encode = encode
+        self.dimension = dimension or len(np.asarray(list(encode(["dimension"])))[0])
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of texts, shape (len(texts), dimension), float32, rows of length 1."""
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        vectors = np.asarray(list(self._encode([clean_text(text) for text in texts])))
+        return unit_rows(vectors, len(texts), self.dimension, self.model)
+
+
 LOCAL_BATCH_SIZE = 8  # one of the sizes that benchmarks/encoder.py measures; architecture.md 8 has its speed.
+DEFAULT_BATCH_SIZE = 32  # sentence-transformers' own default
 SERVER_BATCH_SIZE = 64
 """Texts of a call. Chosen: servers of one's own (TEI, llama.cpp) take 32 to 512, and a lost call costs no more."""
 
@@ -204,14 +207,6 @@ class EncoderNeeds:
         return self.choice.name.partition(":")[2]
 
 
-def open_model(needs: EncoderNeeds) -> OpenedEncoder:
-    """The model of an encoder's name."""
-    kind = needs.choice.name.partition(":")[0]
-    if kind not in _KINDS:
-        raise ConfigurationError(f"There is no encoder of the kind '{kind}'; known are {', '.join(_KINDS)}.")
-    return _KINDS[kind](needs)
-
-
 def _both(encoder: Encoder, choice: EncoderChoice) -> OpenedEncoder:
     """One model for both sides."""
     if choice.dimension not in (0, encoder.dimension):
@@ -243,22 +238,73 @@ def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
+    """A model that fastembed fetches once from a model hub, by its name there, like BAAI/bge-small-en-v1.5."""
     from polyhop.warehouse.files.layout import Layout
 
-    opened = open_fastembed(needs.model, Layout(needs.root).model_cache, needs.threads, needs.batch_size)
-    _both(opened.passages, needs.choice)
+    model, cache_folder = needs.model, Layout(needs.root).model_cache
+    try:
+        models = import_module("fastembed").TextEmbedding
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The encoder fastembed:{model} needs the package fastembed. Install it with: pip install "
+            "'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed"
+        ) from error
+    dimension = {str(known["model"]).lower(): int(known["dim"]) for known in models.list_supported_models()}
+    if model.lower() not in dimension:
+        raise ConfigurationError(
+            f"fastembed does not know the encoder '{model}'; it knows: {', '.join(sorted(dimension))}."
+        )
+    try:
+        opened = models(model_name=model, cache_dir=str(cache_folder), threads=needs.threads or None)
+    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
+        raise ConfigurationError(
+            f"fastembed cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to the model "
+            "hub, or set encoder.name to onnx:FOLDER."
+        ) from error
+    size, name, wide = needs.batch_size or DEFAULT_BATCH_SIZE, f"fastembed:{model}", dimension[model.lower()]
+    passages = NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=size))
+    _both(passages, needs.choice)
     if needs.choice.max_tokens:
         raise ConfigurationError("fastembed cuts texts where its model says; set encoder.max_tokens to 0.")
-    return opened
+    return OpenedEncoder(
+        passages, NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=size))
+    )
 
 
 def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
+    """A model of sentence-transformers, by name or in a folder, on any device that PyTorch has.
 
-    opened = open_sentence_transformers(
-        needs.model, needs.choice.device, needs.choice.max_tokens, needs.choice.dimension, needs.batch_size
-    )
-    _both(opened.passages, needs.choice)
-    return opened
+    Questions and passages get the model's own prompts, if it has any (encode_query, encode_document).
+    """
+    model, dimension = needs.model, needs.choice.dimension
+    try:
+        opening = import_module("sentence_transformers").SentenceTransformer
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
+            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
+        ) from error
+    try:
+        opened = opening(model, device=needs.choice.device or None, truncate_dim=dimension or None)
+    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
+        raise ConfigurationError(
+            f"sentence-transformers cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to "
+            "the model hub, or name a folder that holds the model."
+        ) from error
+    if needs.choice.max_tokens:
+        opened.max_seq_length = needs.choice.max_tokens
+    longest, size = int(opened.max_seq_length or 0), needs.batch_size or DEFAULT_BATCH_SIZE
+    folder = Path(model)
+    named = f"{folder.name}-{folder_hash(folder)}" if folder.is_dir() else model
+    name = f"sentence-transformers:{named}{f'@{dimension}' if dimension else ''}{f'<{longest}' if longest else ''}"
+
+    def side(function: str) -> _Encode:
+        encode = getattr(opened, function, opened.encode)  # older versions have one function for both
+        return lambda texts: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True)
+
+    passages = NamedEncoder(name, dimension, longest, side("encode_document"))
+    _both(passages, needs.choice)
+    return OpenedEncoder(passages, NamedEncoder(name, passages.dimension, longest, side("encode_query")))
 
 
 def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
@@ -285,119 +331,9 @@ _KINDS: Mapping[str, Callable[[EncoderNeeds], OpenedEncoder]] = {
 }
 
 
-DEFAULT_BATCH_SIZE = 32  # sentence-transformers' own default
-
-_Encode = Callable[[list[str]], Any]
-
-
-class NamedEncoder:
-    """One side of a package's model.
-
-    Args:
-        model: Names all that determines a vector.
-        dimension: Components of a vector; 0: as the first one has.
-        max_tokens: Where texts are cut, 0 if the package does not say.
-        encode: The package's function.
-    """
-
-    def __init__(self, model: str, dimension: int, max_tokens: int, encode: _Encode) -> None:
-        self.model = model
-        self.max_tokens = max_tokens
-        self._encode = encode
-        self.dimension = dimension or len(np.asarray(list(encode(["dimension"])))[0])
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts.
-
-        Returns:
-            Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If a vector is zero or not finite.
-        """
-        if not texts:
-            return np.empty((0, self.dimension), np.float32)
-        vectors = np.asarray(list(self._encode([clean_text(text) for text in texts])))
-        return unit_rows(vectors, len(texts), self.dimension, self.model)
-
-
-def open_fastembed(model: str, cache_folder: Path, threads: int, batch_size: int) -> OpenedEncoder:
-    """A model that fastembed fetches once from a model hub.
-
-    Args:
-        model: As fastembed names it, like BAAI/bge-small-en-v1.5.
-        cache_folder: Where fetched models are kept; a model that is there needs no network.
-        threads: Of one call; 0 means as many as cores.
-        batch_size: Texts per call; 0: 32.
-    """
-    try:
-        models = import_module("fastembed").TextEmbedding
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The encoder fastembed:{model} needs the package fastembed. Install it with: pip install "
-            "'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed"
-        ) from error
-    dimension = {str(known["model"]).lower(): int(known["dim"]) for known in models.list_supported_models()}
-    if model.lower() not in dimension:
-        raise ConfigurationError(
-            f"fastembed does not know the encoder '{model}'; it knows: {', '.join(sorted(dimension))}."
-        )
-    try:
-        opened = models(model_name=model, cache_dir=str(cache_folder), threads=threads or None)
-    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
-        raise ConfigurationError(
-            f"fastembed cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to the model "
-            "hub, or set encoder.name to onnx:FOLDER."
-        ) from error
-    size, name, wide = batch_size or DEFAULT_BATCH_SIZE, f"fastembed:{model}", dimension[model.lower()]
-    return OpenedEncoder(
-        NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=size)),
-        NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=size)),
-    )
-
-
-def open_sentence_transformers(
-    model: str, device: str, max_tokens: int, dimension: int, batch_size: int
-) -> OpenedEncoder:
-    """A model of sentence-transformers, by name or in a folder, on any device that PyTorch has.
-
-    Questions and passages get the model's own prompts, if it has any (encode_query, encode_document).
-
-    Args:
-        model: A name of the model hub, or a folder.
-        device: As PyTorch names it; "": the package chooses.
-        max_tokens: Texts are cut after so many; 0: as the model says.
-        dimension: Vectors are cut to so many components; 0: not cut.
-        batch_size: Texts per call; 0: 32.
-    """
-    opened = _sentence_transformer(model, device, dimension)
-    if max_tokens:
-        opened.max_seq_length = max_tokens
-    longest, size = int(opened.max_seq_length or 0), batch_size or DEFAULT_BATCH_SIZE
-    folder = Path(model)
-    named = f"{folder.name}-{folder_hash(folder)}" if folder.is_dir() else model
-    name = f"sentence-transformers:{named}{f'@{dimension}' if dimension else ''}{f'<{longest}' if longest else ''}"
-
-    def side(function: str) -> _Encode:
-        encode = getattr(opened, function, opened.encode)  # older versions have one function for both
-        return lambda texts: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True)
-
-    passages = NamedEncoder(name, dimension, longest, side("encode_document"))
-    return OpenedEncoder(passages, NamedEncoder(name, passages.dimension, longest, side("encode_query")))
-
-
-def _sentence_transformer(model: str, device: str, dimension: int) -> Any:
-    try:
-        opening = import_module("sentence_transformers").SentenceTransformer
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
-            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
-        ) from error
-    try:
-        return opening(model, device=device or None, truncate_dim=dimension or None)
-    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
-        raise ConfigurationError(
-            f"sentence-transformers cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to "
-            "the model hub, or name a folder that holds the model."
-        ) from error
+def open_model(needs: EncoderNeeds) -> OpenedEncoder:
+    """The model of an encoder's name."""
+    kind = needs.choice.name.partition(":")[0]
+    if kind not in _KINDS:
+        raise ConfigurationError(f"There is no encoder of the kind '{kind}'; known are {', '.join(_KINDS)}.")
+    return _KINDS[kind](needs)

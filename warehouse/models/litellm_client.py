@@ -377,21 +377,20 @@ def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, 
     reach, status = reach_of(error), status_of(error)
     if reach is Reach.UNREACHED:
         return ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
-    if reach is Reach.UNSENT:
-        return ModelKeyError(f"No key for {model}: set {_key_variables(model)}."), False
-    if status == 401:
-        return ModelKeyError(f"{where} refuses the key: {said}"), False
+    if reach is Reach.UNSENT or status == 401:
+        missing = f"No key for {model}: set {_key_variables(model)}."
+        return ModelKeyError(missing if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
     if reach is Reach.TIMED_OUT or status in {408, 504}:
         return ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds."), (
             reach is Reach.TIMED_OUT
         )
-    declined = _declined(error, where, said)
-    if declined is not None:
-        return declined, False
-    is_answer = reach is Reach.ANSWERED and status is not None
-    return ModelUnavailableError(f"{where}{UNANSWERED}{f'HTTP {status}, ' if is_answer else ''}{said}"), (
-        reach is Reach.LOST
-    )
+    retry_after = retry_after_seconds(error)
+    if status == 429 or (status == 503 and retry_after is not None):
+        return ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after), False
+    if status is not None and 400 <= status < 500 and status not in {409, 425}:
+        return ModelRejectedError(f"{where} does not accept the request ({status}): {said}"), False
+    answered = f"HTTP {status}, " if reach is Reach.ANSWERED and status is not None else ""
+    return ModelUnavailableError(f"{where}{UNANSWERED}{answered}{said}"), reach is Reach.LOST
 
 
 def _key_variables(model: str) -> str:
@@ -400,16 +399,6 @@ def _key_variables(model: str) -> str:
     if not missing:
         return f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY"
     return (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
-
-
-def _declined(error: Exception, where: str, said: str) -> PolyhopError | None:
-    """Our error for a status by which the server declines the call; None for any other."""
-    status, retry_after = status_of(error), retry_after_seconds(error)
-    if status == 429 or (status == 503 and retry_after is not None):
-        return ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after)
-    if status is not None and 400 <= status < 500 and status not in {409, 425}:
-        return ModelRejectedError(f"{where} does not accept the request ({status}): {said}")
-    return None
 
 
 PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
@@ -471,7 +460,10 @@ class Completions:
         form = self._form
         parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
         if form < PLAIN:
-            parameters["response_format"] = _response_format(name, reply) if form == 0 else {"type": "json_object"}
+            wanted = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
+            parameters["response_format"] = (
+                {"type": "json_schema", "json_schema": wanted} if form == 0 else {"type": "json_object"}
+            )
         try:
             answer = litellm.completion(
                 model=self._model,
@@ -495,18 +487,15 @@ class Completions:
             self._has_temperature = False
             return _again(error)
         ours, may_be_billed = translated(error, self._model, self._where)
-        if isinstance(ours, ModelRejectedError) and _may_refuse_form(error):
-            return self._form_refused(error, ours, form)
+        is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
+        if status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown:
+            # the server found the request itself wrong: perhaps the form, unless that has worked before
+            if form < PLAIN and not self._is_form_proven:
+                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
+                return _again(error)
+            if not self._is_form_proven:
+                self._form = 0
         return CallFailedError(ours, may_be_billed=may_be_billed)
-
-    def _form_refused(self, error: Exception, ours: ModelRejectedError, form: int) -> CallFailedError:
-        """Goes on to the next form of output, unless one has worked before or all were refused."""
-        if form < PLAIN and not self._is_form_proven:
-            self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
-            return _again(error)
-        if not self._is_form_proven:
-            self._form = 0
-        return CallFailedError(ours, may_be_billed=False)
 
 
 @cache
@@ -514,11 +503,6 @@ def reply_schema(reply: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a form as strict structured output wants it: every field required, no others, no defaults."""
     strict = _strict(reply.model_json_schema(by_alias=True))
     return strict if isinstance(strict, dict) else {}
-
-
-def _response_format(name: str, reply: type[BaseModel]) -> dict[str, Any]:
-    form = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
-    return {"type": "json_schema", "json_schema": form}
 
 
 def _strict(schema: Any) -> Any:
@@ -531,12 +515,6 @@ def _strict(schema: Any) -> Any:
         made["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
         made |= {"required": list(schema["properties"]), "additionalProperties": False}
     return made
-
-
-def _may_refuse_form(error: Exception) -> bool:
-    """Whether an error may be about the form of output: the server found the request itself wrong."""
-    unknown_provider = import_litellm().exceptions.LiteLLMUnknownProvider
-    return status_of(error) in {400, 422} and not isinstance(error, unknown_provider)
 
 
 def _completion(answer: Any) -> Answer[Completion]:

@@ -96,7 +96,7 @@ def faster_precision() -> str:
 
 
 GRAPH_FILES = ("model.onnx", "onnx/model.onnx")
-TOKENIZER_FILES = ("tokenizer.json",)
+TOKENIZER_FILE = "tokenizer.json"
 FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs of BERT-like models, and what of a tokenizer's encoding each is."""
 
@@ -130,16 +130,50 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
     return tokenizer
 
 
-def inputs_of(session: Any, folder: Path, what: str) -> dict[str, str]:
-    """Field of a tokenizer's encoding by the name of a graph's input."""
-    wanted = [one.name for one in session.get_inputs()]
-    unknown = sorted(set(wanted) - set(FIELD_OF_INPUT))
-    if unknown:
-        raise ModelFileError(
-            f"The model in {folder} asks for {', '.join(unknown)}; {what} asks for some of "
-            f"{', '.join(FIELD_OF_INPUT)}. Export it again."
-        )
-    return {name: FIELD_OF_INPUT[name] for name in wanted}
+class OnnxModel:
+    """A BERT-like model in a folder: model.onnx (or onnx/model.onnx), and tokenizer.json; safe for threads.
+
+    Args:
+        folder: Its path.
+        setting: That names the folder, for sentences.
+        what: What the model is, for sentences.
+        max_tokens: Texts are cut after so many; None: never.
+        advice: What to do if the graph cannot be loaded.
+        threads: Of one call; 0 means as many as cores.
+
+    Raises:
+        ModelFileError: If a file is missing or cannot be used.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        setting: str,
+        what: str,
+        *,
+        max_tokens: int | None,
+        advice: str = "fetch it again",
+        threads: int = 0,
+    ) -> None:
+        self.tokenizer = load_tokenizer(existing_file(folder, (TOKENIZER_FILE,), setting), max_tokens)
+        self.graph = existing_file(folder, GRAPH_FILES, setting)
+        self.session = open_session(self.graph, advice, threads)
+        names = [one.name for one in self.session.get_inputs()]
+        unknown = sorted(set(names) - set(FIELD_OF_INPUT))
+        if unknown:
+            raise ModelFileError(
+                f"The model in {folder} asks for {', '.join(unknown)}; {what} asks for some of "
+                f"{', '.join(FIELD_OF_INPUT)}. Export it again."
+            )
+        self._fields = {name: FIELD_OF_INPUT[name] for name in names}
+
+    def run(self, encodings: Sequence[Any], outputs: Sequence[str] | None = None) -> list[NDArray[Any]]:
+        """The outputs (None: all) for encodings of equal length by the tokenizer."""
+        feed = {
+            name: np.array([getattr(one, field) for one in encodings], np.int64) for name, field in self._fields.items()
+        }
+        found: list[NDArray[Any]] = self.session.run(outputs, feed)
+        return found
 
 
 def clean_text(text: str) -> str:

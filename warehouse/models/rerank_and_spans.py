@@ -3,7 +3,7 @@
 One pair per call, so that nothing is padded and a passage's score does not depend on the passages beside it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,16 +15,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Reranker
 from polyhop.schemas.query import MarkedSpan
-from polyhop.warehouse.models.onnx_session import (
-    GRAPH_FILES,
-    TOKENIZER_FILES,
-    clean_text,
-    existing_file,
-    first_line,
-    inputs_of,
-    load_tokenizer,
-    open_session,
-)
+from polyhop.warehouse.models.onnx_session import TOKENIZER_FILE, OnnxModel, clean_text, first_line, load_tokenizer
 
 MAX_TOKENS = 512  # positions of BERT, from which many published cross-encoders are made
 _SETTING = "models.rerank"
@@ -32,16 +23,7 @@ _SETTING = "models.rerank"
 
 @cache
 def open_reranker(model: str, cache_folder: Path) -> Reranker:
-    """A cross-encoder, one per process and name.
-
-    Args:
-        model: An existing folder, or a name that fastembed knows.
-        cache_folder: Where fastembed keeps what it fetches; created if missing.
-
-    Raises:
-        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
-        ModelFileError: If a folder's files are missing or cannot be used.
-    """
+    """A cross-encoder by its folder or by a name that fastembed knows, one per process and name."""
     folder = Path(model)
     return OnnxReranker(folder) if folder.is_dir() else FastembedReranker(model, cache_folder)
 
@@ -62,11 +44,7 @@ class FastembedReranker:
         self._encoder = _open_fastembed(model, cache_folder)
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """The model's own scores (logits), shape (len(passages),).
-
-        Raises:
-            ModelFileError: If the model gives something that is not a number.
-        """
+        """The model's own scores (logits), shape (len(passages),)."""
         scores = list(self._encoder.rerank(question, list(passages), batch_size=1))
         return _finite(np.array(scores, dtype=np.float64), self.model)
 
@@ -83,22 +61,15 @@ class OnnxReranker:
 
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
-        self._tokenizer = load_tokenizer(existing_file(folder, TOKENIZER_FILES, _SETTING), MAX_TOKENS)
-        self._session = open_session(existing_file(folder, GRAPH_FILES, _SETTING), "fetch it again")
-        self._inputs = inputs_of(self._session, folder, "a cross-encoder")
+        self._model = OnnxModel(folder, _SETTING, "a cross-encoder", max_tokens=MAX_TOKENS)
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens.
-
-        Raises:
-            ModelFileError: If the model does not give one number per pair.
-        """
+        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens."""
         return _finite(np.array([self._score_one(question, passage) for passage in passages], np.float64), self.model)
 
     def _score_one(self, question: str, passage: str) -> float:
-        encoded = self._tokenizer.encode(clean_text(question), clean_text(passage))
-        feed = {name: np.array([getattr(encoded, field)], np.int64) for name, field in self._inputs.items()}
-        output = np.asarray(self._session.run(None, feed)[0])
+        encoded = self._model.tokenizer.encode(clean_text(question), clean_text(passage))
+        output = np.asarray(self._model.run([encoded])[0])
         if output.size != 1:
             raise ModelFileError(
                 f"The model in {self.model} gives {output.size} numbers for a question and a passage; "
@@ -154,11 +125,7 @@ _OUTPUTS = ("start_logits", "end_logits")
 
 @cache
 def open_span_model(folder: str) -> "OnnxSpanModel":
-    """The model of a folder, one per process.
-
-    Raises:
-        ModelFileError: If its files are missing or cannot be used.
-    """
+    """The model of a folder, one per process."""
     return OnnxSpanModel(Path(folder))
 
 
@@ -174,12 +141,10 @@ class OnnxSpanModel:
 
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
-        tokenizer_file = existing_file(folder, TOKENIZER_FILES, _SPAN_SETTING)
-        self._whole, self._tokenizer = load_tokenizer(tokenizer_file, None), load_tokenizer(tokenizer_file, None)
-        self._tokenizer.enable_truncation(SPAN_MAX_TOKENS, stride=STRIDE, strategy="only_second")
-        self._session = open_session(existing_file(folder, GRAPH_FILES, _SPAN_SETTING), "fetch it again")
-        self._inputs = inputs_of(self._session, folder, "a question-answering model")
-        given = {one.name for one in self._session.get_outputs()}
+        self._model = OnnxModel(folder, _SPAN_SETTING, "a question-answering model", max_tokens=None)
+        self._windows_of = load_tokenizer(folder / TOKENIZER_FILE, None)
+        self._windows_of.enable_truncation(SPAN_MAX_TOKENS, stride=STRIDE, strategy="only_second")
+        given = {one.name for one in self._model.session.get_outputs()}
         if not given >= set(_OUTPUTS):
             raise ModelFileError(
                 f"The model in {folder} gives {', '.join(sorted(given))}; a question-answering model gives "
@@ -187,23 +152,26 @@ class OnnxSpanModel:
             )
 
     def mark(self, question: str, texts: Sequence[str]) -> list[MarkedSpan]:
-        """One span per text, in order; see `polyhop.schemas.query.SpanModel`.
-
-        Raises:
-            ModelFileError: If the model gives something that is not a number per token.
-        """
+        """One span per text, in order; see `polyhop.schemas.query.SpanModel`."""
         asked = self._cut(clean_text(question))
         return [self._mark(asked, clean_text(text)) for text in texts]
 
     def _cut(self, question: str) -> str:
         """The question's first 64 tokens."""
-        offsets = self._whole.encode(question, add_special_tokens=False).offsets
+        offsets = self._model.tokenizer.encode(question, add_special_tokens=False).offsets
         return question[: offsets[MAX_QUESTION_TOKENS - 1][1]] if len(offsets) > MAX_QUESTION_TOKENS else question
 
     def _mark(self, question: str, text: str) -> MarkedSpan:
         best = MarkedSpan(0, 0, -np.inf, np.inf)
-        for window in self._windows(question, text):
-            starts, ends = self._logits(window)
+        if not text.strip():
+            return best
+        encoded = self._windows_of.encode(question, text)
+        for window in (encoded, *encoded.overflowing):
+            starts, ends = (np.asarray(one, np.float64).reshape(-1) for one in self._model.run([window], _OUTPUTS))
+            if not starts.shape == ends.shape == (len(window.ids),) or not np.isfinite([starts, ends]).all():
+                raise ModelFileError(
+                    f"The model in {self.model} does not give one finite number per token; use another model."
+                )
             no_answer = min(best.no_answer, float(starts[0] + ends[0]))
             first, last, score = _best_pair(starts, ends, np.array(window.sequence_ids) == 1)
             if score > best.score:
@@ -211,22 +179,6 @@ class OnnxSpanModel:
             else:
                 best = MarkedSpan(best.start, best.end, best.score, no_answer)
         return best
-
-    def _windows(self, question: str, text: str) -> Iterator[Any]:
-        if not text.strip():
-            return
-        encoded = self._tokenizer.encode(question, text)
-        yield encoded
-        yield from encoded.overflowing
-
-    def _logits(self, window: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        feed = {name: np.array([getattr(window, field)], np.int64) for name, field in self._inputs.items()}
-        starts, ends = (np.asarray(one, np.float64).reshape(-1) for one in self._session.run(_OUTPUTS, feed))
-        if not starts.shape == ends.shape == (len(window.ids),) or not np.isfinite([starts, ends]).all():
-            raise ModelFileError(
-                f"The model in {self.model} does not give one finite number per token; use another model."
-            )
-        return starts, ends
 
 
 def _best_pair(

@@ -1,8 +1,6 @@
 """Files of a model's folder: which one is taken, what cannot be used, and a hash that changes with their content."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,6 @@ from polyhop.warehouse.models.onnx_session import (
     existing_file,
     first_line,
     folder_hash,
-    inputs_of,
     load_tokenizer,
     read_json,
 )
@@ -61,18 +58,6 @@ def test_a_broken_tokenizer_is_said(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ModelFileError, match=r"tokenizer\.json cannot be read as a tokenizer"):
         load_tokenizer(tmp_path / "tokenizer.json", 9)
-
-
-def test_a_graph_gets_what_a_tokenizer_gives_and_nothing_else() -> None:
-    def session(*names: str) -> Any:
-        return SimpleNamespace(get_inputs=lambda: [SimpleNamespace(name=name) for name in names])
-
-    assert inputs_of(session("token_type_ids", "input_ids"), Path("m"), "an encoder") == {
-        "token_type_ids": "type_ids",
-        "input_ids": "ids",
-    }
-    with pytest.raises(ModelFileError, match="asks for bbox, pixel_values; an encoder asks for some of input_ids"):
-        inputs_of(session("pixel_values", "input_ids", "bbox"), Path("m"), "an encoder")
 
 
 def test_texts_and_errors_are_made_fit() -> None:

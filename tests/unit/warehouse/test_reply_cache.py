@@ -272,7 +272,7 @@ def test_an_unknown_cost_stays_unknown_in_the_cache_in_sums_and_in_exports(
     for one in (cache, other):
         assert one.replies([key])[key].usage == unpriced
     assert [row.spent.cost_usd for row in cache.by_task()] == [None]
-    assert cache.calls.answered("m")["kg.extract"].cost_usd is None
+    assert cache.answered_calls("m")["kg.extract"].cost_usd is None
 
 
 def test_equal_caches_export_equal_files_page_by_page(
