@@ -32,7 +32,6 @@ from polyhop.flows.prefect_run import (
     artifact_key,
     emit,
     flow_body,
-    refusal_events,
     rename_run,
     run_step,
     show_table,
@@ -258,8 +257,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         where=where or None,
     )
     with flow_body("evaluation", index, settings) as (chosen, log):
-        with refusal_events(index):
-            evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
+        evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):
             log.warning(sentence)
         stored = stored_run(chosen, evaluation.report["run"])
