@@ -43,13 +43,9 @@ def merged_schedules(
 ) -> list[DeploymentScheduleCreate]:
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
-    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on; the
-    source's path, which may have moved, is set again unless somebody made it read another file in part.
-
-    Args:
-        deployment: What it comes with.
-        found: What the server has of it; None: nothing yet.
-        is_on: Whether to switch all of them on.
+    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on, unless
+    all are to be on; the source's path, which may have moved, is set again unless somebody made it read another file in
+    part.
     """
     names = ("schedule", "active", "max_scheduled_runs", "parameters", "slug")
     there = found.schedules if found is not None else []
