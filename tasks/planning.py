@@ -204,15 +204,7 @@ def planned_step(
     role: Role = Role.EXTRACT,
     replies: Sequence[BaseModel | None] | None = None,
 ) -> PlannedStep:
-    """The step that asks these requests of one task.
-
-    Args:
-        task: Of all of them.
-        requests: Whether answered or not.
-        planner: Knows the cache and counts tokens.
-        role: Whose model answers.
-        replies: What the cache holds of them, if it was asked before.
-    """
+    """The step that asks these requests of one task, answered or not; `replies` are those of the cache, if known."""
     known = planner.replies(requests, role) if replies is None else replies
     missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
     template = planner.count_tokens(task.prompt.text)
