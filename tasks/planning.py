@@ -27,7 +27,6 @@ class PlannedStep:
 
     Attributes:
         task: What kind of question.
-        role: Whose model answers it.
         units: Documents or passages that it is about.
         cached: Of these, how many have a reply.
         prompt_tokens: Estimated tokens of the prompts still to send.
@@ -35,7 +34,6 @@ class PlannedStep:
     """
 
     task: ChatTask[Any]
-    role: Role = Role.EXTRACT
     units: int = 0
     cached: int = 0
     prompt_tokens: int = 0
@@ -54,7 +52,6 @@ class PlannedStep:
     def __add__(self, other: "PlannedStep") -> "PlannedStep":
         return PlannedStep(
             self.task,
-            self.role,
             self.units + other.units,
             self.cached + other.cached,
             self.prompt_tokens + other.prompt_tokens,
@@ -122,9 +119,9 @@ class Planner:
         self._models = settings.models
         self._history: dict[str, dict[str, Usage]] = {}
 
-    def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
+    def replies(self, requests: Sequence[ChatRequest[Any]]) -> list[BaseModel | None]:
         """The replies that the cache holds, None where it has none."""
-        keys = [request.key(model_name(self._models, role)) for request in requests]
+        keys = [request.key(model_name(self._models, Role.EXTRACT)) for request in requests]
         stored = self._cache.replies(keys)
         tasks = {key: request.task for key, request in zip(keys, requests, strict=True)}
         cut = {key: tasks[key] for key, reply in stored.items() if reply.rung is Rung.SHORTENED}
@@ -138,9 +135,9 @@ class Planner:
         """Estimated tokens of a text."""
         return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
 
-    def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
+    def output_per_input(self, task: ChatTask[Any]) -> float:
         """Tokens of a reply per token of the text that it is about: from this project's calls, else the task's own."""
-        history = self._calls(task, role)
+        history = self._calls(task)
         if history is None:
             return task.output_per_input
         text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
@@ -164,8 +161,8 @@ class Planner:
         """What a step may take."""
         if isinstance(step, PlannedEmbedding):
             return self._estimate_of_embedding(step)
-        history = self._calls(step.task, step.role)
-        expected = step.text_tokens * self.output_per_input(step.task, step.role)
+        history = self._calls(step.task)
+        expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
         per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
         return StepEstimate(
@@ -174,7 +171,7 @@ class Planner:
             (round(expected * low), round(expected * high)),
             history is not None,
             step.calls * per_call / self._models.concurrency,
-            price_of(model_name(self._models, step.role), self._models),
+            price_of(model_name(self._models, Role.EXTRACT), self._models),
         )
 
     def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
@@ -186,9 +183,9 @@ class Planner:
         seconds = step.calls * per_call / self._models.concurrency
         return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
 
-    def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
+    def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""
-        usage = self._history_of(model_name(self._models, role)).get(task.name)
+        usage = self._history_of(model_name(self._models, Role.EXTRACT)).get(task.name)
         return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
 
     def _history_of(self, model: str) -> Mapping[str, Usage]:
@@ -201,17 +198,15 @@ def planned_step(
     task: ChatTask[Any],
     requests: Sequence[ChatRequest[Any]],
     planner: Planner,
-    role: Role = Role.EXTRACT,
     replies: Sequence[BaseModel | None] | None = None,
 ) -> PlannedStep:
     """The step that asks these requests of one task, answered or not; `replies` are those of the cache, if known."""
-    known = planner.replies(requests, role) if replies is None else replies
+    known = planner.replies(requests) if replies is None else replies
     missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
     template = planner.count_tokens(task.prompt.text)
     prompts = [planner.count_tokens(request.text) for request in missing]
     return PlannedStep(
         task,
-        role,
         units=len(requests),
         cached=len(requests) - len(missing),
         prompt_tokens=sum(prompts),
