@@ -31,13 +31,9 @@ def run_tags(kind: str, index: str | None = None) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class DeployedIndex:
-    """An index to make deployments for.
+    """An index to make deployments for; its source, kind and texts for nodes are as the flow `index` takes them.
 
     Attributes:
-        name: Its name.
-        source: What it is made from, as the flow `index` takes it.
-        kind: What the source is; None: as the flow decides.
-        graph_sources: File of texts for the nodes of a graph.
         questions: Question file for answers and evaluations; None: what the server has, or questions.jsonl.
         sources: Where each of several sources is read, by name; empty: it has one source, or none yet.
     """
@@ -52,13 +48,9 @@ class DeployedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment.
+    """A deployment; its kind is its tag, its parameters are the defaults of its form.
 
     Attributes:
-        kind: What it does; its tag.
-        entrypoint: Module and name of its flow.
-        description: For the dashboard.
-        parameters: Defaults of its form.
         index: The index that all its runs are about; None: of none.
         cron: When it runs once a schedule is switched on (UTC); None: when somebody or something starts it.
         by_source: A schedule for each source by name, with its parameters over the form's; empty: one schedule.

@@ -5,9 +5,10 @@ says it is incomplete; the next run writes what is still missing.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -194,19 +195,26 @@ class _Export:
         self.report.counts = dict(recorded.counts)
         return self._store.has_vector_index(self._published.dimension)
 
-    def steps(self) -> Iterable[tuple[str, Callable[[], None]]]:
-        """Names and functions, in order; what is to be done with hubs is known when the schema is there."""
-        yield "schema", self._prepare
-        for kind in GRAPH_KINDS:
-            if kind in self._published.kinds or self._store.hashes(kind):
-                yield kind, lambda kind=kind: self._sync(kind)  # type: ignore[misc]
-        yield "deletions", self._delete
-        yield "vector index", self._index_vectors
-        yield "verification", self._verify
+    def steps(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Names and functions, in order; what is to be done is known when the steps before are."""
+        store, published = self._store, self._published
 
-    def _prepare(self) -> None:
-        self._store.prepare(has_hubs=self._published.has_hubs)
-        self._store.claim()
+        def prepare() -> None:
+            store.prepare(has_hubs=published.has_hubs)
+            store.claim()
+
+        def delete() -> None:
+            for kind in NODE_KINDS:
+                store.delete(kind, self._surplus.get(kind, ()))
+
+        yield "schema", prepare
+        for kind in GRAPH_KINDS:
+            if kind in published.kinds or store.hashes(kind):
+                yield kind, partial(self._sync, kind)
+        yield "deletions", delete
+        is_new = self._entities_written > _NEW_SHARE * self.report.counts["entities"]
+        yield "vector index", partial(store.index_vectors, published.dimension, is_new=is_new)
+        yield "verification", self._verify
 
     def _sync(self, kind: GraphKind) -> None:
         expected = self._published.hashes(kind)
@@ -222,14 +230,6 @@ class _Export:
             self.report.counts[kind] = len(expected)
         if kind == "entities":
             self._entities_written = len(difference.missing) + len(difference.changed)
-
-    def _delete(self) -> None:
-        for kind in NODE_KINDS:
-            self._store.delete(kind, self._surplus.get(kind, ()))
-
-    def _index_vectors(self) -> None:
-        many = self._entities_written > _NEW_SHARE * self.report.counts["entities"]
-        self._store.index_vectors(self._published.dimension, is_new=many)
 
     def _verify(self) -> None:
         for kind in GRAPH_KINDS:

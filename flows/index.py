@@ -58,11 +58,7 @@ class RunHistory:
         self._cached = 0
 
     def begin(self) -> None:
-        """Writes that the run has begun.
-
-        Raises:
-            StoreError: If the disk refuses.
-        """
+        """Writes that the run has begun."""
         self._begun = begin_run(self._folder, self._first)
 
     @contextmanager
@@ -455,11 +451,7 @@ class _Run:
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:
-    """Refuses to publish what a model has extracted too little of.
-
-    Raises:
-        CoverageError: If the share of units that succeeded is below `min_coverage`.
-    """
+    """Refuses to publish if the share of units that a model succeeded on is below `min_coverage`."""
     failed = extracted.get("failed_units", 0)
     total = failed + extracted.get("extracted_units", 0)
     if total and (total - failed) / total < min_coverage:

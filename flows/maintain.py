@@ -75,13 +75,9 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
 def beyond_policy(
     versions: Sequence[tuple[int, float, float]], current: int | None, keep: int, policy: MaintenanceSettings
 ) -> list[int]:
-    """Numbers of the versions that a policy does not keep, ascending.
+    """Numbers of the versions, given as (number, age in days, MB), that a policy does not keep; all ascending.
 
-    Args:
-        versions: (number, age in days, MB), ascending by number.
-        current: The current version, which always stays.
-        keep: The newest so many stay, as far as age and size allow.
-        policy: Greatest age and size.
+    The current version always stays, the newest `keep` as far as the policy's age and size allow.
     """
     gone = {number for number, _, _ in versions[: max(0, len(versions) - keep)]}
     if policy.max_version_days is not None:

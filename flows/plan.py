@@ -132,11 +132,7 @@ def plan_index(
 ) -> IndexPlan:
     """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
 
-    Args:
-        settings: All settings; extraction is planned as if a model did it.
-        source: The corpus or the graph.
-        add_strategies: Strategies to plan for besides the settings' own.
-        kind: What the source is.
+    Extraction is planned as if a model did it, and for these strategies besides the settings' own.
 
     Raises:
         SourceError: If the source cannot be used.

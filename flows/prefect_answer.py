@@ -32,7 +32,6 @@ from polyhop.flows.prefect_run import (
     artifact_key,
     emit,
     flow_body,
-    refusal_events,
     rename_run,
     run_step,
     show_table,
@@ -121,15 +120,14 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         rename_run("answer", index, f"job {job_id}", request.questions.name)
         if runtime.flow_run.run_count > 1:
             log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
-        crew = Crew(opened, queue, workers, settings or {}, partial(_warn, queue, log.warning), log.info)
+
+        def warn(sentence: str) -> None:
+            log.warning(sentence)
+            emit(OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence})
+
+        crew = Crew(opened, queue, workers, settings or {}, warn, log.info)
         run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
         return run_step("show results", partial(_report, opened, job_id, log.info))
-
-
-def _warn(queue: str, log: Callable[[str], None], sentence: str) -> None:
-    """A line of the log, and an event: somebody has to do something about the workers."""
-    log(sentence)
-    emit(OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence})
 
 
 def _own_key(flow_run_id: object) -> str:
@@ -258,8 +256,11 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         where=where or None,
     )
     with flow_body("evaluation", index, settings) as (chosen, log):
-        with refusal_events(index):
-            evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
+
+        def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
+            return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+
+        evaluation = evaluate_index(chosen, request, _progress_lines(log), as_task_run)
         for sentence in left_out_sentences(evaluation):
             log.warning(sentence)
         stored = stored_run(chosen, evaluation.report["run"])
@@ -271,10 +272,6 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         if failed:
             raise GateFailedError(failed)
         return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
-
-
-def _as_task_run(strategy: str, measure: Callable[[], T]) -> T:
-    return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:

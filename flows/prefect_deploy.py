@@ -43,13 +43,9 @@ def merged_schedules(
 ) -> list[DeploymentScheduleCreate]:
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
-    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on; the
-    source's path, which may have moved, is set again unless somebody made it read another file in part.
-
-    Args:
-        deployment: What it comes with.
-        found: What the server has of it; None: nothing yet.
-        is_on: Whether to switch all of them on.
+    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on, unless
+    all are to be on; the source's path, which may have moved, is set again unless somebody made it read another file in
+    part.
     """
     names = ("schedule", "active", "max_scheduled_runs", "parameters", "slug")
     there = found.schedules if found is not None else []
@@ -242,10 +238,16 @@ def deploy(
         StoreUnavailableError: If the server does not answer.
     """
     with _server() as client:
-        made = make_pool(client, pool)
+        is_new = False
+        try:
+            client.read_work_pool(pool)
+        except ObjectNotFound:
+            template = ProcessWorker.get_default_base_job_template()
+            client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
+            is_new = True
         built = _built(client, indexes, LocalStorage(str(Path.cwd())), switched_on)
         ids = _registered(built, partial(RunnerDeployment.apply, work_pool_name=pool))
-        return Deployed([one.full_name for _, one in built], made, make_automations(client, ids, request))
+        return Deployed([one.full_name for _, one in built], is_new, make_automations(client, ids, request))
 
 
 def serve_all(
@@ -262,17 +264,6 @@ def serve_all(
         make_automations(client, _registered(built, runner.add_deployment), request)
     with suppress(KeyboardInterrupt, TerminationSignal):
         asyncio.run(runner.start())
-
-
-def make_pool(client: SyncPrefectClient, pool: str) -> bool:
-    """Makes a work pool of processes unless there is one of that name; whether it was made."""
-    try:
-        client.read_work_pool(pool)
-    except ObjectNotFound:
-        template = ProcessWorker.get_default_base_job_template()
-        client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
-        return True
-    return False
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from polyhop.flows.prefect_run import (
     emit,
     flow_body,
     flow_settings,
-    refusal_events,
     rename_run,
     run_flow,
     run_step,
@@ -210,7 +209,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             allows_deletions=allow_deletions,
         )
         before = counts_of_current(chosen, index)
-        with refusal_events(index), batch_pool(chosen) as pool:
+        with batch_pool(chosen) as pool:
             report = run_index(chosen, request, PrefectRunner(index, pool))
         _show(chosen, before, report, source_name)
         return report.to_json()

@@ -54,6 +54,13 @@ MOST_STARTS = 5
 _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 """How Prefect 3.8 says, in a plain RuntimeError, that a server does not answer or a temporary one did not start."""
 
+PUBLISHED = "polyhop.index.published"
+GAPS = "polyhop.index.gaps"
+REFUSED = "polyhop.index.refused"
+PAUSED = "polyhop.budget.paused"
+DEAD_LETTER = "polyhop.queue.dead_letter"
+OUTAGE = "polyhop.worker.outage"
+
 T = TypeVar("T")
 
 
@@ -122,13 +129,8 @@ def flow_body(
 ) -> Iterator[tuple[Settings, Any]]:
     """Around the body of a flow, as `clean_run`: its tags, and its settings and its log for the body.
 
-    Parameters that hold secrets are named in the log: the server has stored them before we could refuse.
-
-    Args:
-        kind: What the run does, its tag.
-        index: Its index, also a tag; None for none.
-        given: Settings by dotted name, as the flow got them.
-        shown: Further parameters that may hold secrets.
+    An event says if it stops at its budget, or before it would take too much out of an index. Parameters that hold
+    secrets, settings by dotted name and others, are named in the log: the server stored them before we could refuse.
     """
     with clean_run(run_tags(kind, index)):
         log, flat = get_run_logger(), {**(given or {}), **shown}
@@ -136,7 +138,12 @@ def flow_body(
             if has_secret(flat[name]):
                 said = "Prefect shows parameters to all its users, and '%s' holds a password; set %s instead."
                 log.warning(said, name, variable)
-        yield load_settings(dict(given or {})), log
+        try:
+            yield load_settings(dict(given or {})), log
+        except (BudgetExceededError, LossRefusedError) as error:
+            event = PAUSED if isinstance(error, BudgetExceededError) else REFUSED
+            emit(event, "index", index or "", {"index": index, "reason": str(error)})
+            raise
 
 
 def _clean(record: logging.LogRecord) -> bool:
@@ -205,14 +212,6 @@ def _stop_loops() -> None:
         lance.LOOP.thread.join(_LOOP_END_SECONDS)
 
 
-PUBLISHED = "polyhop.index.published"
-GAPS = "polyhop.index.gaps"
-REFUSED = "polyhop.index.refused"
-PAUSED = "polyhop.budget.paused"
-DEAD_LETTER = "polyhop.queue.dead_letter"
-OUTAGE = "polyhop.worker.outage"
-
-
 def artifact_key(*parts: str) -> str:
     """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash.
 
@@ -256,27 +255,13 @@ class Progress:
 
 
 def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
-    """Emits an event about a resource `polyhop.KIND.NAME`; Prefect adds the flow run, its deployment and its tags.
+    """Emits one of this module's events about an index or a queue, the resource `polyhop.KIND.NAME`.
 
-    Args:
-        event: Name of the event, one of this module's.
-        kind: Of the resource: index, queue.
-        name: Of the index or queue; also the resource's label `polyhop.KIND`.
-        payload: What automations and people want to know; no secret survives, no large data belongs here.
+    Prefect adds the flow run, its deployment and its tags. Of the payload no secret survives; no large data belongs
+    there.
     """
     resource = {"prefect.resource.id": f"polyhop.{kind}.{name}", "prefect.resource.name": name, f"polyhop.{kind}": name}
     emit_event(event, resource=resource, payload=redacted_tree({**payload, "run_url": _run_url()}))
-
-
-@contextmanager
-def refusal_events(index: str) -> Iterator[None]:
-    """Around a run that stops at its budget, or before it would take too much out of an index: an event says so."""
-    try:
-        yield
-    except (BudgetExceededError, LossRefusedError) as error:
-        event = PAUSED if isinstance(error, BudgetExceededError) else REFUSED
-        emit(event, "index", index, {"index": index, "reason": str(error)})
-        raise
 
 
 def started_name(kind: str, *parameters: str) -> Callable[[], str]:
@@ -331,11 +316,7 @@ def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
 def as_task(name: str, run: Callable[[], T], task_name: str | None = None, *, retries: int = RETRIES) -> "Task[[], T]":
     """A function as a task, whose run is repeated if it fails of something temporary and keeps its result in memory.
 
-    Args:
-        name: What the dashboard calls the task run.
-        run: Safe to run again.
-        task_name: What it calls the task; default: as the run.
-        retries: How often it is run again at most.
+    The dashboard calls the task run `name`, and the task so, too, unless `task_name` is another.
     """
 
     @task(

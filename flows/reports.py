@@ -152,13 +152,7 @@ def changed_records(report: IndexReport) -> str:
 
 
 def change_lines(settings: Settings, before: dict[str, int], report: IndexReport) -> list[str]:
-    """The page in Markdown; ids and sources are data and escaped.
-
-    Args:
-        settings: Say where the root is.
-        before: Counts of the version before, empty if there is none.
-        report: Of the run, which published a version.
-    """
+    """The page of a version in Markdown, with counts of the one before; ids and sources are data and escaped."""
     lines = [f"# Version {report.version} of {escaped(report.index)}: {changed_records(report)}", ""]
     pairs = {name: (before.get(name, 0), report.counts.get(name, 0)) for name in {**report.counts, **before}}
     counts = [[name.replace("_", " "), f"{old:,}", f"{new:,}", f"{new - old:+,}"] for name, (old, new) in pairs.items()]

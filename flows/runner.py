@@ -71,13 +71,7 @@ _one_batch = Lock()
 
 @dataclass(frozen=True, slots=True)
 class BatchWork:
-    """The batches of one stage, for another process.
-
-    Attributes:
-        stage: The stage.
-        build: The build; its paths are absolute, and it holds no password.
-        version: Version of Polyhop that the run has.
-    """
+    """The batches of one stage, for another process: paths of the build are absolute, and it holds no password."""
 
     stage: Stage
     build: Build
@@ -352,10 +346,8 @@ class DirectRunner:
         """
         if len(numbers) < 2 or not stage.is_portable(build):
             return None
-        units = len(numbers) * build.settings.batch_size
-        if build.settings.runner.kind == "auto" and not (stage.is_one_core and units >= LEAST_UNITS):
-            return None
-        return self._pool
+        is_long = stage.is_one_core and len(numbers) * build.settings.batch_size >= LEAST_UNITS
+        return self._pool if is_long or build.settings.runner.kind != "auto" else None
 
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         """Does batches, yielding their results in order; in the pool if there is one for them."""

@@ -65,10 +65,7 @@ def check_sources(request: IndexRequest) -> None:
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
     """A request to read the source of an index again from where it was read last as a whole; None if nobody knows.
 
-    Args:
-        settings: All settings.
-        index: Name of the index.
-        name: Which of its sources; "" if it has only one.
+    `name` says which of its sources; "" if it has only one.
     """
     folder = Layout(settings.root).index(index)
     number = latest_version(folder)

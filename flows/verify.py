@@ -79,7 +79,6 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
     """Compares every store with what it should hold; writes nothing.
 
     Raises:
-        UnknownIndexError: If nothing was published under that name.
         ManifestMismatchError: If the current version's manifest is damaged; nothing says then what there should be.
         StoreUnavailableError: If Neo4j is asked for and does not answer.
     """

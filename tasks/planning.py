@@ -25,7 +25,6 @@ class PlannedStep:
 
     Attributes:
         task: What kind of question.
-        role: Whose model answers it.
         units: Documents or passages that it is about.
         cached: Of these, how many have a reply.
         prompt_tokens: Estimated tokens of the prompts still to send.
@@ -33,7 +32,6 @@ class PlannedStep:
     """
 
     task: ChatTask[Any]
-    role: Role = Role.EXTRACT
     units: int = 0
     cached: int = 0
     prompt_tokens: int = 0
@@ -52,7 +50,6 @@ class PlannedStep:
     def __add__(self, other: "PlannedStep") -> "PlannedStep":
         return PlannedStep(
             self.task,
-            self.role,
             self.units + other.units,
             self.cached + other.cached,
             self.prompt_tokens + other.prompt_tokens,
@@ -120,9 +117,9 @@ class Planner:
         self._models = settings.models
         self._history: dict[str, dict[str, Usage]] = {}
 
-    def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
+    def replies(self, requests: Sequence[ChatRequest[Any]]) -> list[BaseModel | None]:
         """The replies that the cache holds, None where it has none."""
-        keys = [request.key(model_name(self._models, role)) for request in requests]
+        keys = [request.key(model_name(self._models, Role.EXTRACT)) for request in requests]
         stored = self._cache.replies(keys)
         return [
             request.task.reply.model_validate_json(stored[key].text) if key in stored else None
@@ -133,9 +130,9 @@ class Planner:
         """Estimated tokens of a text."""
         return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
 
-    def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
+    def output_per_input(self, task: ChatTask[Any]) -> float:
         """Tokens of a reply per token of the text that it is about: from this project's calls, else the task's own."""
-        history = self._calls(task, role)
+        history = self._calls(task)
         if history is None:
             return task.output_per_input
         text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
@@ -159,8 +156,8 @@ class Planner:
         """What a step may take."""
         if isinstance(step, PlannedEmbedding):
             return self._estimate_of_embedding(step)
-        history = self._calls(step.task, step.role)
-        expected = step.text_tokens * self.output_per_input(step.task, step.role)
+        history = self._calls(step.task)
+        expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
         per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
         return StepEstimate(
@@ -169,7 +166,7 @@ class Planner:
             (round(expected * low), round(expected * high)),
             history is not None,
             step.calls * per_call / self._models.concurrency,
-            price_of(model_name(self._models, step.role), self._models),
+            price_of(model_name(self._models, Role.EXTRACT), self._models),
         )
 
     def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
@@ -181,9 +178,9 @@ class Planner:
         seconds = step.calls * per_call / self._models.concurrency
         return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
 
-    def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
+    def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""
-        usage = self._history_of(model_name(self._models, role)).get(task.name)
+        usage = self._history_of(model_name(self._models, Role.EXTRACT)).get(task.name)
         return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
 
     def _history_of(self, model: str) -> Mapping[str, Usage]:
@@ -196,25 +193,15 @@ def planned_step(
     task: ChatTask[Any],
     requests: Sequence[ChatRequest[Any]],
     planner: Planner,
-    role: Role = Role.EXTRACT,
     replies: Sequence[BaseModel | None] | None = None,
 ) -> PlannedStep:
-    """The step that asks these requests of one task.
-
-    Args:
-        task: Of all of them.
-        requests: Whether answered or not.
-        planner: Knows the cache and counts tokens.
-        role: Whose model answers.
-        replies: What the cache holds of them, if it was asked before.
-    """
-    known = planner.replies(requests, role) if replies is None else replies
+    """The step that asks these requests of one task, answered or not; `replies` are those of the cache, if known."""
+    known = planner.replies(requests) if replies is None else replies
     missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
     template = planner.count_tokens(task.prompt.text)
     prompts = [planner.count_tokens(request.text) for request in missing]
     return PlannedStep(
         task,
-        role,
         units=len(requests),
         cached=len(requests) - len(missing),
         prompt_tokens=sum(prompts),

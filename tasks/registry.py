@@ -71,11 +71,7 @@ def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> lis
 
 
 def producing_stages(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
-    """The stages whose work is in these artefacts, and none besides, each after all whose results it reads.
-
-    Raises:
-        ConfigurationError: If nobody builds one of them.
-    """
+    """The stages whose work is in these artefacts, and none besides, each after all whose results it reads."""
     known = _Known(artefacts, source)
     needed: dict[str, Stage] = {}
     wanted = sorted(artefacts)

@@ -198,7 +198,10 @@ MOST_REPLACED = 0.1
 def join_rows(build: Build, recipe: str) -> None:
     """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
-    left_out = [*fresh, *_gone(build, before[EXTRACTED_FILE])] if before else []
+    left_out: list[str] = []
+    if before:
+        with build.tables(read_only=True) as connection:
+            left_out = [*fresh, *gone_passages(connection, before[EXTRACTED_FILE])]
     write_changed(build, left_out if before else None)
     with writing("extracted rows", build.staging.arrays):
         if before and not left_out:
@@ -277,11 +280,6 @@ def _fresh_of(tables: str, _fingerprint: str, extracted: Path | None, recipe: st
         return tuple(passage for passage, _ in rows)
 
 
-def _gone(build: Build, extracted: Path) -> list[str]:
-    with build.tables(read_only=True) as connection:
-        return gone_passages(connection, extracted)
-
-
 def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
     size = build.settings.batch_size
     return [ids[start : start + size] for start in range(0, len(ids), size)]
@@ -304,7 +302,11 @@ def _by_import(build: Build, batch: int) -> BatchPages:
     file = _imported_file(extraction)
     matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
     split = sorted({p.record_id for p in passages if p.record_id != p.passage_id})
-    siblings = _siblings(build, split) if split else {}
+    siblings: dict[str, list[Passage]] = {}  # all pieces, in order, of records that were split
+    if split:
+        with build.tables(read_only=True) as connection:
+            for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
+                siblings.setdefault(row[1], []).append(Passage(*row))
     stands_in = stand_in if extraction.on_failure == "rules" else None
     pages = import_pages(passages, siblings, matches, Contract.of(extraction), stands_in)
     if batch == 0:
@@ -313,15 +315,6 @@ def _by_import(build: Build, batch: int) -> BatchPages:
         pages.counts += rest.counts
     pages.computed = len(passages)
     return pages
-
-
-def _siblings(build: Build, record_ids: list[str]) -> dict[str, list[Passage]]:
-    """All pieces, in order, of records that were split."""
-    siblings: dict[str, list[Passage]] = {}
-    with build.tables(read_only=True) as connection:
-        for row in connection.execute(statement("extract", "record_pieces"), {"ids": record_ids}).fetchall():
-            siblings.setdefault(row[1], []).append(Passage(*row))
-    return siblings
 
 
 def _by_model(build: Build, batch: int) -> BatchPages:
@@ -357,16 +350,6 @@ def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
         return match_rows(
             read_extractions(file), known, lambda: connection.execute(statement("extract", "record_texts")).fetchall()
         )
-
-
-def _raw_counts(build: Build) -> dict[str, int]:
-    counts = dict.fromkeys(RAW, 0)
-    with build.tables(read_only=True) as connection:
-        for name in RAW:
-            rows = raw_rows(build, name)
-            if rows.files:
-                (counts[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() or (0,)
-    return counts
 
 
 class Extract(Stage):
@@ -482,11 +465,17 @@ class Extract(Stage):
             if ledger:
                 connection.execute(statement("extract", "fill_ledger"), {"ledger": ledger})
             if counted:
-                rows = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
-                counts.update(dict(rows))
+                sums = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
+                counts.update(dict(sums))
         if keeps_rows(build):
             join_rows(build, self.recipe(build))
-        return _raw_counts(build) | dict(sorted(counts.items()))
+        found = dict.fromkeys(RAW, 0)
+        with build.tables(read_only=True) as connection:
+            for name in RAW:
+                rows = raw_rows(build, name)
+                if rows.files:
+                    (found[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() or (0,)
+        return found | dict(sorted(counts.items()))
 
     def outcome(self, build: Build) -> str:
         """Hash of what was extracted: a model's replies are not determined by the fingerprint."""

@@ -231,12 +231,6 @@ def _asks(build: Build) -> bool:
     return build.settings.hubs.textualiser == "model"
 
 
-def _model(build: Build) -> str:
-    from polyhop.warehouse.open_models import model_name
-
-    return model_name(build.settings.models, Role.EXTRACT)
-
-
 def _requests(searched: SearchedPaths) -> list[ChatRequest[PathText]]:
     """One per path of different words, in the order of the paths."""
     return [path_request(lines, searched.hash_of(path)) for lines, path in distinct_lines(searched.words()).items()]
@@ -261,16 +255,6 @@ def _replies_folder(build: Build) -> Path:
     return build.parts("hubs") / "replies"
 
 
-def _fill(build: Build, folder: Path, texts: dict[str, list[str]]) -> None:
-    """The tables, from the parts and from the distinct texts by kind."""
-    with build.tables() as connection:
-        if paths := part_files(folder, "paths"):
-            connection.execute(statement("hubs", "fill_hub_paths"), {"paths": paths})
-        connection.register("incoming", text_table(texts))
-        connection.execute("INSERT INTO hub_texts FROM incoming ORDER BY kind, ordinal")
-        connection.unregister("incoming")
-
-
 class HubStage(Stage):
     """Texts of paths, by a template or a model."""
 
@@ -286,7 +270,11 @@ class HubStage(Stage):
         """Who writes the texts, and what of a path is embedded."""
         chosen = build.settings.hubs
         said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
-        return said | ({"model": _model(build)} if _asks(build) else {})
+        if _asks(build):
+            from polyhop.warehouse.open_models import model_name
+
+            said["model"] = model_name(build.settings.models, Role.EXTRACT)
+        return said
 
     def files(self, build: Build) -> dict[str, str]:
         """The prompt."""
@@ -352,7 +340,13 @@ class HubStage(Stage):
             write_part(folder, chunk, {"paths": table})
         values = DistinctTexts()
         value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
-        _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts})
+        distinct = {"hubpath": rows.texts.texts, "hubvalue": values.texts}
+        with build.tables() as connection:
+            if paths := part_files(folder, "paths"):
+                connection.execute(statement("hubs", "fill_hub_paths"), {"paths": paths})
+            connection.register("incoming", text_table(distinct))
+            connection.execute("INSERT INTO hub_texts FROM incoming ORDER BY kind, ordinal")
+            connection.unregister("incoming")
         saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
         save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
         counts = {

@@ -216,20 +216,6 @@ def _pairs(connection: duckdb.DuckDBPyConnection, name: str, origin: Proposition
     return np.stack((columns["proposition"], columns["other"]), axis=1).astype(np.int64)
 
 
-def _fill_synonyms(build: Build, table: Table, ids: list[str], synonyms: Synonyms) -> None:
-    rows = pa.table(
-        {
-            "entity_id": pa.array([ids[number] for number in synonyms.pairs[:, 0].tolist()], pa.string()),
-            "synonym_id": pa.array([ids[number] for number in synonyms.pairs[:, 1].tolist()], pa.string()),
-            "cosine": pa.array(synonyms.cosines, pa.float64()),
-        }
-    )
-    with build.tables() as connection:
-        connection.register("found", rows)
-        connection.execute(f"INSERT INTO {quoted(table.name)} FROM found ORDER BY ALL")
-        connection.unregister("found")
-
-
 class PropositionStage(Stage):
     """One graph, over propositions or triples, and pairs of its entities with similar names.
 
@@ -282,7 +268,17 @@ class PropositionStage(Stage):
             raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
         rule = SynonymRule(chosen.synonym_threshold, chosen.synonym_neighbours)
         synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, rule)
-        _fill_synonyms(build, self.tables[0], ids, synonyms)
+        found_pairs = pa.table(
+            {
+                "entity_id": pa.array([ids[number] for number in synonyms.pairs[:, 0].tolist()], pa.string()),
+                "synonym_id": pa.array([ids[number] for number in synonyms.pairs[:, 1].tolist()], pa.string()),
+                "cosine": pa.array(synonyms.cosines, pa.float64()),
+            }
+        )
+        with build.tables() as connection:
+            connection.register("found", found_pairs)
+            connection.execute(f"INSERT INTO {quoted(self.tables[0].name)} FROM found ORDER BY ALL")
+            connection.unregister("found")
         shape = (propositions, len(ids), passages)
         found = proposition_graph(named, stated, synonyms.pairs, synonyms.cosines, shape)
         save_arrays(build.staging.arrays, self.graph, {**found.arrays, **text_arrays(texts)})

@@ -3,7 +3,7 @@
 The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +41,7 @@ from polyhop.warehouse.build import (
     begin_updates,
     clear_tables,
     insert_sorted,
-    part_file,
+    part_files,
     replace_rows,
     write_part,
 )
@@ -282,17 +282,6 @@ _MOST_CHANGED = 0.2
 """Share of passages above which deriving everything is no slower than looking for what changed."""
 
 
-def _has_links(build: Build) -> bool:
-    chosen = build.settings.resolution
-    return bool(chosen.must_link or chosen.cannot_link or read_edits(build.folder))
-
-
-def _senses(build: Build, connection: duckdb.DuckDBPyConnection) -> Senses:
-    """Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart."""
-    identity = build.settings.resolution.identity
-    return Senses([], []) if identity == "name" else tell_apart(connection, identity)
-
-
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
     # Name and type of each key of all mentions, while nothing is decided.
@@ -330,36 +319,23 @@ def _resolve(
     names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    # Who decides: nobody, the rules, or the configured model.
-    makers: dict[str, Callable[[], Judge | None]] = {
-        "off": lambda: None,
-        "rules": lambda: _by_rules,
-        "model": lambda: _by_model(build, connection),
-    }
-    judge = makers[build.settings.resolution.method]()
-    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
-    return with_senses(resolution, senses)
-
-
-def _apart(judge: Judge, senses: Senses) -> Judge:
-    """The same judge, which does not see bearers of one name as candidates: that was decided before."""
-    families = senses.families
-    if not families:
-        return judge
-    nothing = frozenset[str]()
+    judge = _judge(build, connection)
+    if judge is None or not senses.families:
+        return with_senses(resolve(names, links, judge, chosen.max_cluster), senses)
+    families, nothing = senses.families, frozenset[str]()
 
     def judge_others(names: Sequence[Name], pairs: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
+        """Without bearers of one name as candidates: that was decided before."""
         own = [families.get(name.key, nothing) for name in names]
         return judge(names, [(a, b) for a, b in pairs if not own[a] & own[b]], clusters)
 
-    return judge_others
+    return with_senses(resolve(names, links, judge_others, chosen.max_cluster), senses)
 
 
-def _by_rules(names: Sequence[Name], pairs: Sequence[Pair], _: Sequence[list[int]]) -> Verdict:
-    return accept(names, pairs)
-
-
-def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
+def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
+    """Who decides: nobody, the rules, or the configured model."""
+    if build.settings.resolution.method != "model":
+        return None if build.settings.resolution.method == "off" else lambda names, pairs, _: accept(names, pairs)
     from polyhop.warehouse.open_models import open_chat
 
     model: ChatModel = open_chat(build.settings, Role.RESOLVE)
@@ -383,19 +359,6 @@ def _insert(
     connection.register("incoming", pa.Table.from_arrays(arrays, names=list(columns)))
     connection.execute(f"INSERT INTO {quoted(table)} FROM incoming")
     connection.unregister("incoming")
-
-
-def _write_aliases(build: Build, titles: list[str]) -> Path:
-    pairs = title_aliases(titles)
-    table = pa.table(
-        {
-            "alias_key": pa.array([alias for alias, _ in pairs], pa.string()),
-            "canonical": pa.array([key for _, key in pairs], pa.string()),
-        }
-    )
-    folder = build.parts("resolve")
-    write_part(folder, 0, {"title_aliases": table})
-    return part_file(folder, "title_aliases", 0)
 
 
 class Resolve(Stage):
@@ -445,19 +408,28 @@ class Resolve(Stage):
             titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
             for name in ("key_map", "written_descriptions", "decisions", "edited_keys"):
                 connection.execute(statement("resolve", name))
-            is_decided = before is not None and not _has_links(build) and are_names_kept(connection)
-            if before is not None and is_decided:
+            chosen = build.settings.resolution
+            has_links = chosen.must_link or chosen.cannot_link or read_edits(build.folder)
+            if before is not None and not has_links and are_names_kept(connection):
                 keep_decisions(connection)
                 decided = {name: before.counts[name] for name in _DECIDED}
             else:
-                decided = _decide(build, connection, _senses(build, connection))
+                # Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart.
+                is_plain = chosen.identity == "name"
+                senses = Senses([], []) if is_plain else tell_apart(connection, chosen.identity)
+                decided = _decide(build, connection, senses)
             if before is None:
                 fill_all(build, connection)
             else:
                 fill_changed(build, connection)
             # The aliases: those that titles give, and those that were decided.
             clear_tables(build, connection, [ALIASES])
-            aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+            pairs = title_aliases(titles)
+            columns = {"alias_key": [alias for alias, _ in pairs], "canonical": [key for _, key in pairs]}
+            schema = pa.schema([(name, pa.string()) for name in columns])
+            folder = build.parts("resolve")
+            write_part(folder, 0, {"title_aliases": pa.table(columns, schema)})
+            aliases = {"title_aliases": part_files(folder, "title_aliases")}
             connection.execute(statement("resolve", "fill_title_aliases"), aliases)
             connection.execute(statement("resolve", "fill_decided_aliases"))
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
