@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 
 def open_questions(settings: Settings) -> "QuestionQueue":
-    """The question queue: the configured database, or queue.sqlite under the root.
-
-    Raises:
-        ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreError: If the database cannot be used.
-    """
+    """The question queue: the configured database, or queue.sqlite under the root."""
     from polyhop.warehouse.queue.queue import open_queue
     from polyhop.warehouse.queue.schema import sqlite_url
 
@@ -52,12 +47,7 @@ def _use_one_blas_thread() -> None:
 
 
 def open_published(root: Path, name: str, version: int | None = None) -> "PublishedIndex":
-    """A published version of an index, held until closed.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-        UnknownIdError: If that version does not exist.
-    """
+    """A published version of an index, held until closed."""
     from polyhop.warehouse.index_reader import PublishedIndex
 
     _use_one_blas_thread()
@@ -65,13 +55,7 @@ def open_published(root: Path, name: str, version: int | None = None) -> "Publis
 
 
 def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator[GraphLine | BadRecord]":
-    """Yields the lines of a graph in a database, as the user and with the password of the environment.
-
-    Raises:
-        ConfigurationError: If the credentials or the server's version will not do.
-        SourceError: If it holds no node, or several of one id.
-        StoreUnavailableError: If no server answers.
-    """
+    """Yields the lines of a graph in a database, as the user and with the password of the environment."""
     from polyhop.warehouse.graph.address import find_address
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_source import source_lines
@@ -84,12 +68,7 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
 
 
 def examine_graph_server() -> "GraphServerHealth":
-    """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD).
-
-    Raises:
-        ConfigurationError: If the address, the credentials or the server's version will not do.
-        StoreUnavailableError: If no server answers.
-    """
+    """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
     from polyhop.warehouse.graph.address import find_address
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, examine
 
@@ -101,12 +80,7 @@ def examine_graph_server() -> "GraphServerHealth":
 
 
 def open_graph_store(address: "Address", index: str) -> "GraphStore":
-    """The part of a graph database that belongs to an index; to be closed.
-
-    Raises:
-        ConfigurationError: If the address, the credentials or the server's version will not do.
-        StoreUnavailableError: If no server answers.
-    """
+    """The part of a graph database that belongs to an index; to be closed."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 

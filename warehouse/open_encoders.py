@@ -25,12 +25,7 @@ _open_encoders: list[CachedEncoder | PathEncoder] = []
 
 
 def open_encoder(settings: Settings, space: Space = PASSAGES) -> CachedEncoder:
-    """The configured encoder of a space with its cache of vectors; one per process and configuration.
-
-    Raises:
-        ConfigurationError: If its package is missing, or it cannot do what is asked.
-        ModelFileError: If its files cannot be used.
-    """
+    """The configured encoder of a space with its cache of vectors; one per process and configuration."""
     return _encoder(_needs(settings, settings.encoder.choice_of(space)))
 
 

@@ -253,12 +253,7 @@ class Answerer:
         self._naming = naming or RuleNaming(index.artefact(NAMES))
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """Rankings only.
-
-        Raises:
-            EmptyQuestionError: If a question has no word in it.
-            ModelUnavailableError: If the strategy starts from names that a model finds, and the model is unavailable.
-        """
+        """Rankings only; may raise what `answer` raises."""
         if self._nothing is not None:
             check_questions(questions)
             return [Retrieval(()) for _ in questions]
@@ -282,15 +277,15 @@ class Answerer:
             PartialOutageError: If the reader's model was unavailable for some questions; it has the other answers.
             ModelUnavailableError: If a model was unavailable for all of them.
         """
+        if self._nothing is not None:
+            empty = zip(questions, self.retrieve(questions, limit=limit), strict=True)
+            return [AnsweredQuestion(question, found, (), self._nothing, {}) for question, found in empty]
         with span("polyhop.answer", {"polyhop.strategy": self._spec.name, "polyhop.questions": len(questions)}):
             return self._answered(questions, limit, read_passages, turns or Turns(len(questions)))
 
     def _answered(
         self, questions: Sequence[Question], limit: int, read_passages: int, taken: Turns
     ) -> list[AnsweredQuestion]:
-        if self._nothing is not None:
-            empty = zip(questions, self.retrieve(questions, limit=limit), strict=True)
-            return [AnsweredQuestion(question, found, (), self._nothing, {}) for question, found in empty]
         begun = time.perf_counter()
         encoded, encoding = _timed(lambda: self._with_vectors(questions))
         (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))
@@ -470,11 +465,6 @@ class ClosedBookAnswerer:
         Args:
             questions: Asked together.
             limit: Of no use here: no passage is ranked.
-
-        Raises:
-            EmptyQuestionError: If a question has no word in it.
-            QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
-            ModelUnavailableError: If the model was unavailable for one of them.
         """
         check_questions(questions)
         begun = time.perf_counter()

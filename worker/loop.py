@@ -426,6 +426,9 @@ class Worker:
         options: How it works.
         metrics: What it counts.
         after_batch: Called after each batch that was answered.
+
+    Attributes:
+        report: What it has done so far.
     """
 
     def __init__(
@@ -459,12 +462,7 @@ class Worker:
         self._is_stopping = False
         self._is_interruptible = False
         self._signals = 0
-        self._report = WorkerReport(self.worker_id)
-
-    @property
-    def report(self) -> WorkerReport:
-        """What it has done so far."""
-        return self._report
+        self.report = WorkerReport(self.worker_id)
 
     def stop(self) -> None:
         """Ends the loop after the batch at work."""
@@ -507,13 +505,13 @@ class Worker:
             self._heartbeat.end()
             self._pool.close()
             self._heartbeat.sign_off()
-            report = self._report
+            report = self.report
             counts = {"finished": report.finished, "failed": report.failed, "released": report.released}
             self._log.write(logging.INFO, "worker stopped", **counts, refused=report.refused, outages=report.outages)
-        return self._report
+        return self.report
 
     def _release_held(self) -> None:
-        self._report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))
+        self.report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))
 
     def _work(self) -> None:
         while not self._is_stopping:
@@ -586,11 +584,11 @@ class Worker:
         accepted = self._finish(outcome)
         failed = self._stored(lambda: self._queue.fail(outcome.failed))
         released = self._stored(lambda: self._queue.release(outcome.released))
-        self._report.finished += accepted
-        self._report.failed += failed
-        self._report.released += released
+        self.report.finished += accepted
+        self.report.failed += failed
+        self.report.released += released
         refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
-        self._report.refused += refused
+        self.report.refused += refused
         self._log.lost(refused, outcome.failed, names)
         self._metrics.count(accepted, failed, released)
         self._mind(outcome)
@@ -602,7 +600,7 @@ class Worker:
                 self._log.write(logging.INFO, "the model answers again")
             self._breaker.close()
         if outcome.outage is not None:
-            self._report.outages += 1
+            self.report.outages += 1
             self._metrics.outage()
             pause = self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
             said = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__

@@ -257,11 +257,7 @@ class IndexSession:
         }
 
     def closed_book(self) -> ClosedBookAnswerer:
-        """Answers by the model for reading (models.read) without passages.
-
-        Raises:
-            ConfigurationError: If no model is configured.
-        """
+        """Answers by the model for reading (models.read) without passages."""
         from polyhop.warehouse.open_models import open_chat
         from polyhop.warehouse.statements import read_prompt
         from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
@@ -372,9 +368,6 @@ class IndexPool:
         """The current version of an index; a version published since the last call replaces the one held.
 
         Call it between batches only: a session returned earlier for the same index may be closed by it.
-
-        Raises:
-            UnknownIndexError: If nothing was published under that name.
         """
         current, _ = require_version(self._layout, name)
         held = self._sessions.get(name)

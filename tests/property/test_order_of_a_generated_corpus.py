@@ -23,7 +23,7 @@ pytestmark = pytest.mark.rare
 
 PASSAGES, QUESTIONS = 240, 36
 CHEAP = {"graph", "graph:relations", "lexical:plain", "lexical:stems"}
-STRATEGIES = tuple(name for name, spec in REGISTERED.items() if spec.needs <= CHEAP)
+STRATEGIES = tuple(name for name, spec in REGISTERED.items() if set(spec.needs) <= CHEAP)
 VARIANTS = (
     "graph:ppr=push:entity_fallback=bm25_top1",
     "graph:entity_norm=simple:title_aliases=true",

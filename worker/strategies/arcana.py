@@ -241,72 +241,6 @@ class ArcanaFusionParameters(GraphSearchParameters):
     )
 
 
-class VectorFusion:
-    """Joins the graph's list with passages by cosine."""
-
-    def __init__(self, reader: IndexReader, parameters: ArcanaFusionParameters) -> None:
-        self._dense = DenseStrategy(reader)
-        self._k = parameters.rrf_k
-        length = parameters.over_fetch * FETCH_UNIT
-        self._lengths = (parameters.vector_passages or length, parameters.graph_passages or length)
-        self.length = max(self._lengths)
-
-    def by_vector(self, question: Question, limit: int) -> Ranking:
-        """The list by cosine, as long as `limit` at least, in case it is all there is."""
-        return self._dense.rank(question, max(limit, self.length))
-
-    def join(self, by_vector: Ranking, start: StartEntities, by_graph: Ranking) -> tuple[Ranking, Fallback | None]:
-        """Both lists by reciprocal rank, cosine first, and what took the place of the graph.
-
-        A question without any name keeps the list by cosine; with names that no entity has, it is fused with an empty
-        list, which is the same order. Source: algorithms.md 5.2 (fusion_search, search_with_graph).
-        """
-        if not start.has_names:
-            return by_vector, BY_VECTOR
-        both = zip((by_vector[0], by_graph[0]), self._lengths, strict=True)
-        lists = [numbers[:length].tolist() for numbers, length in both]
-        fused = reciprocal_rank_fusion(lists, self._k)
-        numbers = np.array([number for number, _ in fused], dtype=np.intp)
-        scores = np.array([score for _, score in fused], dtype=np.float64)
-        return (numbers, scores), None if start.numbers else BY_VECTOR
-
-
-class ArcanaStrategy(RankedStrategy):
-    """Graph search, alone or fused with cosine."""
-
-    def __init__(
-        self,
-        name: str,
-        reader: IndexReader,
-        parameters: GraphSearchParameters,
-        services: Services,
-        fusion: VectorFusion | None = None,
-    ) -> None:
-        super().__init__(reader)
-        self._parameters = parameters
-        self._fusion = fusion
-        self._relations = reader.artefact(RELATIONS)
-        self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
-        self._start = start_by(reader, name, parameters, services.encode)
-        self._evidence = ArcanaEvidence(reader, self._relations)
-
-    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
-        """Rankings with the entities that were reached."""
-        p, most = self._parameters, max(limit, self._fusion.length if self._fusion else EXPLAINED)
-        for question in questions:
-            by_vector = self._fusion.by_vector(question, limit) if self._fusion else None
-            start = self._start.find(question)
-            seeded = time.perf_counter()
-            entities, hops = expand(self._relations, start.numbers, p.depth)
-            by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
-            (numbers, scores), fallback = by_graph, None if start.numbers else NOTHING_SEARCHED
-            if self._fusion and by_vector:
-                (numbers, scores), fallback = self._fusion.join(by_vector, start, by_graph)
-            evidence = replace(self._evidence.of(start, (entities, hops), by_graph[0]), fallback=fallback)
-            shown = slice(max(limit, 0))
-            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
-
-
 @strategy(
     "graph-search",
     "Arcana: passages of entities within a few relations of the question's, fewest relations first.",
@@ -314,9 +248,43 @@ class ArcanaStrategy(RankedStrategy):
     needs={"graph", "graph:relations"},
     needs_question_names=True,
 )
-def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, services: Services) -> ArcanaStrategy:
-    """`graph-search` on an open version."""
-    return ArcanaStrategy(GRAPH_SEARCH, reader, parameters, services)
+class GraphSearchStrategy(RankedStrategy):
+    """Passages of entities near the question's, with how these were reached."""
+
+    name = GRAPH_SEARCH
+
+    def __init__(self, reader: IndexReader, parameters: GraphSearchParameters, services: Services) -> None:
+        super().__init__(reader)
+        self._parameters = parameters
+        self._length = EXPLAINED
+        self._relations = reader.artefact(RELATIONS)
+        self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
+        self._start = start_by(reader, self.name, parameters, services.encode)
+        self._evidence = ArcanaEvidence(reader, self._relations)
+
+    def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
+        """Rankings with the entities that were reached."""
+        p, most = self._parameters, max(limit, self._length)
+        for question in questions:
+            nearest = self._nearest(question, most)
+            start = self._start.find(question)
+            seeded = time.perf_counter()
+            entities, hops = expand(self._relations, start.numbers, p.depth)
+            by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
+            (numbers, scores), fallback = self._joined(nearest, start, by_graph)
+            evidence = replace(self._evidence.of(start, (entities, hops), by_graph[0]), fallback=fallback)
+            shown = slice(max(limit, 0))
+            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
+
+    def _nearest(self, _question: Question, _count: int) -> Ranking | None:
+        """A list by cosine, of strategies that have one."""
+        return None
+
+    def _joined(
+        self, _nearest: Ranking | None, start: StartEntities, by_graph: Ranking
+    ) -> tuple[Ranking, Fallback | None]:
+        """The ranking, and what took the place of the graph."""
+        return by_graph, None if start.numbers else NOTHING_SEARCHED
 
 
 @strategy(
@@ -326,6 +294,35 @@ def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, s
     needs={"graph", "graph:relations", "vectors:passage"},
     needs_question_names=True,
 )
-def build_fusion(reader: IndexReader, parameters: ArcanaFusionParameters, services: Services) -> ArcanaStrategy:
-    """`fusion` on an open version."""
-    return ArcanaStrategy(FUSION, reader, parameters, services, VectorFusion(reader, parameters))
+class ArcanaFusionStrategy(GraphSearchStrategy):
+    """The graph's list and passages by cosine, which are as many at least, in case they are all there is."""
+
+    name = FUSION
+
+    def __init__(self, reader: IndexReader, parameters: ArcanaFusionParameters, services: Services) -> None:
+        super().__init__(reader, parameters, services)
+        self._dense = DenseStrategy(reader)
+        self._k = parameters.rrf_k
+        length = parameters.over_fetch * FETCH_UNIT
+        self._lengths = (parameters.vector_passages or length, parameters.graph_passages or length)
+        self._length = max(self._lengths)
+
+    def _nearest(self, question: Question, count: int) -> Ranking | None:
+        return self._dense.rank(question, count)
+
+    def _joined(
+        self, nearest: Ranking | None, start: StartEntities, by_graph: Ranking
+    ) -> tuple[Ranking, Fallback | None]:
+        """Both lists by reciprocal rank, cosine first.
+
+        A question without any name keeps the list by cosine; with names that no entity has, it is fused with an empty
+        list, which is the same order. Source: algorithms.md 5.2 (fusion_search, search_with_graph).
+        """
+        by_vector = nearest or by_graph
+        if not start.has_names:
+            return by_vector, BY_VECTOR
+        both = zip((by_vector[0], by_graph[0]), self._lengths, strict=True)
+        fused = reciprocal_rank_fusion([numbers[:length].tolist() for numbers, length in both], self._k)
+        numbers = np.array([number for number, _ in fused], dtype=np.intp)
+        scores = np.array([score for _, score in fused], dtype=np.float64)
+        return (numbers, scores), None if start.numbers else BY_VECTOR

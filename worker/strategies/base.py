@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -75,46 +75,15 @@ the strategy's own leaves to it."""
 _B = TypeVar("_B", bound=Build)
 
 
+def _undeclared(*_: Any) -> Strategy:
+    raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class StrategySpec:
-    """A strategy that can be made; its fields are described by `strategy`."""
+    """A strategy that can be made; as a decorator (`strategy`) it declares the class or function that makes it.
 
-    name: str
-    summary: str
-    parameters: type[Parameters]
-    needs: frozenset[str]
-    build: Build
-    needs_question_names: bool = False
-    batches: bool = False
-    reader: BuildReader | None = None
-    ranks_triples: bool = False
-    writes_context: bool = False
-
-    @property
-    def needs_question_vector(self) -> bool:
-        """Whether questions must come with their vector."""
-        return any(artefact.startswith("vectors:") for artefact in self.needs)
-
-
-DECLARED: dict[str, StrategySpec] = {}
-"""Strategies whose module was imported, by name."""
-
-
-def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
-    name: str,
-    summary: str,
-    parameters: type[Parameters],
-    *,
-    needs: Iterable[str],
-    needs_question_names: bool = False,
-    batches: bool = False,
-    reader: BuildReader | None = None,
-    ranks_triples: bool = False,
-    writes_context: bool = False,
-) -> Callable[[_B], _B]:
-    """Declares the class or function below it as the way to make a strategy.
-
-    Args:
+    Attributes:
         name: As users write it.
         summary: One sentence for users; ends with a full stop.
         parameters: Its parameters, each with a default and a description.
@@ -128,33 +97,45 @@ def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
             passages are asked for): results then have `triples`, and evaluations judge them.
         writes_context: Whether its evidence has a `context` that a model can answer from without passages
             (models.read_context).
-
-    Raises:
-        ConfigurationError: If another module declared a strategy of that name.
+        build: What makes it.
     """
 
-    def declare(build: _B) -> _B:
-        known = DECLARED.get(name)
+    name: str
+    summary: str
+    parameters: type[Parameters]
+    _: KW_ONLY
+    needs: Collection[str]
+    needs_question_names: bool = False
+    batches: bool = False
+    reader: BuildReader | None = None
+    ranks_triples: bool = False
+    writes_context: bool = False
+    build: Build = _undeclared
+
+    @property
+    def needs_question_vector(self) -> bool:
+        """Whether questions must come with their vector."""
+        return any(artefact.startswith("vectors:") for artefact in self.needs)
+
+    def __call__(self, build: _B) -> _B:
+        """Declares what makes the strategy.
+
+        Raises:
+            ConfigurationError: If another module declared a strategy of that name.
+        """
+        known = DECLARED.get(self.name)
         if known and known.build.__module__ != build.__module__:
             raise ConfigurationError(
-                f"Strategy '{name}' is declared twice, by {known.build.__module__} and by {build.__module__}; "
+                f"Strategy '{self.name}' is declared twice, by {known.build.__module__} and by {build.__module__}; "
                 "rename one, or uninstall one of the packages."
             )
-        DECLARED[name] = StrategySpec(
-            name,
-            summary,
-            parameters,
-            frozenset(needs),
-            build,
-            needs_question_names,
-            batches,
-            reader,
-            ranks_triples,
-            writes_context,
-        )
+        DECLARED[self.name] = replace(self, needs=frozenset(self.needs), build=build)
         return build
 
-    return declare
+
+strategy = StrategySpec
+DECLARED: dict[str, StrategySpec] = {}
+"""Strategies whose module was imported, by name."""
 
 
 class Found(NamedTuple):

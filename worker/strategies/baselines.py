@@ -293,66 +293,15 @@ class TwoStepParameters(LexicalParameters):
     )
 
 
-class RelevanceTerms:
-    """RM3: the words that are likely in the first passages."""
-
-    def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters) -> None:
-        lexical = reader.artefact(lexical_of(ANALYSER))
-        self._shares = term_shares(lexical)
-        self._terms = list(lexical.terms)
-        self._tokens = analyser_of(ANALYSER, lexical.language)
-        self._parameters = parameters
-        self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
-
-    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
-        """The question's words and the relevance model's, mixed."""
-        terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
-        length = len(self._tokens(question.text))
-        mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
-        return mixed, Note("Terms", items=_rounded([self._terms[term] for term in terms.tolist()], weights.tolist()))
-
-
-class RelevanceEntities:
-    """BM25-2step: the words of the entities that weigh most in the first passages and are not in the question."""
-
-    def __init__(self, reader: IndexReader, parameters: TwoStepParameters) -> None:
-        from scipy import sparse
-
-        graph = reader.artefact(GRAPH)
-        shape = (graph.passage_count, graph.entity_count)
-        self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
-        self._too_common = too_common(graph, parameters.max_df_ratio)
-        self._keys = graph.keys
-        self._match = entity_matcher(reader)
-        lexical = reader.artefact(lexical_of(ANALYSER))
-        self._terms, self._tokens = lexical.terms, analyser_of(ANALYSER, lexical.language)
-        self._parameters = parameters
-
-    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
-        """The question's words and those of the added entities."""
-        excluded = self._too_common.copy()
-        excluded[self._match(question.text).numbers] = True
-        entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
-        keys = [self._keys[entity] for entity in entities.tolist()]
-        added = count_terms((token for key in keys for token in self._tokens(key)), self._terms)
-        weights = add_terms(counts, added, self._parameters.entity_word_weight)
-        return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
-
-
 class FeedbackStrategy(RankedStrategy):
     """BM25, expansion, BM25; the second ranking is the result."""
 
-    def __init__(
-        self,
-        reader: IndexReader,
-        parameters: RelevanceModelParameters | TwoStepParameters,
-        expansion: RelevanceTerms | RelevanceEntities,
-    ) -> None:
+    def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters | TwoStepParameters) -> None:
         super().__init__(reader)
         lexical = reader.artefact(lexical_of(ANALYSER))
+        self._terms = list(lexical.terms)
         self._impacts = impacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
-        self._expansion = expansion
         self._fb_docs = parameters.fb_docs
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -363,7 +312,7 @@ class FeedbackStrategy(RankedStrategy):
             first = best_positive(scores, self._fb_docs)
             first_scores = scores[first]
             seeded = time.perf_counter()
-            weights, added = self._expansion.expand(question, counts, (first, first_scores))
+            weights, added = self._expand(question, counts, (first, first_scores))
             scores = score(self._impacts, weights)
             numbers = best_positive(scores, limit)
             weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
@@ -372,6 +321,12 @@ class FeedbackStrategy(RankedStrategy):
             evidence = Evidence(seeds=seeds, notes=(note,))
             yield Found((numbers, scores[numbers]), evidence, time.perf_counter() - seeded)
 
+    def _expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], Note]:
+        """Terms of the question and those that the first passages suggest, with their weights."""
+        raise NotImplementedError
+
 
 @strategy(
     "bm25-rm3",
@@ -379,17 +334,52 @@ class FeedbackStrategy(RankedStrategy):
     RelevanceModelParameters,
     needs={"lexical:plain"},
 )
-def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _services: Services) -> FeedbackStrategy:
-    """`bm25-rm3` on an open version."""
-    return FeedbackStrategy(reader, parameters, RelevanceTerms(reader, parameters))
+class RelevanceModelStrategy(FeedbackStrategy):
+    """The question's words mixed with those that are likely in the first passages."""
+
+    def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters, _services: Services) -> None:
+        super().__init__(reader, parameters)
+        self._parameters = parameters
+        self._shares = term_shares(reader.artefact(lexical_of(ANALYSER)))
+        self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
+
+    def _expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], Note]:
+        terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
+        length = len(self._tokens(question.text))
+        mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
+        return mixed, Note("Terms", items=_rounded([self._terms[term] for term in terms.tolist()], weights.tolist()))
 
 
 @strategy(
     "bm25-2step", "BM25 with the entities of its own top passages.", TwoStepParameters, needs={"graph", "lexical:plain"}
 )
-def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
-    """`bm25-2step` on an open version."""
-    return FeedbackStrategy(reader, parameters, RelevanceEntities(reader, parameters))
+class TwoStepStrategy(FeedbackStrategy):
+    """The question's words and those of the entities that weigh most in the first passages and are not in it."""
+
+    def __init__(self, reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> None:
+        from scipy import sparse
+
+        super().__init__(reader, parameters)
+        self._parameters = parameters
+        graph = reader.artefact(GRAPH)
+        shape = (graph.passage_count, graph.entity_count)
+        self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
+        self._too_common = too_common(graph, parameters.max_df_ratio)
+        self._keys = graph.keys
+        self._match = entity_matcher(reader)
+
+    def _expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], Note]:
+        excluded = self._too_common.copy()
+        excluded[self._match(question.text).numbers] = True
+        entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
+        keys = [self._keys[entity] for entity in entities.tolist()]
+        added = count_terms((token for key in keys for token in self._tokens(key)), self._impacts.terms)
+        weights = add_terms(counts, added, self._parameters.entity_word_weight)
+        return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
 
 
 def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:

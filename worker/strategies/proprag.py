@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
-from polyhop.schemas.ports import Artefact, IndexReader, Services
+from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
@@ -297,23 +297,26 @@ class TripleParameters(PropRagParameters):
     )
 
 
+@strategy(
+    "proprag",
+    "Passages by paths of linked propositions: a walk, beam search in what it found, a second walk from the paths.",
+    PropRagParameters,
+    needs={"graph:propositions", "vectors:proposition", "vectors:passage"},
+    batches=True,
+    writes_context=True,
+)
 class PropositionStrategy(RankedStrategy):
     """Passages by proposition paths, for a whole micro-batch at a time."""
 
-    def __init__(
-        self,
-        reader: IndexReader,
-        searched: tuple[Artefact[StoredPropositions], str],
-        parameters: PropRagParameters,
-        services: Services,
-    ) -> None:
-        """A strategy on an open version; `searched` are the graph and the kind of vectors of its propositions."""
+    propositions = STORED_PROPOSITIONS
+    kind = "proposition"
+
+    def __init__(self, reader: IndexReader, parameters: PropRagParameters, services: Services) -> None:
         super().__init__(reader)
-        graph, vectors = searched
-        stored = reader.artefact(graph)
+        stored = reader.artefact(self.propositions)
         rule = parameters.rule(stored)
         self._passages = np.asarray(reader.artefact(vectors_of("passage")))
-        self._propositions = np.asarray(reader.artefact(vectors_of(vectors)))
+        self._propositions = np.asarray(reader.artefact(vectors_of(self.kind)))
         walk = weighted_graph(stored.graph, rule.entity_edge_factor, rule.edge_weights)
         self._index = PropositionIndex(stored.graph, walk, self._propositions, stored.texts.of)
         self._rule = rule
@@ -346,19 +349,6 @@ class PropositionStrategy(RankedStrategy):
 
 
 @strategy(
-    "proprag",
-    "Passages by paths of linked propositions: a walk, beam search in what it found, a second walk from the paths.",
-    PropRagParameters,
-    needs={"graph:propositions", "vectors:proposition", "vectors:passage"},
-    batches=True,
-    writes_context=True,
-)
-def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: Services) -> PropositionStrategy:
-    """`proprag` on an open version."""
-    return PropositionStrategy(reader, (STORED_PROPOSITIONS, "proposition"), parameters, services)
-
-
-@strategy(
     "triple-ppr",
     "HippoRAG 2's walk over triples and passages, on the graph of proprag built from triples.",
     TripleParameters,
@@ -366,6 +356,8 @@ def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: 
     batches=True,
     writes_context=True,
 )
-def build_triple_ppr(reader: IndexReader, parameters: TripleParameters, services: Services) -> PropositionStrategy:
-    """`triple-ppr` on an open version."""
-    return PropositionStrategy(reader, (STORED_TRIPLES, "triple"), parameters, services)
+class TripleStrategy(PropositionStrategy):
+    """The same over triples."""
+
+    propositions = STORED_TRIPLES
+    kind = "triple"

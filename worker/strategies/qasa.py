@@ -39,7 +39,7 @@ from polyhop.schemas.graph import (
     SpreadQuestion,
     SpreadRule,
 )
-from polyhop.schemas.ports import Encode, IndexReader, Services, SpreadingDatabase
+from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
@@ -238,27 +238,48 @@ class QasaParameters(Parameters):
     )
 
 
+def rules_of(parameters: QasaParameters) -> QasaRules:
+    """The parameters as an engine wants them."""
+    p = parameters
+    return QasaRules(
+        seeds=SeedRule(p.seed_vector_budget, p.seed_score),
+        spread=SpreadRule(p.steps, p.decay, p.threshold, p.gate, p.edge_multiplicity, p.uniform_requires_embedding),
+        chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe, p.max_paths_enumerated),
+    )
+
+
+@strategy(
+    "qasa",
+    "QASA: activation spreads from the question's names, gated by similarity to the question.",
+    QasaParameters,
+    needs={"graph", "graph:relations", "vectors:entity"},
+    needs_question_names=True,
+    writes_context=True,
+)
 class QasaStrategy(RankedStrategy):
     """Looks names up, lets an engine spread, ranks passages by what they mention."""
 
-    def __init__(
-        self,
-        reader: IndexReader,
-        parameters: QasaParameters,
-        engine: EmbeddedEngine | Neo4jEngine,
-        encode: Encode,
-        database: SpreadingDatabase | None = None,
-    ) -> None:
-        """On an open version; names and descriptions come from `database` where one is given."""
+    def __init__(self, reader: IndexReader, parameters: QasaParameters, services: Services) -> None:
         super().__init__(reader)
-        self._encode = encode
         self._parameters = parameters
-        self._engine = engine
-        self._lookup = NameLookup(reader, database.named if database else None)
+        self._encode = services.encode
+        self._engine: EmbeddedEngine | Neo4jEngine
+        thin: SpreadingDatabase | None = None
+        if parameters.engine == "neo4j":
+            database = services.graph_database()
+            self._engine = Neo4jEngine(database, rules_of(parameters))
+            thin = database if parameters.thin_client else None
+        elif parameters.thin_client:
+            raise ConfigurationError(
+                "Parameter 'thin_client' reads from Neo4j; set engine=neo4j, too, or leave it out."
+            )
+        else:
+            self._engine = EmbeddedEngine(reader, rules_of(parameters))
+        self._lookup = NameLookup(reader, thin.named if thin else None)
         graph = reader.artefact(GRAPH)
         self._entity_count = graph.entity_count
         self._mentioned_in = mentioned_in(graph)
-        self._evidence = QasaEvidence(reader, parameters.top_k_entities, database.entities if database else None)
+        self._evidence = QasaEvidence(reader, parameters.top_k_entities, thin.entities if thin else None)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the activation."""
@@ -284,33 +305,3 @@ class QasaStrategy(RankedStrategy):
         return tuple(
             SeedName(name.key, match, entities, vector_of.get(name.search_hint)) for name, match, entities in found
         )
-
-
-@strategy(
-    "qasa",
-    "QASA: activation spreads from the question's names, gated by similarity to the question.",
-    QasaParameters,
-    needs={"graph", "graph:relations", "vectors:entity"},
-    needs_question_names=True,
-    writes_context=True,
-)
-def build_qasa(reader: IndexReader, parameters: QasaParameters, services: Services) -> QasaStrategy:
-    """`qasa` on an open version."""
-    rules = rules_of(parameters)
-    if parameters.engine == "neo4j":
-        database = services.graph_database()
-        thin = database if parameters.thin_client else None
-        return QasaStrategy(reader, parameters, Neo4jEngine(database, rules), services.encode, thin)
-    if parameters.thin_client:
-        raise ConfigurationError("Parameter 'thin_client' reads from Neo4j; set engine=neo4j, too, or leave it out.")
-    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules), services.encode)
-
-
-def rules_of(parameters: QasaParameters) -> QasaRules:
-    """The parameters as an engine wants them."""
-    p = parameters
-    return QasaRules(
-        seeds=SeedRule(p.seed_vector_budget, p.seed_score),
-        spread=SpreadRule(p.steps, p.decay, p.threshold, p.gate, p.edge_multiplicity, p.uniform_requires_embedding),
-        chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe, p.max_paths_enumerated),
-    )

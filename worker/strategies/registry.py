@@ -99,36 +99,18 @@ def spec_of(name: str) -> StrategySpec:
 
 
 def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
-    """What an index must hold for these strategies.
-
-    Raises:
-        UnknownStrategyError: For a name that is not registered.
-    """
+    """What an index must hold for these strategies."""
     return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
 
 
 def require_artefacts(strategy: str, artefacts: Collection[str], index: str) -> None:
-    """Makes sure that a version holds what a strategy needs.
-
-    Args:
-        strategy: Its name.
-        artefacts: Names of those that the version was built with.
-        index: Name of the version's index.
-
-    Raises:
-        MissingArtefactError: If something is missing.
-        UnknownStrategyError: If there is no such strategy.
-    """
-    for artefact in sorted(spec_of(strategy).needs - set(artefacts)):
+    """Makes sure that the version of an index, which was built with these artefacts, holds what a strategy needs."""
+    for artefact in sorted(set(spec_of(strategy).needs) - set(artefacts)):
         raise MissingArtefactError(artefact, index, strategy)
 
 
 def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Parameters:
-    """A strategy's own parameters from names and values; values may be strings.
-
-    Raises:
-        ConfigurationError: If one is unknown or out of its range, also of those that every strategy takes.
-    """
+    """A strategy's own parameters from names and values; values may be strings."""
     return parse_setting(spec, given)[0]
 
 
@@ -136,7 +118,7 @@ def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Para
     """A strategy's own parameters, and how it is re-ranked (None if it is not); equal for equal settings.
 
     Raises:
-        ConfigurationError: As `parse_parameters`.
+        ConfigurationError: If one is unknown or out of its range, also of those that every strategy takes.
     """
     where, known = f"strategy '{spec.name}'", spec.parameters.model_fields
     common = {} if issubclass(spec.parameters, RerankParameters) else Reranking.model_fields
@@ -172,11 +154,6 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
         reader: The open version; it must hold what the strategy needs.
         params: Parameters that differ from their defaults, and those of `Reranking`.
         services: What a strategy may ask of models and databases when it answers; None: of nothing.
-
-    Raises:
-        UnknownStrategyError: If there is no such strategy.
-        ConfigurationError: If a parameter is unknown or out of its range.
-        MissingArtefactError: If the version was built without something it needs.
     """
     spec, offered = spec_of(name), services or Services()
     own, reranking = parse_setting(spec, params)

@@ -25,7 +25,6 @@ from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.fusion import best, weighted_fusion
 from polyhop.worker.ranking.graph_statistics import filtered, relabelled, term_graph
 from polyhop.worker.ranking.pagerank import (
-    BipartiteTransition,
     Mixing,
     TouchedWalk,
     WalkSeeds,
@@ -235,28 +234,18 @@ Walk = Callable[[WalkSeeds], NDArray[np.float64]]
 def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters) -> Walk:
     """A walk on the edges that are kept (None: all), by power steps or by push."""
     parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
-    return _WALKS[parameters.ppr](parts, parameters)
-
-
-def _power_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:
-    return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
-
-
-def _push_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:
+    if parameters.ppr == "power":
+        return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
     nodes = joined(parts)
-    restart, eps = parameters.restart, parameters.eps
     entity_count, passage_count = parts.to_entities.shape
 
-    def walk(seeds: WalkSeeds) -> NDArray[np.float64]:
+    def push(seeds: WalkSeeds) -> NDArray[np.float64]:
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return ppr_push(nodes, start, restart, eps).scores[entity_count:]
+        return ppr_push(nodes, start, parameters.restart, parameters.eps).scores[entity_count:]
 
-    return walk
-
-
-_WALKS: dict[str, Callable[[BipartiteTransition, WalkParameters], Walk]] = {"power": _power_walk, "push": _push_walk}
+    return push
 
 
 _NOTHING = np.empty(0)
