@@ -178,8 +178,8 @@ def document_key(format_: DocumentFormat, checksum: str, passage_characters: int
     Of a message also those of what may be attached; of sheets, that say where passages end, also their length.
     """
     reader = format_.reader
-    readers = DOCUMENTS.values() if reader.startswith("mail:") else [format_]
-    has_rows = any(one.reader.startswith("sheets:") for one in readers)
+    readers = DOCUMENTS.values() if reader == DOCUMENTS[".eml"].reader else [format_]
+    has_rows = any(one in (DOCUMENTS[".xlsx"], DOCUMENTS[".csv"]) for one in readers)
     parts = [part for one in readers for part in (one.reader, str(one.revision), _library(one.package))]
     return content_hash("document", *parts, *([str(passage_characters)] if has_rows else []), checksum)
 

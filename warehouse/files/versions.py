@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from typing import IO
 
 from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.settings import default_strategy
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
+from polyhop.warehouse.files.disk import is_same_file, sync_file, sync_folder, write_whole, writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 from polyhop.warehouse.machine import is_running, user_name
 
@@ -188,25 +189,6 @@ def try_exclusive(path: Path) -> Iterator[bool]:
             yield True
 
 
-class SharedHold:
-    """Marks a published version as in use until closed or until the process ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        fcntl.flock(self._file, fcntl.LOCK_SH)
-
-    def is_on(self, path: Path) -> bool:
-        """Whether `path` is still the file that is held: a lock on a file that was removed meanwhile holds nothing."""
-        try:
-            return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
-        except FileNotFoundError:
-            return False
-
-    def close(self) -> None:
-        """Releases the version."""
-        self._file.close()
-
-
 def published_versions(index: IndexFolder) -> list[int]:
     """Numbers of all published versions, ascending."""
     if not index.versions.is_dir():
@@ -312,10 +294,10 @@ def require_version(layout: Layout, name: str, version: int | None = None) -> tu
 class HeldVersion:
     """A published version that nobody prunes until this is closed, or its process ends."""
 
-    def __init__(self, number: int, folder: VersionFolder, hold: SharedHold) -> None:
+    def __init__(self, number: int, folder: VersionFolder, lock: IO[bytes]) -> None:
         self.number = number
         self.folder = folder
-        self._hold = hold
+        self._lock = lock
 
     def __enter__(self) -> "HeldVersion":
         return self
@@ -325,23 +307,24 @@ class HeldVersion:
 
     def close(self) -> None:
         """Lets the version be pruned."""
-        self._hold.close()
+        self._lock.close()
 
 
 def hold_version(layout: Layout, name: str, version: int | None = None) -> HeldVersion:
-    """The current (or the named) version of an index, held.
+    """The current (or the named) version of an index, held by a shared lock on its manifest.
 
-    A version that is pruned between the look and the hold is looked for again.
+    A version that is pruned between the look and the lock is looked for again.
     """
     while True:
         number, folder = require_version(layout, name, version)
         try:
-            hold = SharedHold(folder.manifest)
+            file = folder.manifest.open("rb")
         except FileNotFoundError:
             continue
-        if hold.is_on(folder.manifest):
-            return HeldVersion(number, folder, hold)
-        hold.close()
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if is_same_file(file, folder.manifest):  # a lock on a file that was removed meanwhile holds nothing
+            return HeldVersion(number, folder, file)
+        file.close()
 
 
 def read_manifest(folder: VersionFolder) -> Manifest:

@@ -276,8 +276,13 @@ class Neo4jStore:
         if not dimension:
             return
         if not is_kept:
+            config = {
+                "vector.dimensions": dimension,
+                "vector.similarity_function": "cosine",
+                "vector.quantization.enabled": False,
+            }
             text = cypher("schema", "create_vector_index").replace("{label}", self._label)
-            self._connection.alter(text, name | {"options": _vector_options(dimension)})
+            self._connection.alter(text, name | {"options": {"indexConfig": config}})
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
         found = self._connection.read(cypher("schema", "vector_index"), name)
         if not found or found[0]["state"] != "ONLINE":
@@ -338,16 +343,6 @@ def _held(row: Mapping[str, Any]) -> HeldRow:
     ends = row["source"] or "", row["target"] or ""
     is_found = bool(stated.get("labelled", True))
     return HeldRow(row["id"], stated.get("row_hash") or "", properties, *ends, is_found, row["probe"])
-
-
-def _vector_options(dimension: int) -> dict[str, Any]:
-    return {
-        "indexConfig": {
-            "vector.dimensions": dimension,
-            "vector.similarity_function": "cosine",
-            "vector.quantization.enabled": False,
-        }
-    }
 
 
 def _dimension(row: Mapping[str, Any]) -> int:
