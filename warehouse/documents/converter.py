@@ -136,8 +136,9 @@ class Converter:
                 raise FaultError(
                     f"reading it takes longer than {self._limits.seconds:g} s (corpus.conversion_seconds)"
                 ) from error
+            ended = f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"
             raise FaultError(
-                f"the package that reads it crashed ({_status_words(status)}): it is damaged, or takes more than "
+                f"the package that reads it crashed ({ended}): it is damaged, or takes more than "
                 f"{self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
             ) from error
         except BaseException:  # Ctrl-C: the reply of this file must not be taken for that of the next
@@ -213,7 +214,3 @@ def _line(stream: IO[bytes], deadline: float) -> bytes:
         pieces.append(piece)
         if piece.endswith(b"\n"):
             return b"".join(pieces)
-
-
-def _status_words(status: int | None) -> str:
-    return f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"

@@ -47,7 +47,7 @@ def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | B
     if first == "[":
         with open_bytes(path) as stream:
             yield from _list_rows(stream, path)
-    elif first == "{" and _is_json_lines(path):
+    elif first == "{" and isinstance(next(json_lines(path), None), Row):  # its first line is an object of its own
         yield from json_lines(path)
     elif first:
         raise SourceError(
@@ -92,11 +92,6 @@ def _first_character(path: Path) -> str:
             if text:
                 return text[0]
     return ""
-
-
-def _is_json_lines(path: Path) -> bool:
-    """Whether the first line that is not empty is an object of its own."""
-    return isinstance(next(json_lines(path), None), Row)
 
 
 def _list_rows(stream: BinaryIO, path: Path) -> Iterator[Row | BadRecord]:

@@ -352,7 +352,9 @@ def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
     Beside a pinned version the pointer stays.
     """
     target = index.version(manifest.version)
-    write_whole(built / "manifest.json", _manifest_bytes(manifest))
+    document = manifest.model_dump(mode="json")
+    document[CHECKSUM] = document_checksum(document)
+    write_whole(built / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
@@ -408,7 +410,9 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 
     That is: folders without a manifest, a version that was never current, and pointers that were not renamed.
     """
-    _remove_unfinished_pointers(index)
+    for pointer in (index.current, index.publishing, index.pinned):
+        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
+            temporary.unlink()
     if not index.versions.is_dir():
         return []
     try:
@@ -422,18 +426,6 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
         shutil.rmtree(index.version(number).path)
     index.publishing.unlink(missing_ok=True)
     return left
-
-
-def _remove_unfinished_pointers(index: IndexFolder) -> None:
-    for pointer in (index.current, index.publishing, index.pinned):
-        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
-            temporary.unlink()
-
-
-def _manifest_bytes(manifest: Manifest) -> bytes:
-    document = manifest.model_dump(mode="json")
-    document[CHECKSUM] = document_checksum(document)
-    return (json.dumps(document, indent=2) + "\n").encode()
 
 
 def document_checksum(document: object) -> str:

@@ -233,7 +233,13 @@ class Neo4jStore:
     def rows(self, kind: GraphKind, probe: Sequence[float]) -> list[HeldRow]:
         """Everything about all rows of a kind but their vectors, and how similar these are to `probe`."""
         values = {"index": self._index, "label": self._label, "probe": list(probe)}
-        return [_held(row) for row in self._connection.read(cypher(file_of(kind), f"read_{kind}"), values)]
+        held = []
+        for row in self._connection.read(cypher(file_of(kind), f"read_{kind}"), values):
+            stated, ends = row["properties"], (row["source"] or "", row["target"] or "")
+            properties = {name: value for name, value in stated.items() if name not in _OWN}
+            is_found = bool(stated.get("labelled", True))
+            held.append(HeldRow(row["id"], stated.get("row_hash") or "", properties, *ends, is_found, row["probe"]))
+        return held
 
     def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
         """Creates or replaces rows, a transaction per batch."""
@@ -335,14 +341,6 @@ class Neo4jStore:
         )
         hold = (cypher("schema", "hold"), index)
         self._connection.write_held(hold, {"epoch": self._epoch}, (text, index | dict(values)), refusal)
-
-
-def _held(row: Mapping[str, Any]) -> HeldRow:
-    stated = row["properties"]
-    properties = {name: value for name, value in stated.items() if name not in _OWN}
-    ends = row["source"] or "", row["target"] or ""
-    is_found = bool(stated.get("labelled", True))
-    return HeldRow(row["id"], stated.get("row_hash") or "", properties, *ends, is_found, row["probe"])
 
 
 def _dimension(row: Mapping[str, Any]) -> int:
