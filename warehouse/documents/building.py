@@ -185,13 +185,7 @@ def kind_of_content(stream: BinaryIO) -> str:
 
 
 def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bool = False) -> zipfile.ZipFile:
-    """Opens a zipped document whose members are few and small enough, and not encrypted.
-
-    Args:
-        stream: The file.
-        max_unpacked_mb: Most megabytes of all members together, unpacked.
-        allows_doctype: Whether its XML may declare a document type (EPUB may; Office never does).
-    """
+    """Opens a zipped document whose members are few, small and not encrypted; Office never declares a document type."""
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:

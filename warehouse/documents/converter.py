@@ -50,12 +50,7 @@ class ConversionLimits:
 
 
 class Converter:
-    """Document files to documents; to be closed.
-
-    Args:
-        limits: What a file may take.
-        cache: Where documents are kept by the content of their files; None: nowhere.
-    """
+    """Document files to documents, kept in a cache by the content of their files if there is one; to be closed."""
 
     def __init__(self, limits: ConversionLimits | None = None, cache: Path | None = None) -> None:
         self._limits = limits or ConversionLimits()

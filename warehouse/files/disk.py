@@ -282,16 +282,7 @@ def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
-    """Writes rows one a line, as they come; a reader sees the whole file or the one before it.
-
-    Args:
-        path: The file; its folder must exist. A pipe, a device or a symbolic link is written in place.
-        rows: Values that JSON can hold.
-        what: What the rows are, for the error: `the scores`.
-
-    Returns:
-        How many rows there were.
-    """
+    """Writes rows one a line, as they come, and says how many; `what` they are is for the error: `the scores`."""
     count = 0
     with named_file(path, what) as place, place.open("w", encoding="utf-8") as file:
         for row in rows:

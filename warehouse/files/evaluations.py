@@ -65,11 +65,6 @@ def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> 
     """Stores the files of one evaluation, or tuning, under the next free number; returns it and its folder.
 
     Nothing half-written is ever seen: the files are written beside it and renamed at once.
-
-    Args:
-        folder: Of all of them.
-        files: Content by name.
-        document: The file that makes a folder one of them.
     """
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):

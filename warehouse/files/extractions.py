@@ -112,16 +112,9 @@ def _row(number: int, value: object) -> ExtractionRow:
 
 
 def export_extractions(tables: Path, target: Path) -> int:
-    """Writes what was extracted for an index as openie-like JSON lines, which import:FILE reads back; all or nothing.
+    """Writes the extractions of an index as openie-like JSON lines, which import:FILE reads back; says how many.
 
     A line is {id, entities: [{name, type}], triples: [[s, p, o]], propositions: [{text, entities}]}, one per passage.
-
-    Args:
-        tables: The published version's DuckDB file.
-        target: File to write; .gz packs it.
-
-    Returns:
-        Number of lines.
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0

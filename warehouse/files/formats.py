@@ -76,7 +76,7 @@ class DocumentFormat:
             raise NotInstalledError(f"reading it needs {self.package}; {INSTALL_OFFICE}")
 
 
-INSTALL_OFFICE = 'install it with: pip install "polyhop[office]"'
+INSTALL_OFFICE = "install it with: pip install 'polyhop[office]'"
 """Ends the reason of each file that was not read because its package is missing; statements look for it."""
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {

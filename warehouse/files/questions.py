@@ -431,9 +431,6 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
 
     Fields: id or _id (default q000001… by line); prediction (null, or an empty cell: nothing was answered); answers or
     answer, a string or a list (in CSV separated by `|`). Other fields are skipped.
-
-    Args:
-        path: A file of a known format.
     """
     check_source(path, PREDICTION_FORMATS, accepts_folder=False)
     rows = guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction")

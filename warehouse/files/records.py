@@ -104,14 +104,7 @@ def distinct_records(
     parse: Callable[[Row, str], R],
     excerpt: Callable[[R], str],
 ) -> tuple[list[R], list[BadRecord]]:
-    """Records in the order of their rows, and those that are of no use or bear an id that was used before.
-
-    Args:
-        source: Name of the file.
-        rows: Its rows.
-        parse: A row of the file of that name to a record; raises FaultError if it is of no use.
-        excerpt: What is shown of a record whose id was used before.
-    """
+    """Records in the order of their rows, and those that are of no use or bear an id that was used before."""
     records: list[R] = []
     bad: list[BadRecord] = []
     line_of: dict[str, int] = {}

@@ -198,12 +198,7 @@ class NoColumnError(SourceError):
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
-    """The rows of a CSV file whose first row names the columns, taken in lower case; empty cells are left out.
-
-    Args:
-        path: The file; UTF-8, separated by commas, quoted by `"`.
-        needed: Names of which at least one must be a column.
-    """
+    """The rows of a CSV file (UTF-8, commas, quotes) with names in its first row, in lower case; no empty cells."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     with open_bytes(path) as stream:
         lines = _Lines(read_lines(stream))
@@ -278,12 +273,7 @@ def require_column(columns: Collection[str], path: Path, needed: Collection[str]
 
 
 def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
-    """The rows of a parquet file, numbered from 1; nulls are left out.
-
-    Args:
-        path: The file.
-        needed: Names of which at least one must be a column.
-    """
+    """The rows of a parquet file, numbered from 1; nulls are left out."""
     from pyarrow import parquet as pq
 
     with pq.ParquetFile(path) as file:

@@ -72,13 +72,7 @@ def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
 
 
 def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: int = KEPT_RUNS) -> RunRecord:
-    """Writes that a run has begun.
-
-    Args:
-        folder: The index.
-        record: Makes its record of the number that it gets.
-        kept: Runs that are kept; older ones are forgotten.
-    """
+    """Writes that a run has begun, as `record` makes it of its number; only the last `kept` runs are remembered."""
     with _appending(folder) as file:
         for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
             left.unlink()

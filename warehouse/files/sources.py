@@ -38,12 +38,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def read_lines(stream: BinaryIO, limit: int = MAX_RECORD_BYTES) -> Iterator[Line]:
-    """Yields the lines of a stream, counted from 1, without a byte order mark.
-
-    Args:
-        stream: Open for reading bytes; not closed.
-        limit: Most bytes of a line, its end not counted.
-    """
+    """Yields the lines of a stream, counted from 1, without a byte order mark."""
     number = 0
     while data := stream.readline(limit + 1):
         number += 1

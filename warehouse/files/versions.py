@@ -59,11 +59,15 @@ class Lease:
 
 def read_lease(index: IndexFolder) -> Lease | None:
     """Who is writing an index now, None if nobody is, or does not say; takes no lock."""
+    lease = _lease_in(index.lease)
+    return lease if lease is not None and lease.is_held else None
+
+
+def _lease_in(path: Path) -> Lease | None:
     try:
-        lease = _parsed(index.lease.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return None
-    return lease if lease is not None and lease.is_held else None
 
 
 @contextmanager
@@ -88,7 +92,7 @@ def writer_lease(
     try:
         end, is_said = time.monotonic() + wait_seconds, False
         while not _is_taken(descriptor):
-            holder = f"Index '{index}' is being written by {_holder(path)}"
+            holder = f"Index '{index}' is being written by {_lease_in(path) or 'another process'}"
             if time.monotonic() >= end:
                 advice = "wait until it has finished, or let the command wait (--wait)"
                 raise StoreConflictError(f"{holder}; {advice}.")
@@ -150,14 +154,6 @@ def _write(descriptor: int, since: datetime) -> None:
         os.ftruncate(descriptor, len(content))
     except OSError:
         pass  # a full disk: the lock counts on this host, and the run will say what the disk refuses
-
-
-def _holder(path: Path) -> str:
-    try:
-        lease = _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        lease = None
-    return str(lease) if lease is not None else "another process"
 
 
 def _parsed(content: str) -> Lease | None:

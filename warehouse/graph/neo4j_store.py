@@ -56,14 +56,7 @@ class Neo4jGraph:
         self.round_trips = 0
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        """Seeds, activations and chains of a question, all from one query; duplicates among the chains are still there.
-
-        Args:
-            question: Its vector and names; none gives an empty result.
-            seeds: How names become seeds.
-            spread: How activation spreads.
-            chains: Which chains are kept; with `before_limit` all of them are, up to `max_paths`.
-        """
+        """Seeds, activations and chains of a question from one query, none without names; chains may repeat."""
         begun = time.perf_counter()
         values = {
             **question_values(question, self._keys),

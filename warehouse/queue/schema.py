@@ -86,13 +86,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Database:
-    """The database of a URL; nothing is opened before its first use.
-
-    Args:
-        url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
-        patience_seconds: How long SQLite waits for other writers.
-        clock: Overrides the database's clock (tests).
-    """
+    """The database of a URL; nothing is opened before its first use."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:

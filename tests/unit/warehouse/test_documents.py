@@ -470,7 +470,7 @@ def test_without_the_package_a_file_is_quarantined_with_what_to_install(
     bad, good = read_corpus(tmp_path, convert=converter.convert, unread=unread)
     assert isinstance(good, SourceRecord)
     assert isinstance(bad, BadRecord)
-    assert bad.reason == 'reading it needs pypdfium2; install it with: pip install "polyhop[office]"'
+    assert bad.reason == "reading it needs pypdfium2; install it with: pip install 'polyhop[office]'"
     assert unread == {".pdf without the extra office": 1}
 
 
