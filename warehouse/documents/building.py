@@ -169,17 +169,11 @@ def kind_of_content(stream: BinaryIO) -> str:
     if b"%PDF-" in head:
         return ".pdf"
     if head.startswith(OLE):
-        raise FaultError(_why_ole_is_refused(head + stream.read()))
-    return _kind_of_zip(stream) if head.startswith(_ZIP) else ""
-
-
-def _why_ole_is_refused(data: bytes) -> str:
-    if _ENCRYPTED in data:
-        return "it is encrypted with a password; save it without one"
-    return "it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)"
-
-
-def _kind_of_zip(stream: BinaryIO) -> str:
+        if _ENCRYPTED in head + stream.read():
+            raise FaultError("it is encrypted with a password; save it without one")
+        raise FaultError("it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)")
+    if not head.startswith(_ZIP):
+        return ""
     try:
         with zipfile.ZipFile(stream) as archive:
             names = archive.namelist()
@@ -191,13 +185,7 @@ def _kind_of_zip(stream: BinaryIO) -> str:
 
 
 def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bool = False) -> zipfile.ZipFile:
-    """Opens a zipped document whose members are few and small enough, and not encrypted.
-
-    Args:
-        stream: The file.
-        max_unpacked_mb: Most megabytes of all members together, unpacked.
-        allows_doctype: Whether its XML may declare a document type (EPUB may; Office never does).
-    """
+    """Opens a zipped document whose members are few, small and not encrypted; Office never declares a document type."""
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:

@@ -52,12 +52,7 @@ class ConversionLimits:
 
 
 class Converter:
-    """Document files to documents; to be closed.
-
-    Args:
-        limits: What a file may take.
-        cache: Where documents are kept by the content of their files; None: nowhere.
-    """
+    """Document files to documents, kept in a cache by the content of their files if there is one; to be closed."""
 
     def __init__(self, limits: ConversionLimits | None = None, cache: Path | None = None) -> None:
         self._limits = limits or ConversionLimits()
@@ -140,8 +135,9 @@ class Converter:
                 raise FaultError(
                     f"reading it takes longer than {self._limits.seconds:g} s (corpus.conversion_seconds)"
                 ) from error
+            ended = f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"
             raise FaultError(
-                f"the package that reads it crashed ({_status_words(status)}): it is damaged, or takes more than "
+                f"the package that reads it crashed ({ended}): it is damaged, or takes more than "
                 f"{self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
             ) from error
         except BaseException:  # Ctrl-C: the reply of this file must not be taken for that of the next
@@ -182,8 +178,8 @@ def document_key(format_: DocumentFormat, checksum: str, passage_characters: int
     Of a message also those of what may be attached; of sheets, that say where passages end, also their length.
     """
     reader = format_.reader
-    readers = DOCUMENTS.values() if reader.startswith("mail:") else [format_]
-    has_rows = any(one.reader.startswith("sheets:") for one in readers)
+    readers = DOCUMENTS.values() if reader == DOCUMENTS[".eml"].reader else [format_]
+    has_rows = any(one in (DOCUMENTS[".xlsx"], DOCUMENTS[".csv"]) for one in readers)
     parts = [part for one in readers for part in (one.reader, str(one.revision), _library(one.package))]
     return content_hash("document", *parts, *([str(passage_characters)] if has_rows else []), checksum)
 
@@ -217,7 +213,3 @@ def _line(stream: IO[bytes], deadline: float) -> bytes:
         pieces.append(piece)
         if piece.endswith(b"\n"):
             return b"".join(pieces)
-
-
-def _status_words(status: int | None) -> str:
-    return f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"

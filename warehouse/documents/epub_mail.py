@@ -161,7 +161,9 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
         else:
             builder.add(_text(part))
     if not builder.length and not files.attached:
-        raise FaultError(_why_no_text(message))
+        if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
+            raise FaultError("it is encrypted; save it in clear text")
+        raise FaultError("it has no text: nothing but attachments, or nothing at all")
     names = [*files.attached, *files.unread]
     return builder.document(subject, {**metadata, "attachments": names}, files.attached, files.unread)
 
@@ -177,7 +179,8 @@ class _AttachedFiles:
 
     def add(self, part: Message) -> None:
         """Reads a part; two of one name are told apart by a number."""
-        stated = clean_name(_filename(part)).replace("/", "_") or _made_up_name(part)
+        stated = clean_name(_filename(part)).replace("/", "_")
+        stated = stated or f"attachment{mimetypes.guess_extension(part.get_content_type()) or ''}"
         name, count = stated, 1
         while name in self.attached or name in self.unread:
             count += 1
@@ -200,22 +203,17 @@ class _AttachedFiles:
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """The texts and attached files of a message; of alternatives the plain one, or the last."""
+    """The texts and attached files of a message; of alternatives the first plain one, or the last."""
     waiting = [message]
     while waiting:
         part = waiting.pop()
         if part.is_multipart() and part.get_content_maintype() != "message":
-            waiting.extend(reversed(_read_parts_of(part)))
+            inner = [one for one in part.get_payload() if isinstance(one, Message)]
+            if part.get_content_type() == "multipart/alternative":
+                inner = [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
+            waiting.extend(reversed(inner))
         else:
             yield part
-
-
-def _read_parts_of(part: Message) -> list[Message]:
-    """The parts in a part that are read: all, but of alternatives the first plain one, or the last."""
-    inner = [one for one in part.get_payload() if isinstance(one, Message)]
-    if part.get_content_type() == "multipart/alternative":
-        return [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
-    return inner
 
 
 def _is_attached(part: Message) -> bool:
@@ -233,10 +231,6 @@ def _filename(part: Message) -> str:
     return name
 
 
-def _made_up_name(part: Message) -> str:
-    return f"attachment{mimetypes.guess_extension(part.get_content_type()) or ''}"
-
-
 def _content(part: Message) -> bytes:
     """The bytes of an attached file."""
     if part.is_multipart():
@@ -244,12 +238,6 @@ def _content(part: Message) -> bytes:
         return inner.as_bytes(policy=policy.compat32) if inner is not None else b""
     data = part.get_payload(decode=True)
     return data if isinstance(data, bytes) else b""
-
-
-def _why_no_text(message: Message) -> str:
-    if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
-        return "it is encrypted; save it in clear text"
-    return "it has no text: nothing but attachments, or nothing at all"
 
 
 def _header(part: Message, name: str) -> str:

@@ -241,7 +241,9 @@ def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
     builder = TextBuilder()
     for sheet in file.worksheets:
         sheet.reset_dimensions()  # what a sheet claims would be filled up with empty cells
-        _add(builder, sheet.title, _rows(sheet), reading)
+        values = sheet.iter_rows(values_only=True)
+        rows = ([_cell(v) for v in row] if any(value is not None for value in row) else [] for row in values)
+        _add(builder, sheet.title, rows, reading)
     if not builder.length:
         raise FaultError("it has no text: no cell has a value")
     stated = file.properties
@@ -265,11 +267,6 @@ def _add(builder: TextBuilder, sheet: str, rows: Iterable[Sequence[str]], readin
     for text, numbers in table_groups(rows, reading.passage_characters):
         builder.place(sheet=sheet, rows=numbers)
         builder.add(text)
-
-
-def _rows(sheet: Any) -> Iterator[list[str]]:
-    for row in sheet.iter_rows(values_only=True):
-        yield [_cell(value) for value in row] if any(value is not None for value in row) else []
 
 
 def _cell(value: object) -> str:

@@ -34,7 +34,10 @@ def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
             continue
         _add_page(builder, number + 1, text, outline.get(number, ()))
     if not builder.length:
-        raise FaultError(_why_no_text(len(file), damaged))
+        pages = f"{len(file)} page{'' if len(file) == 1 else 's'}"
+        if damaged:
+            raise FaultError(f"it is damaged (none of its {pages} can be read)")
+        raise FaultError(f"it has no text: {pages} of pictures or drawings; recognise its text first (OCR)")
     stated = {name: clean_line(value) for name, value in file.get_metadata_dict(skip_empty=True).items()}
     title = stated.get("Title", "")
     metadata = {"author": stated.get("Author"), "pages": len(file), "damaged_pages": damaged or None}
@@ -50,13 +53,6 @@ def _opened(stream: BinaryIO) -> Any:
         if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
             raise FaultError("it is encrypted with a password; save it without one") from error
         raise FaultError(f"it is damaged ({damage(error)})") from error
-
-
-def _why_no_text(page_count: int, damaged: int) -> str:
-    pages = f"{page_count} page{'' if page_count == 1 else 's'}"
-    if damaged:
-        return f"it is damaged (none of its {pages} can be read)"
-    return f"it has no text: {pages} of pictures or drawings; recognise its text first (OCR)"
 
 
 def _page_text(file: Any, number: int) -> str:

@@ -68,14 +68,17 @@ def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
 def _read(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int = 0) -> "Document":
     """The document that a file holds; what is attached to it is read likewise, unless `attached_fault` says why not."""
     from polyhop.warehouse.documents.building import Reading, kind_of_content
-    from polyhop.warehouse.files.formats import DOCUMENTS
+    from polyhop.warehouse.files.formats import DOCUMENTS, TEXTS, text_reader
     from polyhop.warehouse.files.records import FaultError
 
     def read_attached(name: str, data: bytes) -> "Document | str":
         if request["attached_fault"]:
             return str(request["attached_fault"])
         try:
-            return _read_attached(name, data, request, depth + 1)
+            ending = Path(name).suffix.lower()
+            if ending in TEXTS:
+                return text_reader(ending)(data, "")
+            return _read(io.BytesIO(data), ending, request, depth + 1)
         except Exception as error:  # noqa: BLE001 - as above: the message itself can be read
             return _fault_words(error, request)
 
@@ -89,15 +92,6 @@ def _read(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int 
     reading = Reading(int(request["max_unpacked_mb"]), int(request["passage_characters"]), depth, read_attached)
     document: Document = read(stream, reading)
     return document
-
-
-def _read_attached(name: str, data: bytes, request: Mapping[str, Any], depth: int) -> "Document":
-    from polyhop.warehouse.files.formats import TEXTS, text_reader
-
-    ending = Path(name).suffix.lower()
-    if ending in TEXTS:
-        return text_reader(ending)(data, "")
-    return _read(io.BytesIO(data), ending, request, depth)
 
 
 def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Hidden files and folders are skipped, links out of the folder too unless asked.
 
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -81,7 +81,11 @@ def read_folder(
         else:
             others.add(path.suffix.lower() or "no suffix", name)
     if is_empty:
-        raise SourceError(_nothing_usable(folder, others))
+        only = f"only others ({unread_words(others)}); name such a file itself"
+        raise SourceError(
+            f"{folder} has no file that ends in {', '.join(folder_endings())}, "
+            f"{only if others else 'none at all; name another folder'}. No record was deleted."
+        )
 
 
 def _records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
@@ -116,14 +120,6 @@ def _csv_records(path: Path, name: str, convert: Convert, unread: Unread) -> Ite
                 yield replace(found, id=f"{name}/{found.id}" if found.id else "")
     except NoColumnError:
         yield from document_records(path, name, convert, unread)
-
-
-def _nothing_usable(folder: Path, others: Unread) -> str:
-    only = f"only others ({unread_words(others)}); name such a file itself"
-    return (
-        f"{folder} has no file that ends in {', '.join(folder_endings())}, "
-        f"{only if others else 'none at all; name another folder'}. No record was deleted."
-    )
 
 
 class _Walk:
@@ -286,7 +282,9 @@ def read_corpus(
     suffix = suffix_of(source)
     if suffix in GRAPHS and suffix not in CORPUS_FORMATS and source.is_file():
         raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
-    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=_formats_besides, decoded=TEXTS)
+    # Documents, and what other packages read, need not be text.
+    others = lambda: {*DOCUMENTS, *formats_of_others()}  # noqa: E731
+    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=others, decoded=TEXTS)
     if source.is_dir():
         found = read_folder(source, convert=convert, follow_links=follow_links, unread=unread)
         return guarded(source, found, "record")
@@ -299,44 +297,30 @@ def read_corpus(
     return guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 
-def _formats_besides() -> Collection[str]:
-    """Endings of files that need not be text: documents, and what other packages read."""
-    return {*DOCUMENTS, *formats_of_others()}
-
-
 def read_graph_sources(source: Path) -> _Records:
     """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same."""
     check_source(source, ROWS, accepts_folder=False)
-    rows = row_reader(suffix_of(source))(source, TEXT_FIELDS)
-    return guarded(source, _node_texts(rows, source), "record")
+
+    def texts() -> _Records:
+        is_first = True
+        for row in row_reader(suffix_of(source))(source, TEXT_FIELDS):
+            record = row if isinstance(row, BadRecord) else to_record(row, source.name)
+            if is_first and isinstance(row, Row):
+                refuse_statements(source, row.fields)
+                is_first = False
+            if isinstance(row, Row) and isinstance(record, SourceRecord) and not record.id:
+                record = bad_row(source.name, row, "there is no id of a node: expected a field named id or _id")
+            yield record
+
+    return guarded(source, texts(), "record")
 
 
-def _node_texts(rows: Iterator[Row | BadRecord], path: Path) -> _Records:
-    is_first = True
-    for row in rows:
-        if is_first and isinstance(row, Row):
-            refuse_statements(path, row.fields)
-            is_first = False
-        yield _node_text(row, path.name)
-
-
-def _node_text(row: Row | BadRecord, source: str) -> SourceRecord | BadRecord:
-    record = row if isinstance(row, BadRecord) else to_record(row, source)
-    if isinstance(row, Row) and isinstance(record, SourceRecord) and not record.id:
-        return bad_row(source, row, "there is no id of a node: expected a field named id or _id")
-    return record
-
-
-def _row_corpus(suffix: str) -> Callable[[Path], _Items]:
-    return lambda path: _stream_records(row_reader(suffix)(path, _CORPUS_FIELDS), path)
-
-
-def _stream_records(rows: Iterator[Row | BadRecord], path: Path) -> _Items:
+def _row_records(path: Path) -> _Items:
     """Records and deletions of rows; the first row that is not bad decides whether they are items of a question set."""
     question_set, source = None, path.name
     is_first = True
     seen: set[bytes] = set()
-    for row in rows:
+    for row in row_reader(suffix_of(path))(path, _CORPUS_FIELDS):
         if isinstance(row, BadRecord):
             yield row
             continue
@@ -366,7 +350,7 @@ def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: s
 
 
 CORPUS_FORMATS: dict[str, Callable[[Path], _Items]] = {
-    **{suffix: _row_corpus(suffix) for suffix in ROWS},
+    **dict.fromkeys(ROWS, _row_records),
     **dict.fromkeys(TEXTS, read_text_file),
 }
 """Our corpus formats: suffix to reader."""

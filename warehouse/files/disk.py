@@ -122,13 +122,14 @@ def locked_file(path: Path) -> Iterator[IO[bytes]]:
     while True:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_same(file, path):
+            if not is_same_file(file, path):
                 continue  # replaced while we waited
             yield file
             return
 
 
-def _is_same(file: IO[bytes], path: Path) -> bool:
+def is_same_file(file: IO[bytes], path: Path) -> bool:
+    """Whether `path` is still the name of an open file."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -281,23 +282,9 @@ def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
-    """Writes rows one a line, as they come; a reader sees the whole file or the one before it.
-
-    Args:
-        path: The file; its folder must exist. A pipe, a device or a symbolic link is written in place.
-        rows: Values that JSON can hold.
-        what: What the rows are, for the error: `the scores`.
-
-    Returns:
-        How many rows there were.
-    """
-    with named_file(path, what) as place:
-        return _write(place, rows)
-
-
-def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
+    """Writes rows one a line, as they come, and says how many; `what` they are is for the error: `the scores`."""
     count = 0
-    with path.open("w", encoding="utf-8") as file:
+    with named_file(path, what) as place, place.open("w", encoding="utf-8") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1

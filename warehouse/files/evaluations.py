@@ -65,16 +65,15 @@ def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> 
     """Stores the files of one evaluation, or tuning, under the next free number; returns it and its folder.
 
     Nothing half-written is ever seen: the files are written beside it and renamed at once.
-
-    Args:
-        folder: Of all of them.
-        files: Content by name.
-        document: The file that makes a folder one of them.
     """
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):
         temporary.mkdir(parents=True)
-        _remove_abandoned(folder)
+        # What processes that were killed while they stored an evaluation have left behind.
+        for path in folder.glob(".*.tmp"):
+            with suppress(FileNotFoundError):  # another process has just given it its number
+                if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                    shutil.rmtree(path, ignore_errors=True)
         try:
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
@@ -90,7 +89,8 @@ def run_numbers(folder: Path, document: str = RUN) -> list[int]:
     """Numbers of all stored evaluations, or of tunings by their document, ascending."""
     if not folder.is_dir():
         return []
-    return sorted(int(path.name) for path in folder.iterdir() if _is_number(path.name) and (path / document).is_file())
+    numbered = (path for path in folder.iterdir() if path.name.isascii() and path.name.isdecimal())
+    return sorted(int(path.name) for path in numbered if (path / document).is_file())
 
 
 def read_run(folder: Path, number: int) -> StoredRun:
@@ -127,18 +127,6 @@ def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, An
 def _unreadable(path: Path, reason: object) -> ContractError:
     why = reason.strerror if isinstance(reason, OSError) else reason
     return ContractError(f"{path} cannot be read: {why}; restore that evaluation, or remove its folder.")
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Removes what processes that were killed while they stored an evaluation have left behind."""
-    for path in folder.glob(".*.tmp"):
-        with suppress(FileNotFoundError):  # another process has just given it its number
-            if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdecimal()
 
 
 def _take_number(folder: Path, temporary: Path, document: str) -> int:

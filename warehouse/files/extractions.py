@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.files.records import damage
-from polyhop.warehouse.files.sources import open_bytes, read_lines
+from polyhop.warehouse.files.rows import json_lines
+from polyhop.warehouse.files.sources import open_bytes
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
@@ -57,25 +59,17 @@ def read_extractions(path: Path) -> Iterator[ExtractionRow]:
         elif name.endswith(".json"):
             yield from _from_document(path)
         else:
-            yield from _from_lines(path)
+            for row in json_lines(path):
+                if isinstance(row, BadRecord):
+                    yield ExtractionRow(row.line, "", "", {}, row.reason)
+                else:
+                    yield _row(row.line, dict(row.fields))
     except PolyhopError:
         raise
     except OSError as error:
         raise SourceError(f"Cannot read the extractions {path}: {error}; check the path.") from error
     except Exception as error:  # what unpacks and parses a file from outside may fail in any way
         raise SourceError(f"Cannot read the extractions {path}: {damage(error)}; write the file again.") from error
-
-
-def _from_lines(path: Path) -> Iterator[ExtractionRow]:
-    with open_bytes(path) as stream:
-        for line in read_lines(stream):
-            if line.is_too_long:
-                yield ExtractionRow(line.number, "", "", {}, "the line is too long")
-            elif line.data.strip():
-                try:
-                    yield _row(line.number, json.loads(line.data))
-                except (ValueError, RecursionError) as error:
-                    yield ExtractionRow(line.number, "", "", {}, f"not JSON: {type(error).__name__}")
 
 
 def _from_document(path: Path) -> Iterator[ExtractionRow]:
@@ -109,30 +103,18 @@ def _row(number: int, value: object) -> ExtractionRow:
         return ExtractionRow(number, "", "", {}, "not an object")
     text = value.get("passage")
     text = text if isinstance(text, str) else ""
-    id_ = _id_in(value, has_text=bool(text))
+    named = next((value[name] for name in _ID_FIELDS if value.get(name) is not None), None)
+    # a running number beside a text is a place in HippoRAG's file, not an id of ours
+    is_number = isinstance(named, int) and not isinstance(named, bool) and not text
+    id_ = str(named) if isinstance(named, str) or is_number else ""
     fault = "" if id_ or text else "neither an id nor a passage"
     return ExtractionRow(number, id_, text, value, fault)
 
 
-def _id_in(row: dict[str, Any], *, has_text: bool) -> str:
-    """The passage id that a row names, "" if it names none."""
-    named = next((row[name] for name in _ID_FIELDS if row.get(name) is not None), None)
-    # a running number beside a text is a place in HippoRAG's file, not an id of ours
-    is_number = isinstance(named, int) and not isinstance(named, bool) and not has_text
-    return str(named) if isinstance(named, str) or is_number else ""
-
-
 def export_extractions(tables: Path, target: Path) -> int:
-    """Writes what was extracted for an index as openie-like JSON lines, which import:FILE reads back; all or nothing.
+    """Writes the extractions of an index as openie-like JSON lines, which import:FILE reads back; says how many.
 
     A line is {id, entities: [{name, type}], triples: [[s, p, o]], propositions: [{text, entities}]}, one per passage.
-
-    Args:
-        tables: The published version's DuckDB file.
-        target: File to write; .gz packs it.
-
-    Returns:
-        Number of lines.
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0

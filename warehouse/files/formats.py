@@ -76,7 +76,7 @@ class DocumentFormat:
             raise NotInstalledError(f"reading it needs {self.package}; {INSTALL_OFFICE}")
 
 
-INSTALL_OFFICE = 'install it with: pip install "polyhop[office]"'
+INSTALL_OFFICE = "install it with: pip install 'polyhop[office]'"
 """Ends the reason of each file that was not read because its package is missing; statements look for it."""
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {
@@ -106,16 +106,12 @@ class NotInstalledError(FaultError):
 
 def row_reader(ending: str) -> RowReader:
     """The reader of one of `ROWS`."""
-    return cast("RowReader", _ours(ROWS[ending]))
+    return cast("RowReader", resolve_name(f"polyhop.warehouse.files.{ROWS[ending]}"))
 
 
 def text_reader(ending: str) -> TextReader:
     """The reader of one of `TEXTS`."""
-    return cast("TextReader", _ours(TEXTS[ending]))
-
-
-def _ours(reader: str) -> object:
-    return resolve_name(f"polyhop.warehouse.files.{reader}")
+    return cast("TextReader", resolve_name(f"polyhop.warehouse.files.{TEXTS[ending]}"))
 
 
 def formats_of_others() -> Mapping[str, EntryPoint]:
@@ -144,7 +140,10 @@ def described_formats() -> str:
 def records_of_others(path: Path, ending: str, name: str) -> Iterator[SourceRecord | BadRecord]:
     """The records of a file in another package's format, checked like ours."""
     point = formats_of_others()[ending]
-    return _records(_loaded(point), point, path, name)
+    read = load_extension(point, NOUN)
+    if not callable(read):
+        raise unusable_extension(point, NOUN, f"is {point.value}, which is not a function")
+    return _records(cast("OtherReader", read), point, path, name)
 
 
 def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Iterator[SourceRecord | BadRecord]:
@@ -152,7 +151,13 @@ def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Ite
     try:
         for row in read(path):
             count += 1
-            yield _record(row, point, name)
+            if isinstance(row, BadRecord):
+                yield bad_record(name, row.line, row.reason, row.excerpt)
+            elif isinstance(row, Row):
+                yield to_record(row, name)
+            else:
+                fault = f"yields {type(row).__name__} where a Row or a BadRecord is needed"
+                raise unusable_extension(point, NOUN, fault)
     except FaultError as fault:  # says that the rest of the file is of no use, as our readers of texts do
         yield bad_record(name, count + 1, str(fault))
     except (PolyhopError, OSError, EOFError, zlib.error):
@@ -163,19 +168,3 @@ def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Ite
             f"{path} cannot be read{after}: the {described(point, NOUN)} failed "
             f"with {type(error).__name__}: {error}. Fix the file, or update that package."
         ) from error
-
-
-def _record(row: object, point: EntryPoint, name: str) -> SourceRecord | BadRecord:
-    if isinstance(row, BadRecord):
-        return bad_record(name, row.line, row.reason, row.excerpt)
-    if isinstance(row, Row):
-        return to_record(row, name)
-    raise unusable_extension(point, NOUN, f"yields {type(row).__name__} where a Row or a BadRecord is needed")
-
-
-def _loaded(point: EntryPoint) -> OtherReader:
-    """The reader that an entry point names."""
-    read = load_extension(point, NOUN)
-    if not callable(read):
-        raise unusable_extension(point, NOUN, f"is {point.value}, which is not a function")
-    return cast("OtherReader", read)

@@ -50,18 +50,15 @@ def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLin
         ConfigurationError: If its format needs a package that is not installed.
     """
     check_source(source, GRAPHS, accepts_folder=False)
-    return guarded(source, _reader(source)(source, languages), "statement")
-
-
-def _reader(source: Path) -> GraphReader:
     try:
-        return cast("GraphReader", resolve_name(f"polyhop.warehouse.files.{GRAPHS[suffix_of(source)]}"))
+        read = cast("GraphReader", resolve_name(f"polyhop.warehouse.files.{GRAPHS[suffix_of(source)]}"))
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyoxigraph":
             raise
         raise ConfigurationError(
             f"{source} can only be read with the package pyoxigraph: pip install 'polyhop[rdf]'."
         ) from error
+    return guarded(source, read(source, languages), "statement")
 
 
 def described_graphs() -> str:

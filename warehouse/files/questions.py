@@ -6,7 +6,7 @@ HippoRAG stores them (the fields that its main.py, `get_gold_docs`, reads).
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -68,8 +68,10 @@ def _gold_answers(item: Mapping[str, object]) -> list[str]:
     if has_references(item):
         found = _references(item[REFERENCE])
     else:
-        found = [text for name in _OBJECT_FIELDS for text in _strings(name, _unpacked(name, item.get(name)))]
-    return [*found, *_strings(_ALIASES, item.get(_ALIASES))]
+        found = [
+            text for name in _OBJECT_FIELDS for text in _strings(f"answers in {name}", _unpacked(name, item.get(name)))
+        ]
+    return [*found, *_strings(f"answers in {_ALIASES}", item.get(_ALIASES))]
 
 
 def _references(value: object) -> list[str]:
@@ -77,12 +79,12 @@ def _references(value: object) -> list[str]:
     found: list[str] = []
     for each in value if isinstance(value, (list, tuple)) else ():
         if not isinstance(each, Mapping):
-            found += _strings(REFERENCE, [each])
+            found += _strings(f"answers in {REFERENCE}", [each])
             continue
         names = [name for name in _IN_REFERENCES if each.get(name) is not None]
         if not names:
             raise FaultError("an object in reference has no field named answers or answer")
-        found += [text for name in names for text in _strings(REFERENCE, each[name])]
+        found += [text for name in names for text in _strings(f"answers in {REFERENCE}", each[name])]
     return found
 
 
@@ -96,11 +98,11 @@ def _unpacked(name: str, value: object) -> object:
         raise FaultError(f"the answers in {name} begin like a JSON list but are not valid JSON: {error}") from error
 
 
-def _strings(name: str, value: object) -> list[str]:
+def _strings(what: str, value: object) -> list[str]:
     values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
     for each in values:
         if isinstance(each, bool) or not isinstance(each, (str, int, float)):
-            raise FaultError(f"the answers in {name} are not strings but hold {kind_of(each)}")
+            raise FaultError(f"the {what} are not strings but hold {kind_of(each)}")
     return [str(each) for each in values]
 
 
@@ -367,12 +369,8 @@ def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
 
 def _string_list(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
     """A string, a number or a list of them as strings, each once, without empty ones."""
-    value = fields.get(name)
-    values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
-    for item in values:
-        if isinstance(item, bool) or not isinstance(item, (str, int, float)):
-            raise FaultError(f"the {name} are not strings but hold {kind_of(item)}")
-    return tuple(dict.fromkeys(storable(str(item)).strip() for item in values if str(item).strip()))
+    found = _strings(name, fields.get(name))
+    return tuple(dict.fromkeys(storable(text).strip() for text in found if text.strip()))
 
 
 def _word(fields: Mapping[str, object], name: str) -> str | None:
@@ -386,16 +384,6 @@ def _hops(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
         return int(value)
     raise FaultError(f"the hops are not a whole number but {kind_of(value)}")
-
-
-def _split_cells(rows: Iterator[Row | BadRecord]) -> Iterator[Row | BadRecord]:
-    """Rows of a CSV file with their lists taken apart."""
-    for row in rows:
-        if isinstance(row, BadRecord):
-            yield row
-        else:
-            lists = {n: str(cell).split("|") for n, cell in row.fields.items() if n in _LISTS}
-            yield Row(row.line, {**row.fields, **lists}, row.raw)
 
 
 def _lines_of_text(path: Path) -> Iterator[Row | BadRecord]:
@@ -415,16 +403,24 @@ def _lines_of_text(path: Path) -> Iterator[Row | BadRecord]:
                 yield Row(line.number, {"question": text}, text)
 
 
-def _rows(ending: str) -> _Reader:
-    return lambda path: row_reader(ending)(path, ("question",))
+def _rows(suffix: str, needed: str, lists: Collection[str], defaults: Mapping[str, object]) -> _Reader:
+    """The reader of a format of rows; empty cells of tables have defaults, those of lists in CSV several values."""
 
+    def read(path: Path) -> Iterator[Row | BadRecord]:
+        for row in row_reader(suffix)(path, (needed,)):
+            if isinstance(row, BadRecord) or "json" in suffix:
+                yield row
+                continue
+            fields = {**defaults, **row.fields}
+            if "csv" in suffix:
+                fields |= {name: str(fields[name]).split("|") for name in lists if name in fields}
+            yield Row(row.line, fields, row.raw)
 
-def _csv(ending: str) -> _Reader:
-    return lambda path: _split_cells(row_reader(ending)(path, ("question",)))
+    return read
 
 
 QUESTION_FORMATS: dict[str, _Reader] = {
-    **{suffix: (_csv if "csv" in suffix else _rows)(suffix) for suffix in ROWS},
+    **{suffix: _rows(suffix, "question", _LISTS, {}) for suffix in ROWS},
     ".txt": _lines_of_text,
 }
 """The registry of question formats: suffix to reader of rows."""
@@ -435,9 +431,6 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
 
     Fields: id or _id (default q000001… by line); prediction (null, or an empty cell: nothing was answered); answers or
     answer, a string or a list (in CSV separated by `|`). Other fields are skipped.
-
-    Args:
-        path: A file of a known format.
     """
     check_source(path, PREDICTION_FORMATS, accepts_folder=False)
     rows = guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction")
@@ -471,24 +464,7 @@ def _text(name: str, value: object) -> str:
     return storable(str(value))
 
 
-def _cells(rows: Iterator[Row | BadRecord], *, splits: bool) -> Iterator[Row | BadRecord]:
-    """Rows of a table: an empty cell is an empty prediction; in CSV lists of answers are taken apart."""
-    for row in rows:
-        if isinstance(row, BadRecord):
-            yield row
-            continue
-        fields: dict[str, object] = {"prediction": "", **row.fields}
-        if splits:
-            fields |= {n: str(fields[n]).split("|") for n in ("answers", "answer") if n in fields}
-        yield Row(row.line, fields, row.raw)
-
-
-def _reader(suffix: str) -> _Reader:
-    if "json" in suffix:
-        return lambda path: row_reader(suffix)(path, ("prediction",))
-    splits = "csv" in suffix
-    return lambda path: _cells(row_reader(suffix)(path, ("prediction",)), splits=splits)
-
-
-PREDICTION_FORMATS: Mapping[str, _Reader] = {suffix: _reader(suffix) for suffix in ROWS}
+PREDICTION_FORMATS: Mapping[str, _Reader] = {
+    suffix: _rows(suffix, "prediction", ("answers", "answer"), {"prediction": ""}) for suffix in ROWS
+}
 """The registry of formats of predictions: suffix to reader of rows."""

@@ -185,8 +185,8 @@ def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
 
 
 def _said(error: SyntaxError) -> str:
-    """What the parser says, without where."""
-    return " ".join(_PLACE.sub("", str(error.msg)).split())
+    """What the parser says, without where, and without what shows as nothing."""
+    return "".join(filter(str.isprintable, " ".join(_PLACE.sub("", str(error.msg)).split())))
 
 
 def _triple(quad: Quad) -> Triple:
@@ -204,7 +204,8 @@ def _node(term: Term) -> Node:
 def _checked(triple: Triple) -> Triple:
     for iri in (triple[0], triple[1], triple[2].id or triple[2].datatype or _BASE):
         if ":" not in iri or _NOT_IN_AN_IRI.search(iri):
-            raise FaultError(f"<{iri}> is not an absolute IRI without whitespace, quotes and brackets")
+            shown = "".join(filter(str.isprintable, iri))[:200]
+            raise FaultError(f"<{shown}> is not an absolute IRI without whitespace, quotes and brackets")
     return triple
 
 

@@ -104,14 +104,7 @@ def distinct_records(
     parse: Callable[[Row, str], R],
     excerpt: Callable[[R], str],
 ) -> tuple[list[R], list[BadRecord]]:
-    """Records in the order of their rows, and those that are of no use or bear an id that was used before.
-
-    Args:
-        source: Name of the file.
-        rows: Its rows.
-        parse: A row of the file of that name to a record; raises FaultError if it is of no use.
-        excerpt: What is shown of a record whose id was used before.
-    """
+    """Records in the order of their rows, and those that are of no use or bear an id that was used before."""
     records: list[R] = []
     bad: list[BadRecord] = []
     line_of: dict[str, int] = {}
@@ -157,14 +150,14 @@ def to_tombstone(row: Row, source: str) -> Tombstone | BadRecord | None:
     """The deletion that a row asks for, None if it is a record: only a row without a text deletes."""
     if row.fields.get(DELETED) is not True or _first(row.fields, TEXT_FIELDS) is not None:
         return None
-    return usable(row, source, _tombstone)
 
+    def tombstone(row: Row, source: str) -> Tombstone:
+        id_ = checked_id(row.fields, ID_FIELDS)
+        if not id_:
+            raise FaultError("there is no id to delete: expected a field named id or _id")
+        return Tombstone(id_, storable(source), row.line)
 
-def _tombstone(row: Row, source: str) -> Tombstone:
-    id_ = checked_id(row.fields, ID_FIELDS)
-    if not id_:
-        raise FaultError("there is no id to delete: expected a field named id or _id")
-    return Tombstone(id_, storable(source), row.line)
+    return usable(row, source, tombstone)
 
 
 def refuse_statements(path: Path, fields: Mapping[str, object]) -> None:
@@ -186,7 +179,8 @@ def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
     """The first of the named fields that is there."""
     name = _first(fields, names)
     if name is None:
-        raise FaultError(f"there is no {names[0]}: expected a field named {_either(names)}")
+        either = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+        raise FaultError(f"there is no {names[0]}: expected a field named {either}")
     value = fields[name]
     if not isinstance(value, str):
         raise FaultError(f"the {name} is not a string but {kind_of(value)}")
@@ -255,10 +249,6 @@ def _plain(value: object, depth: int) -> object:
 
 def _first(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None:
     return next((name for name in names if fields.get(name) is not None), None)
-
-
-def _either(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def check_characters(what: str, value: str) -> None:

@@ -47,7 +47,7 @@ def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | B
     if first == "[":
         with open_bytes(path) as stream:
             yield from _list_rows(stream, path)
-    elif first == "{" and _is_json_lines(path):
+    elif first == "{" and isinstance(next(json_lines(path), None), Row):  # its first line is an object of its own
         yield from json_lines(path)
     elif first:
         raise SourceError(
@@ -92,11 +92,6 @@ def _first_character(path: Path) -> str:
             if text:
                 return text[0]
     return ""
-
-
-def _is_json_lines(path: Path) -> bool:
-    """Whether the first line that is not empty is an object of its own."""
-    return isinstance(next(json_lines(path), None), Row)
 
 
 def _list_rows(stream: BinaryIO, path: Path) -> Iterator[Row | BadRecord]:
@@ -203,12 +198,7 @@ class NoColumnError(SourceError):
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
-    """The rows of a CSV file whose first row names the columns, taken in lower case; empty cells are left out.
-
-    Args:
-        path: The file; UTF-8, separated by commas, quoted by `"`.
-        needed: Names of which at least one must be a column.
-    """
+    """The rows of a CSV file (UTF-8, commas, quotes) with names in its first row, in lower case; no empty cells."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     with open_bytes(path) as stream:
         lines = _Lines(read_lines(stream))
@@ -283,12 +273,7 @@ def require_column(columns: Collection[str], path: Path, needed: Collection[str]
 
 
 def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
-    """The rows of a parquet file, numbered from 1; nulls are left out.
-
-    Args:
-        path: The file.
-        needed: Names of which at least one must be a column.
-    """
+    """The rows of a parquet file, numbered from 1; nulls are left out."""
     from pyarrow import parquet as pq
 
     with pq.ParquetFile(path) as file:

@@ -38,20 +38,20 @@ def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
 
 
 def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: int = KEPT_RUNS) -> RunRecord:
-    """Writes that a run has begun.
-
-    Args:
-        folder: The index.
-        record: Makes its record of the number that it gets.
-        kept: Runs that are kept; older ones are forgotten.
-    """
+    """Writes that a run has begun, as `record` makes it of its number; only the last `kept` runs are remembered."""
     with _appending(folder) as file:
         for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
             left.unlink()
         begun = record(_last_run(file) + 1)
         _append(file, begun)
-        if begun.run > kept and _is_too_long(file, kept):
-            _rewrite(folder, [run for run in _merged(_records(folder)) if run.run > begun.run - kept])
+        if begun.run > kept:
+            file.seek(0)
+            first = next((run for run in map(_record, file) if run is not None), None)
+            if first is not None and _last_run(file) - first.run >= kept + min(_SPARE_RUNS, kept):
+                newest = [run for run in _merged(_records(folder)) if run.run > begun.run - kept]
+                with replacing(folder.runs) as temporary:
+                    temporary.write_bytes(b"".join(map(_line, newest)))
+                sync_folder(folder.path)
     return begun
 
 
@@ -70,7 +70,8 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
     last_worked = max((run.run for run in runs if run.stages), default=0)
     return [
         run.model_copy(update={"outcome": "killed"})
-        if run.outcome == "running" and (run.run < last_worked or _has_ended(run.started_by))
+        if run.outcome == "running"
+        and (run.run < last_worked or is_running(run.started_by.host, run.started_by.process) is False)
         else run
         for run in runs
     ]
@@ -138,21 +139,3 @@ def _last_run(file: IO[bytes]) -> int:
     """The greatest number at the end of the file; lines of two runs at once may be in either order."""
     file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
     return max((run.run for run in map(_record, file.read().split(b"\n")) if run is not None), default=0)
-
-
-def _is_too_long(file: IO[bytes], kept: int) -> bool:
-    file.seek(0)
-    first = next((run for run in map(_record, file) if run is not None), None)
-    file.seek(0)
-    return first is not None and _last_run(file) - first.run >= kept + min(_SPARE_RUNS, kept)
-
-
-def _rewrite(folder: IndexFolder, runs: list[RunRecord]) -> None:
-    with replacing(folder.runs) as temporary:
-        temporary.write_bytes(b"".join(map(_line, runs)))
-    sync_folder(folder.path)
-
-
-def _has_ended(by: Starter) -> bool:
-    """Whether its process is known to run no longer."""
-    return is_running(by.host, by.process) is False

@@ -38,12 +38,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def read_lines(stream: BinaryIO, limit: int = MAX_RECORD_BYTES) -> Iterator[Line]:
-    """Yields the lines of a stream, counted from 1, without a byte order mark.
-
-    Args:
-        stream: Open for reading bytes; not closed.
-        limit: Most bytes of a line, its end not counted.
-    """
+    """Yields the lines of a stream, counted from 1, without a byte order mark."""
     number = 0
     while data := stream.readline(limit + 1):
         number += 1
@@ -52,15 +47,11 @@ def read_lines(stream: BinaryIO, limit: int = MAX_RECORD_BYTES) -> Iterator[Line
         if len(data) > limit and not data.endswith(b"\n"):
             excerpt = data[:_EXCERPT_BYTES]
             del data
-            _skip_line(stream)
+            while (piece := stream.readline(_PIECE)) and not piece.endswith(b"\n"):
+                pass
             yield Line(number, excerpt, is_too_long=True)
         else:
             yield Line(number, data)
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (piece := stream.readline(_PIECE)) and not piece.endswith(b"\n"):
-        pass
 
 
 def encoding_fault(error: UnicodeDecodeError) -> str:
@@ -130,7 +121,9 @@ def check_source(
         if not path.exists():
             raise SourceError(f"There is no file or folder {path}; check the path.")
         if path.is_dir():
-            _check_folder(path, accepts_folder=accepts_folder)
+            if not accepts_folder:
+                raise SourceError(f"{path} is a folder; name a file in it.")
+            os.scandir(path).close()
             return
         if not path.is_file():
             raise SourceError(f"{path} is neither a file nor a folder; save its content as a file first.")
@@ -148,12 +141,6 @@ def check_source(
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
         raise SourceError(f"{path} has an unknown format; known formats are {names}.")
-
-
-def _check_folder(path: Path, *, accepts_folder: bool) -> None:
-    if not accepts_folder:
-        raise SourceError(f"{path} is a folder; name a file in it.")
-    os.scandir(path).close()
 
 
 def _check_text(path: Path, sample: bytes, *, takes_utf16: bool) -> None:

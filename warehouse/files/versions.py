@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from typing import IO
 
 from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.settings import default_strategy
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
+from polyhop.warehouse.files.disk import is_same_file, sync_file, sync_folder, write_whole, writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 from polyhop.warehouse.machine import is_running, user_name
 
@@ -58,11 +59,15 @@ class Lease:
 
 def read_lease(index: IndexFolder) -> Lease | None:
     """Who is writing an index now, None if nobody is, or does not say; takes no lock."""
+    lease = _lease_in(index.lease)
+    return lease if lease is not None and lease.is_held else None
+
+
+def _lease_in(path: Path) -> Lease | None:
     try:
-        lease = _parsed(index.lease.read_text(encoding="utf-8"))
+        return _parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return None
-    return lease if lease is not None and lease.is_held else None
 
 
 @contextmanager
@@ -87,7 +92,7 @@ def writer_lease(
     try:
         end, is_said = time.monotonic() + wait_seconds, False
         while not _is_taken(descriptor):
-            holder = f"Index '{index}' is being written by {_holder(path)}"
+            holder = f"Index '{index}' is being written by {_lease_in(path) or 'another process'}"
             if time.monotonic() >= end:
                 advice = "wait until it has finished, or let the command wait (--wait)"
                 raise StoreConflictError(f"{holder}; {advice}.")
@@ -151,14 +156,6 @@ def _write(descriptor: int, since: datetime) -> None:
         pass  # a full disk: the lock counts on this host, and the run will say what the disk refuses
 
 
-def _holder(path: Path) -> str:
-    try:
-        lease = _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        lease = None
-    return str(lease) if lease is not None else "another process"
-
-
 def _parsed(content: str) -> Lease | None:
     try:
         held = json.loads(content)
@@ -186,25 +183,6 @@ def try_exclusive(path: Path) -> Iterator[bool]:
             yield False
         else:
             yield True
-
-
-class SharedHold:
-    """Marks a published version as in use until closed or until the process ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
-        fcntl.flock(self._file, fcntl.LOCK_SH)
-
-    def is_on(self, path: Path) -> bool:
-        """Whether `path` is still the file that is held: a lock on a file that was removed meanwhile holds nothing."""
-        try:
-            return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
-        except FileNotFoundError:
-            return False
-
-    def close(self) -> None:
-        """Releases the version."""
-        self._file.close()
 
 
 def published_versions(index: IndexFolder) -> list[int]:
@@ -312,10 +290,10 @@ def require_version(layout: Layout, name: str, version: int | None = None) -> tu
 class HeldVersion:
     """A published version that nobody prunes until this is closed, or its process ends."""
 
-    def __init__(self, number: int, folder: VersionFolder, hold: SharedHold) -> None:
+    def __init__(self, number: int, folder: VersionFolder, lock: IO[bytes]) -> None:
         self.number = number
         self.folder = folder
-        self._hold = hold
+        self._lock = lock
 
     def __enter__(self) -> "HeldVersion":
         return self
@@ -325,23 +303,24 @@ class HeldVersion:
 
     def close(self) -> None:
         """Lets the version be pruned."""
-        self._hold.close()
+        self._lock.close()
 
 
 def hold_version(layout: Layout, name: str, version: int | None = None) -> HeldVersion:
-    """The current (or the named) version of an index, held.
+    """The current (or the named) version of an index, held by a shared lock on its manifest.
 
-    A version that is pruned between the look and the hold is looked for again.
+    A version that is pruned between the look and the lock is looked for again.
     """
     while True:
         number, folder = require_version(layout, name, version)
         try:
-            hold = SharedHold(folder.manifest)
+            file = folder.manifest.open("rb")
         except FileNotFoundError:
             continue
-        if hold.is_on(folder.manifest):
-            return HeldVersion(number, folder, hold)
-        hold.close()
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if is_same_file(file, folder.manifest):  # a lock on a file that was removed meanwhile holds nothing
+            return HeldVersion(number, folder, file)
+        file.close()
 
 
 def read_manifest(folder: VersionFolder) -> Manifest:
@@ -369,7 +348,9 @@ def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
     Beside a pinned version the pointer stays.
     """
     target = index.version(manifest.version)
-    write_whole(built / "manifest.json", _manifest_bytes(manifest))
+    document = manifest.model_dump(mode="json")
+    document[CHECKSUM] = document_checksum(document)
+    write_whole(built / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
@@ -425,7 +406,9 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 
     That is: folders without a manifest, a version that was never current, and pointers that were not renamed.
     """
-    _remove_unfinished_pointers(index)
+    for pointer in (index.current, index.publishing, index.pinned):
+        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
+            temporary.unlink()
     if not index.versions.is_dir():
         return []
     try:
@@ -439,18 +422,6 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
         shutil.rmtree(index.version(number).path)
     index.publishing.unlink(missing_ok=True)
     return left
-
-
-def _remove_unfinished_pointers(index: IndexFolder) -> None:
-    for pointer in (index.current, index.publishing, index.pinned):
-        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
-            temporary.unlink()
-
-
-def _manifest_bytes(manifest: Manifest) -> bytes:
-    document = manifest.model_dump(mode="json")
-    document[CHECKSUM] = document_checksum(document)
-    return (json.dumps(document, indent=2) + "\n").encode()
 
 
 def document_checksum(document: object) -> str:

@@ -9,8 +9,6 @@ from polyhop.schemas.errors import ConfigurationError, remember_secrets
 BY_OPTION = "--uri"
 """How commands name a server that they write to; these have options for user and password, too."""
 
-_USER_VARIABLES = ("NEO4J_USER", "NEO4J_USERNAME")
-
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -55,25 +53,13 @@ def find_address(
     found_uri = uri or environment.get("NEO4J_URI", "")
     found_password = password or environment.get("NEO4J_PASSWORD", "")
     if not found_uri:
-        raise ConfigurationError(_no_server(named_by))
+        option = f"use {named_by} bolt://HOST:7687 or " if named_by.startswith("--") else ""
+        raise ConfigurationError(f"No Neo4j server is named; {option}set NEO4J_URI.")
     if not found_password:
-        raise ConfigurationError(_no_password(named_by))
+        option = " (or use --password)" if named_by == BY_OPTION else ""
+        raise ConfigurationError(f"Neo4j needs a password; set NEO4J_PASSWORD{option}.")
     # an address may hold user:password@, which no message may show
     remember_secrets([found_password, *([found_uri] if "@" in found_uri else [])])
-    found_user = user or _user_in(environment) or "neo4j"
+    found_user = user or environment.get("NEO4J_USER") or environment.get("NEO4J_USERNAME") or "neo4j"
     found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
     return Address(found_uri, found_user, found_password, found_database, named_by)
-
-
-def _user_in(environment: Mapping[str, str]) -> str:
-    return next((environment[name] for name in _USER_VARIABLES if environment.get(name)), "")
-
-
-def _no_server(named_by: str) -> str:
-    option = f"use {named_by} bolt://HOST:7687 or " if named_by.startswith("--") else ""
-    return f"No Neo4j server is named; {option}set NEO4J_URI."
-
-
-def _no_password(named_by: str) -> str:
-    option = " (or use --password)" if named_by == BY_OPTION else ""
-    return f"Neo4j needs a password; set NEO4J_PASSWORD{option}."

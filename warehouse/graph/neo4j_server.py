@@ -75,7 +75,7 @@ class Neo4jConnection:
 
     def _ask_version(self) -> str:
         """The version, asked once and without a transaction's retries: a server that is down is said at once."""
-        with translated(self.address), self._session(is_reading=True) as session:
+        with self._session("", is_reading=True) as session:
             record: Any = session.run(cypher("schema", "server_version")).single(strict=True)
             return str(record["version"])
 
@@ -85,7 +85,7 @@ class Neo4jConnection:
 
     def read(self, text: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The records of one statement, in a read transaction: the server itself refuses writes in it."""
-        with translated(self.address), slow_noted(_LOG, "neo4j", text), self._session(is_reading=True) as session:
+        with self._session(text, is_reading=True) as session:
             found: list[dict[str, Any]] = session.execute_read(
                 lambda transaction: transaction.run(text, dict(values or {})).data()
             )
@@ -93,7 +93,7 @@ class Neo4jConnection:
 
     def stream(self, text: str, values: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
         """The records of one reading statement as they arrive, in pages; nothing is tried again after the first one."""
-        with translated(self.address), self._session(is_reading=True) as session:
+        with self._session("", is_reading=True) as session:
             for record in session.run(text, dict(values or {})):
                 yield record.data()
 
@@ -103,8 +103,7 @@ class Neo4jConnection:
         def work(transaction: Any) -> list[list[dict[str, Any]]]:
             return [transaction.run(text, dict(values)).data() for text, values in statements]
 
-        said = statements[0][0] if statements else ""
-        with translated(self.address), slow_noted(_LOG, "neo4j", said), self._session(is_reading=False) as session:
+        with self._session(statements[0][0] if statements else "", is_reading=False) as session:
             found: list[list[dict[str, Any]]] = session.execute_write(work)
             return found
 
@@ -123,17 +122,21 @@ class Neo4jConnection:
                 raise refusal
             transaction.run(then[0], dict(then[1])).consume()
 
-        with translated(self.address), slow_noted(_LOG, "neo4j", then[0]), self._session(is_reading=False) as session:
+        with self._session(then[0], is_reading=False) as session:
             session.execute_write(work)
 
     def alter(self, text: str, values: Mapping[str, Any] | None = None) -> None:
         """Runs a statement on the schema, in a transaction of its own."""
-        with translated(self.address), slow_noted(_LOG, "neo4j", text), self._session(is_reading=False) as session:
+        with self._session(text, is_reading=False) as session:
             session.run(text, dict(values or {})).consume()
 
-    def _session(self, *, is_reading: bool) -> Any:
+    @contextmanager
+    def _session(self, text: str, *, is_reading: bool) -> Iterator[Any]:
+        """A session for a statement, which is noted if it is slow, with the driver's errors in our words."""
         mode = "READ" if is_reading else "WRITE"
-        return self._driver.session(database=self.address.database, default_access_mode=mode, fetch_size=5000)
+        opened = self._driver.session(database=self.address.database, default_access_mode=mode, fetch_size=5000)
+        with translated(self.address), slow_noted(_LOG, "neo4j", text), opened as session:
+            yield session
 
 
 def require_version(version: str, uri: str) -> None:

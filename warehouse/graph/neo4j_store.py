@@ -56,14 +56,7 @@ class Neo4jGraph:
         self.round_trips = 0
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        """Seeds, activations and chains of a question, all from one query; duplicates among the chains are still there.
-
-        Args:
-            question: Its vector and names; none gives an empty result.
-            seeds: How names become seeds.
-            spread: How activation spreads.
-            chains: Which chains are kept; with `before_limit` all of them are, up to `max_paths`.
-        """
+        """Seeds, activations and chains of a question from one query, none without names; chains may repeat."""
         begun = time.perf_counter()
         values = {
             **question_values(question, self._keys),
@@ -233,7 +226,13 @@ class Neo4jStore:
     def rows(self, kind: GraphKind, probe: Sequence[float]) -> list[HeldRow]:
         """Everything about all rows of a kind but their vectors, and how similar these are to `probe`."""
         values = {"index": self._index, "label": self._label, "probe": list(probe)}
-        return [_held(row) for row in self._connection.read(cypher(file_of(kind), f"read_{kind}"), values)]
+        held = []
+        for row in self._connection.read(cypher(file_of(kind), f"read_{kind}"), values):
+            stated, ends = row["properties"], (row["source"] or "", row["target"] or "")
+            properties = {name: value for name, value in stated.items() if name not in _OWN}
+            is_found = bool(stated.get("labelled", True))
+            held.append(HeldRow(row["id"], stated.get("row_hash") or "", properties, *ends, is_found, row["probe"]))
+        return held
 
     def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
         """Creates or replaces rows, a transaction per batch."""
@@ -276,8 +275,13 @@ class Neo4jStore:
         if not dimension:
             return
         if not is_kept:
+            config = {
+                "vector.dimensions": dimension,
+                "vector.similarity_function": "cosine",
+                "vector.quantization.enabled": False,
+            }
             text = cypher("schema", "create_vector_index").replace("{label}", self._label)
-            self._connection.alter(text, name | {"options": _vector_options(dimension)})
+            self._connection.alter(text, name | {"options": {"indexConfig": config}})
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
         found = self._connection.read(cypher("schema", "vector_index"), name)
         if not found or found[0]["state"] != "ONLINE":
@@ -330,24 +334,6 @@ class Neo4jStore:
         )
         hold = (cypher("schema", "hold"), index)
         self._connection.write_held(hold, {"epoch": self._epoch}, (text, index | dict(values)), refusal)
-
-
-def _held(row: Mapping[str, Any]) -> HeldRow:
-    stated = row["properties"]
-    properties = {name: value for name, value in stated.items() if name not in _OWN}
-    ends = row["source"] or "", row["target"] or ""
-    is_found = bool(stated.get("labelled", True))
-    return HeldRow(row["id"], stated.get("row_hash") or "", properties, *ends, is_found, row["probe"])
-
-
-def _vector_options(dimension: int) -> dict[str, Any]:
-    return {
-        "indexConfig": {
-            "vector.dimensions": dimension,
-            "vector.similarity_function": "cosine",
-            "vector.quantization.enabled": False,
-        }
-    }
 
 
 def _dimension(row: Mapping[str, Any]) -> int:

@@ -409,10 +409,7 @@ class QuestionQueue:
     ) -> Iterator[ResultRow]:
         """Questions of a job in submitted order, at any time; read page by page, so memory stays flat.
 
-        Args:
-            job_id: The job.
-            states: Only questions in these states.
-            with_evidence: Read what the worker stored as evidence too; without it `result` is empty, and reading quick.
+        Without evidence `result` is empty, and reading quick.
 
         Raises:
             UnknownJobError: If there is none of this id (before the first row).

@@ -79,11 +79,6 @@ class Database:
             return self.clock()
         return float(connection.execute(statement("postgresql.clock", row_locks=True)).scalar_one())
 
-    def lock_migrations(self, connection: Connection) -> None:
-        """Waits until no other process changes the tables; a SQLite transaction that writes already has."""
-        if self.row_locks:
-            connection.execute(statement("postgresql.lock_migrations", row_locks=True))
-
 
 def sqlite_url(path: Path) -> str:
     """The url of a queue in a file."""
@@ -91,13 +86,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Database:
-    """The database of a URL; nothing is opened before its first use.
-
-    Args:
-        url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
-        patience_seconds: How long SQLite waits for other writers.
-        clock: Overrides the database's clock (tests).
-    """
+    """The database of a URL; nothing is opened before its first use."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -165,11 +154,6 @@ def _postgresql_engine(url: URL) -> Engine:
         raise ConfigurationError(
             "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
         ) from error
-
-
-def is_connection_refused(error: BaseException) -> bool:
-    """Whether nobody listens at the server's address."""
-    return isinstance(error, DBAPIError) and "connection refused" in str(error.orig).lower()
 
 
 def passes_by_itself(error: BaseException) -> bool:
@@ -252,12 +236,27 @@ def transact(
         is_opening: Nothing was read so far; then a refused connection is waited for 5 s only.
         kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
     """
-    tries, waiting = count(1), _Waiting(database, patience_seconds, is_opening=is_opening)
+    is_said = False
+
+    def patience(state: RetryCallState) -> float:
+        """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
+        is_refused = is_opening and "connection refused" in _said(state).lower()
+        return min(patience_seconds, REFUSED_SECONDS) if is_refused else patience_seconds
+
+    def say(state: RetryCallState) -> None:
+        """A warning, which the command line shows: once, when the wait takes more than a moment."""
+        nonlocal is_said
+        if not is_said and (state.seconds_since_start or 0.0) >= SAID_AFTER_SECONDS:
+            is_said = True
+            seconds = patience(state)
+            _LOG.warning("waiting up to %.0f s for the question queue %s: %s", seconds, database.where, _said(state))
+
+    tries = count(1)
     retrying = Retrying(
         retry=retry_if_exception(passes_by_itself),
         wait=wait_random_exponential(multiplier=0.02, max=1),
-        stop=waiting.is_over,
-        before_sleep=waiting.say,
+        stop=lambda state: (state.seconds_since_start or 0.0) >= patience(state),
+        before_sleep=say,
         reraise=True,
     )
     try:
@@ -270,35 +269,10 @@ def transact(
         ) from error
 
 
-class _Waiting:
-    """How long a database is waited for, and what is said of it: once, when it takes more than a moment."""
-
-    def __init__(self, database: Database, patience_seconds: float, *, is_opening: bool) -> None:
-        self._database = database
-        self._patience_seconds = patience_seconds
-        self._is_opening = is_opening
-        self._is_said = False
-
-    def is_over(self, state: RetryCallState) -> bool:
-        """Whether to give up."""
-        return (state.seconds_since_start or 0.0) >= self._seconds(state)
-
-    def say(self, state: RetryCallState) -> None:
-        """A warning, which the command line shows."""
-        if self._is_said or (state.seconds_since_start or 0.0) < SAID_AFTER_SECONDS:
-            return
-        self._is_said = True
-        error = state.outcome.exception() if state.outcome is not None else None
-        said = first_line(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else error
-        _LOG.warning(
-            "waiting up to %.0f s for the question queue %s: %s", self._seconds(state), self._database.where, said
-        )
-
-    def _seconds(self, state: RetryCallState) -> float:
-        """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
-        error = state.outcome.exception() if state.outcome is not None else None
-        is_refused = self._is_opening and error is not None and is_connection_refused(error)
-        return min(self._patience_seconds, REFUSED_SECONDS) if is_refused else self._patience_seconds
+def _said(state: RetryCallState) -> str:
+    """What the database said when the last try failed."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    return first_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
 
 
 def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, attempt: int) -> T:
@@ -355,7 +329,8 @@ def applied_version(tx: Transaction) -> int:
 
 
 def _apply(tx: Transaction, database: Database) -> int:
-    database.lock_migrations(tx.connection)
+    if database.row_locks:  # until no other process changes the tables; a SQLite transaction that writes already has
+        tx.rows("postgresql.lock_migrations")
     tx.run("migrate.create_migrations")
     applied = int(tx.rows("migrate.applied")[0]["version"])
     for version, path in migrations().items():

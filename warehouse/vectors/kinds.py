@@ -5,6 +5,7 @@ Everything that embeds, publishes, searches or checks vectors asks here. Other p
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint
@@ -243,21 +244,12 @@ def open_earlier(files: Sequence[Path], dimension: int) -> EarlierVectors:
 
 @lru_cache(maxsize=1)
 def _opened(files: tuple[Path, ...], dimension: int) -> EarlierVectors:
-    try:
+    with suppress(DamagedStoreError, ValueError):
         hashes, matrix = (open_array(file.parent, file.stem) for file in files)
-    except (DamagedStoreError, ValueError):
-        return _nothing(dimension)
-    fits = hashes.shape == (len(matrix), HASH_BYTES) and matrix.shape[1:] == (dimension,)
-    if not fits or hashes.dtype != np.uint8 or matrix.dtype != np.float32:
-        return _nothing(dimension)
-    return EarlierVectors(np.array(hashes, np.uint8), partial(_matrix, files[1]))
-
-
-def _matrix(file: Path) -> NDArray[np.float32]:
-    return cast("NDArray[np.float32]", open_array(file.parent, file.stem))
-
-
-def _nothing(dimension: int) -> EarlierVectors:
+        fits = hashes.shape == (len(matrix), HASH_BYTES) and matrix.shape[1:] == (dimension,)
+        if fits and hashes.dtype == np.uint8 and matrix.dtype == np.float32:
+            open_matrix = cast("Callable[[], Vectors]", partial(open_array, files[1].parent, files[1].stem))
+            return EarlierVectors(np.array(hashes, np.uint8), open_matrix)
     nothing = np.empty((0, dimension), np.float32)
     return EarlierVectors(np.empty((0, HASH_BYTES), np.uint8), lambda: nothing)
 

@@ -152,7 +152,36 @@ class LanceVectors:
             hnsw: How to build a graph for approximate search; None: no graph.
         """
         with translated(self._database):
-            return _sync(self._database, table, rows, hnsw)
+            return self._synced(table, rows, hnsw)
+
+    def _synced(self, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
+        import lancedb
+
+        os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
+        connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
+        table: Any = connection.create_table(name, schema=schema, exist_ok=True)
+        if table.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
+            table = connection.create_table(name, schema=schema, mode="overwrite")
+        stored, wanted = _stored_hashes(table), dict(zip(rows.ids, rows.hashes, strict=True))
+        changed = [number for number, (key, digest) in enumerate(wanted.items()) if stored.get(key) != digest]
+        vanished = sorted(stored.keys() - wanted.keys())
+        # Rows are written and deleted a chunk at a time.
+        for start in range(0, len(changed), _CHUNK):
+            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
+        for start in range(0, len(vanished), _CHUNK):
+            quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
+            table.delete(f"id IN ({quoted})")
+        is_changed = bool(changed or vanished)
+        if wanted and (is_changed or not _is_indexed(table)):
+            _make_indexes(table)
+        if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
+            build_hnsw(table, hnsw)
+        if table.count_rows() != len(wanted) or _stored_hashes(table) != wanted:
+            reason = f"table '{name}' holds {table.count_rows()} rows instead of {len(wanted)}"
+            raise DamagedStoreError(self._database, index_of(self._database), reason)
+        measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
+        return SyncedTable(name, table.version, len(changed), len(vanished), measured)
 
     def rebuild(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
         """A table of its own beside those of that base name, from nothing.
@@ -322,52 +351,6 @@ def _open_table(database: Path, name: str) -> Any:
     return lancedb.connect(database).open_table(name)
 
 
-def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
-    import lancedb
-
-    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
-    connection = lancedb.connect(database)
-    table = _table_of_dimension(connection, name, rows.vectors.shape[1])
-    changed, vanished = _differences(table, rows)
-    _write_changes(table, rows, changed, vanished)
-    is_changed = bool(changed or vanished)
-    if len(rows.ids) and (is_changed or not _is_indexed(table)):
-        _make_indexes(table)
-    if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
-        build_hnsw(table, hnsw)
-    _verify(database, table, rows)
-    measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
-    return SyncedTable(name, table.version, len(changed), len(vanished), measured)
-
-
-def _table_of_dimension(connection: Any, name: str, dimension: int) -> Any:
-    """The table of a name, made if it is not there; an empty one in its stead if its vectors have another dimension."""
-    table = connection.create_table(name, schema=_schema(dimension), exist_ok=True)
-    if table.schema.field("vector").type != pa.list_(pa.float32(), dimension):
-        return connection.create_table(name, schema=_schema(dimension), mode="overwrite")
-    return table
-
-
-def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
-    """Numbers of the rows that are new or changed, and ids that the table holds and the rows do not, sorted."""
-    stored = _stored_hashes(table)
-    changed = [
-        n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
-    ]
-    return changed, sorted(stored.keys() - set(rows.ids))
-
-
-def _write_changes(table: Any, rows: VectorRows, changed: list[int], vanished: list[str]) -> None:
-    """Writes the rows of some numbers and deletes those of some ids, a chunk at a time."""
-    for start in range(0, len(changed), _CHUNK):
-        part = changed[start : start + _CHUNK]
-        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(_arrow(rows, part))
-    for start in range(0, len(vanished), _CHUNK):
-        quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
-        table.delete(f"id IN ({quoted})")
-
-
 def _make_indexes(table: Any) -> None:
     """Makes the indexes of ids and texts from scratch, of compacted rows."""
     from lancedb.index import FTS, BTree
@@ -412,13 +395,6 @@ def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
         vectors,
     ]
     return pa.table(columns, schema=_schema(dimension))
-
-
-def _verify(database: Path, table: Any, rows: VectorRows) -> None:
-    stored = _stored_hashes(table)
-    if table.count_rows() != len(rows.ids) or stored != dict(zip(rows.ids, rows.hashes, strict=True)):
-        reason = f"table '{table.name}' holds {table.count_rows()} rows instead of {len(rows.ids)}"
-        raise DamagedStoreError(database, index_of(database), reason)
 
 
 def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:

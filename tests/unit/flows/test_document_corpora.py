@@ -183,7 +183,7 @@ def test_without_the_extra_the_run_goes_on_and_says_what_to_install(
     assert report.unread == {".py": 1, ".pdf without the extra office": 2, ".pptx without the extra office": 1}
     reasons = rows(corpus, "SELECT source, reason FROM quarantine ORDER BY source")
     assert [source for source, _ in reasons] == ["a.pdf", "b.pptx", "z.pdf"]
-    assert all(reason.endswith('install it with: pip install "polyhop[office]"') for _, reason in reasons)
+    assert all(reason.endswith("install it with: pip install 'polyhop[office]'") for _, reason in reasons)
     for name in ("c.md", "d.txt"):
         (corpus / "corpus" / name).unlink()
     with pytest.raises(QuarantineExceededError, match="polyhop\\[office\\]"):

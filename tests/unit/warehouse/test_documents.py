@@ -131,6 +131,15 @@ def test_rows_of_a_sheet_are_grouped_into_passages_below_its_header(
     assert said == [f"{sheet}rows {rows}" for rows in ("1-15", "16-28", last)]
 
 
+def test_a_cached_sheet_is_read_again_for_passages_of_another_length(tmp_path: Path) -> None:
+    made.sheets(tmp_path / "costs.xlsx", COSTS)
+    sections = []
+    for characters in (400, 1000):
+        with Converter(replace(LIMITS, passage_characters=characters), tmp_path / "caches.sqlite") as converter:
+            sections.append(len(converter.convert(tmp_path / "costs.xlsx").sections))
+    assert sections[0] > sections[1]
+
+
 def test_names_of_columns_that_would_fill_a_passage_stand_before_each_value(
     tmp_path: Path, converter: Converter
 ) -> None:
@@ -461,7 +470,7 @@ def test_without_the_package_a_file_is_quarantined_with_what_to_install(
     bad, good = read_corpus(tmp_path, convert=converter.convert, unread=unread)
     assert isinstance(good, SourceRecord)
     assert isinstance(bad, BadRecord)
-    assert bad.reason == 'reading it needs pypdfium2; install it with: pip install "polyhop[office]"'
+    assert bad.reason == "reading it needs pypdfium2; install it with: pip install 'polyhop[office]'"
     assert unread == {".pdf without the extra office": 1}
 
 

@@ -31,11 +31,11 @@ def test_lines_packed_or_not(tmp_path: Path) -> None:
     assert [(row.line, row.id) for row in rows] == [(1, "7"), (3, ""), (4, ""), (5, ""), (6, "a"), (7, "")]
     assert [row.fault for row in rows] == [
         "",
-        "not JSON: JSONDecodeError",
-        "not an object",
+        "not JSON: Expecting property name enclosed in double quotes at character 2",
+        "not a JSON object but a list",
         "neither an id nor a passage",
         "",
-        "not JSON: RecursionError",
+        "JSON that cannot be read: it is nested too deeply",
     ]
     assert rows[4].fields == OPENIE
     assert list(read_extractions(tmp_path / "a.jsonl.gz")) == rows

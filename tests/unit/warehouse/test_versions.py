@@ -16,7 +16,6 @@ from polyhop.schemas.manifest import EncoderRecord, VectorRecord
 from polyhop.warehouse.files.disk import write_whole, writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import (
-    SharedHold,
     current_version,
     hold_version,
     latest_version,
@@ -146,7 +145,7 @@ def test_pruning_keeps_the_newest_the_current_and_those_in_use(layout: Layout) -
     for number in range(1, 7):
         publish_empty(index, number)
     point_to(index, 2)
-    hold = SharedHold(index.version(3).manifest)
+    hold = hold_version(layout, "a", 3)
     assert prune_versions(index, keep=2) == [1, 4]
     hold.close()
     assert prune_versions(index, keep=2) == [3]
