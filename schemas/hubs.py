@@ -92,18 +92,6 @@ class HubGraph(_Arrays):
         """Nodes, those without a triple included."""
         return len(self.is_literal)
 
-    def is_consistent(self) -> bool:
-        """Whether all numbers are within their bounds."""
-        nodes, triples = self.node_count, len(self.subjects)
-        return bool(
-            len(self.predicates) == len(self.objects) == len(self.in_triples) == triples
-            and _within(self.subjects, nodes)
-            and _within(self.objects, nodes)
-            and _within(self.in_triples, triples)
-            and covers(self.out_starts, nodes, triples)
-            and covers(self.in_starts, nodes, triples)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class HubPaths(_Arrays):
@@ -154,25 +142,6 @@ class HubPaths(_Arrays):
         """Triple numbers of a path."""
         return self.path_triples[self.triple_starts[path] : self.triple_starts[path + 1]]
 
-    def is_consistent(self, nodes: int, triples: int, texts: int) -> bool:
-        """Whether all numbers are within the bounds that a graph and its texts set; no path is empty."""
-        paths, candidates = self.path_count, len(self.candidates)
-        return bool(
-            _within(self.hubs, nodes)
-            and len(self.path_texts) == len(self.hashes) == paths
-            and len(self.candidate_kinds) == candidates
-            and _within(self.path_texts, texts)
-            and _within(self.end_kinds, len(END_KINDS))
-            and _within(self.path_triples, triples)
-            and _within(self.candidate_triples, triples)
-            and _within(self.candidates, nodes)
-            and covers(self.path_starts, len(self.hubs), paths)
-            and covers(self.triple_starts, paths, len(self.path_triples))
-            and bool(np.all(np.diff(self.triple_starts) > 0))
-            and covers(self.candidate_starts, len(self.hubs), candidates)
-            and covers(self.candidate_triple_starts, candidates, len(self.candidate_triples))
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class HubRows(_Arrays):
@@ -190,24 +159,3 @@ class HubRows(_Arrays):
     row_texts: Numbers
     row_levels: NDArray[np.uint8]
     row_triples: Numbers
-
-    def is_consistent(self, paths: int, texts: int, triples: int) -> bool:
-        """Whether all numbers are within these bounds."""
-        return bool(
-            len(self.row_texts) == len(self.row_levels) == len(self.row_triples) == len(self.row_paths)
-            and _within(self.row_paths, paths)
-            and _within(self.row_texts, texts)
-            and _within(self.row_levels, len(LEVELS))
-            and _within(self.row_triples, triples, least=-1)
-        )
-
-
-def _within(numbers: NDArray[Any], bound: int, least: int = 0) -> bool:
-    return len(numbers) == 0 or bool(least <= numbers.min() and numbers.max() < bound)
-
-
-def covers(starts: NDArray[Any], count: int, total: int) -> bool:
-    """Whether these are the starts of `count` runs that cover `total` things."""
-    return bool(
-        starts.shape == (count + 1,) and starts[0] == 0 and starts[-1] == total and np.all(starts[1:] >= starts[:-1])
-    )

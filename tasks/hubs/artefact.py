@@ -4,7 +4,6 @@ A hub's id, like that of every node here, is the one that the graph gave it (of 
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,8 +142,10 @@ def _open(stored: Stored) -> StoredHubs:
     graph = HubGraph.of({name: stored.array("hub-paths", name) for name in HubGraph.array_names()})
     texts = _texts(stored, "hubs", "text-starts", "texts")
     rows = HubRows.of({name: stored.array("hubs", name) for name in HubRows.array_names()})
-    paths = _paths(stored)
-    hubs = StoredHubs(
+    # Texts of paths were found by another stage than the rest.
+    found = {name: stored.array("hub-paths", name) for name in HubPaths.array_names() if name != "path-texts"}
+    paths = HubPaths.of({**found, "path-texts": stored.array("hubs", "path-texts")})
+    return StoredHubs(
         graph,
         paths,
         rows,
@@ -157,16 +158,6 @@ def _open(stored: Stored) -> StoredHubs:
         hub_passages=stored.array("hub-paths", "hub-passages"),
         unreached=stored.array("hub-paths", "unreached"),
     )
-    stored.require("hub-paths", fits=_is_graph_consistent(hubs) and _are_passages_known(hubs, len(stored.passage_ids)))
-    counts = dict(stored.rows("SELECT kind, count(*) FROM hub_texts GROUP BY kind"))
-    stored.require("hubs", fits=_are_paths_consistent(hubs, counts.get("hubpath", 0), counts.get("hubvalue", 0)))
-    return hubs
-
-
-def _paths(stored: Stored) -> HubPaths:
-    """Its texts were found by another stage than the rest."""
-    found = {name: stored.array("hub-paths", name) for name in HubPaths.array_names() if name != "path-texts"}
-    return HubPaths.of({**found, "path-texts": stored.array("hubs", "path-texts")})
 
 
 def _named(stored: Stored, name: str) -> StoredTexts:
@@ -180,44 +171,6 @@ def _texts(stored: Stored, prefix: str, starts: str, texts: str) -> StoredTexts:
 
 def _all(texts: StoredTexts) -> tuple[str, ...]:
     return tuple(texts.of(range(len(texts.starts) - 1)))
-
-
-def _is_graph_consistent(hubs: StoredHubs) -> bool:
-    graph = hubs.graph
-    nodes, triples = graph.node_count, len(graph.subjects)
-    return bool(
-        graph.is_consistent()
-        and _are_below(graph.predicates, len(hubs.predicates))
-        and hubs.own_ids.is_consistent(nodes)
-        and hubs.labels.is_consistent(nodes)
-        and hubs.relation_ids.is_consistent(triples)
-        and _are_below(hubs.unreached, nodes)
-        and bool(np.all(np.diff(hubs.paths.hubs) > 0))
-    )
-
-
-def _are_passages_known(hubs: StoredHubs, passages: int) -> bool:
-    pairs = ((hubs.triple_passages, len(hubs.graph.subjects)), (hubs.hub_passages, len(hubs.paths.hubs)))
-    return all(
-        table.ndim == 2 and table.shape[1] == 2 and _are_below(table[:, 0], count) and _are_below(table[:, 1], passages)
-        for table, count in pairs
-    )
-
-
-def _are_paths_consistent(hubs: StoredHubs, row_texts: int, values: int) -> bool:
-    graph, paths = hubs.graph, hubs.paths
-    texts = len(hubs.path_texts.starts) - 1
-    return bool(
-        hubs.path_texts.is_consistent(texts)
-        and paths.is_consistent(graph.node_count, len(graph.subjects), texts)
-        and hubs.rows.is_consistent(paths.path_count, row_texts, len(graph.subjects))
-        and len(hubs.values) == paths.path_count
-        and _are_below(hubs.values, values)
-    )
-
-
-def _are_below(numbers: NDArray[Any], bound: int) -> bool:
-    return len(numbers) == 0 or bool(numbers.min() >= 0 and numbers.max() < bound)
 
 
 def _left(handle: Artefact[StoredHubs], restriction: Restriction) -> StoredHubs:

@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 
 from polyhop.schemas.graph import NamedTriple
-from polyhop.schemas.hubs import END_KINDS, HubGraph, HubPaths, HubRows
+from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.tasks.hubs.paths import Adjacency, find_paths_in_hub, path_hash, path_text, signature_texts
@@ -81,7 +81,6 @@ def hubs_of(
         starts_of(len(row[2]) for row in candidates),
         np.array([triple for row in candidates for triple in row[2]], dtype=np.int32),
     )
-    assert stored.is_consistent(len(nodes), len(rows), len(distinct)), END_KINDS
     count = len(paths)
     levels = np.zeros(count, dtype=np.uint8)
     search = HubRows(np.arange(count, dtype=np.int32), stored.path_texts, levels, np.full(count, -1, dtype=np.int32))

@@ -16,8 +16,8 @@ from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
 from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.walk import RootWalk, candidates, joined, layer_at
 from polyhop.worker.ranking.fusion import DECIMALS, best, contenders, kth_largest
-from polyhop.worker.ranking.hub_walk import RootWalk, joined, topic_layer
 from polyhop.worker.ranking.similarity import cosines
 
 
@@ -379,17 +379,17 @@ class TopicWalk:
             most_levels: beta.
             until_hub: eta: a level goes on along every path until it meets a hub; otherwise it is one step.
         """
-        walk = RootWalk(self._graph, self._paths, self._is_hub)
-        starts = topic_layer(topic)
+        walk = RootWalk(self._graph, self._is_hub)
+        starts = layer_at([topic], both_ways=True)
         for number in range(1, most_levels + 1):
             nodes, places, after = walk.level(starts, until_hub=until_hub)
             hubs = self._hub_of[nodes]
             if len(nodes):
                 chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
-                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)])) for hub in chosen)
+                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
                 not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
                 yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
-            starts = joined(after, walk.candidates(hubs[hubs >= 0], places[hubs >= 0]))
+            starts = joined(after, candidates(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
             if not len(starts.nodes):
                 return
 
