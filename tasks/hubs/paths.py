@@ -170,19 +170,7 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FoundHub:
-    """A hub and its paths, flat.
-
-    Attributes:
-        level: Of the search at which it was found, from 0.
-        lengths: Triples of each path.
-        triples: Of all paths, one after the other.
-        end_kinds: Of each path.
-        candidates: Nodes.
-        candidate_kinds: Of each candidate.
-        candidate_lengths: Triples of the path to each.
-        candidate_triples: Of these paths.
-        left_out: Paths beyond the limit.
-    """
+    """A hub and its paths as in PathsOfHub, but flat: triples one after the other, and how many each path has."""
 
     level: int
     lengths: "array[int]"
@@ -222,6 +210,11 @@ class HubSearch:
 
     rules: NDArray[np.uint8]
     hubs: dict[int, FoundHub] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> int:
+        """Paths beyond the limit, of all hubs."""
+        return sum(hub.left_out for hub in self.hubs.values())
 
     @property
     def unreached(self) -> Numbers:

@@ -142,11 +142,6 @@ def path_request(lines: str, unit_id: str) -> ChatRequest[PathText]:
     return ChatRequest(path_text_task(), unit_id, (("triples", lines),))
 
 
-def usable_text(reply: PathText) -> str:
-    """The reply as one paragraph; "" if it says nothing."""
-    return " ".join(reply.text.split())
-
-
 def distinct_lines(paths: Iterable[Sequence[NamedTriple]]) -> dict[str, int]:
     """Different lines of paths, with the number of the first path that has them, in the order of the paths."""
     first: dict[str, int] = {}
@@ -168,7 +163,10 @@ def path_tables(
     numbers, words = searched.numbers(), searched.words()
     for first in range(0, searched.path_count, CHUNK):
         paths = list(islice(words, CHUNK))
-        told = _told(paths, written)
+        # Text of each path and who wrote it: a model, else the template.
+        told = [(path_text(path), TEMPLATE) for path in paths]
+        if written:
+            told = [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
         for path, (text, _) in zip(paths, told, strict=True):
             rows.add(next(numbers), path, text)
         hubs, ends = hub_of[first : first + CHUNK], searched.ends()[first : first + CHUNK]
@@ -184,26 +182,6 @@ def path_tables(
             "end_entity_id": [searched.entity_ids[node] for node in ends.tolist()],
         }
         yield pa.Table.from_pydict(columns, schema=HUB_PATHS.arrow)
-
-
-def _told(paths: Sequence[Sequence[NamedTriple]], written: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
-    """Text of each path and who wrote it: a model, else the template."""
-    told = [(path_text(path), TEMPLATE) for path in paths]
-    if not written:
-        return told
-    return [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
-
-
-def text_table(texts: Mapping[str, list[str]]) -> pa.Table:
-    """Rows of the table of texts, of the distinct texts by kind."""
-    rows = [(kind, number, text) for kind, of_kind in texts.items() for number, text in enumerate(of_kind)]
-    columns = {
-        "kind": [kind for kind, _, _ in rows],
-        "ordinal": [number for _, number, _ in rows],
-        "text_id": [content_hash("hub text", text)[:ID_LENGTH] for _, _, text in rows],
-        "text": [text for _, _, text in rows],
-    }
-    return pa.Table.from_pydict(columns, schema=HUB_TEXTS.arrow)
 
 
 ARRAYS = "hubs"
@@ -227,7 +205,11 @@ def settings(build: Build) -> dict[str, object]:
     """Who writes the texts, and what of a path is embedded."""
     chosen = build.settings.hubs
     said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
-    return said | ({"model": _model(build)} if _asks(build) else {})
+    if _asks(build):
+        from polyhop.warehouse.open_models import model_name
+
+        said["model"] = model_name(build.settings.models, Role.EXTRACT)
+    return said
 
 
 def files(build: Build) -> dict[str, str]:
@@ -243,7 +225,17 @@ def batches(build: Build) -> list[int]:
     if not path.is_file():
         requests = _requests(SearchedPaths.open(build.staging.arrays))
         with writing("the list of paths to ask about", folder):
-            write_batches(path, _ASKED, map(_asked_table, _batched(requests, build)))
+            tables = (
+                pa.table(
+                    {
+                        "lines": [dict(one.inputs)["triples"] for one in some],
+                        "unit_id": [one.unit_id for one in some],
+                    },
+                    _ASKED,
+                )
+                for some in _batched(requests, build)
+            )
+            write_batches(path, _ASKED, tables)
     return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
 
 
@@ -257,7 +249,7 @@ def run(build: Build, batch: int) -> BatchResult:
     rows = [
         {
             "lines": dict(request.inputs)["triples"],
-            "text": usable_text(outcome.reply),
+            "text": " ".join(outcome.reply.text.split()),
             "model": outcome.model,
             "prompt_tokens": outcome.usage.prompt_tokens,
             "completion_tokens": outcome.usage.completion_tokens,
@@ -285,7 +277,9 @@ def finish(build: Build) -> Counts:
         numbers += map(texts.number, table.column("text").to_pylist())
         write_part(folder, chunk, {"paths": table})
     values = DistinctTexts()
-    value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
+    value_numbers = value_texts(
+        searched.signatures(), (searched.named.labels[node] for node in searched.ends().tolist()), values
+    )
     _fill(build, folder, {"hubpath": rows.texts.texts, "hubvalue": values.texts})
     saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
     save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
@@ -324,12 +318,6 @@ def _asks(build: Build) -> bool:
     return build.settings.hubs.textualiser == "model"
 
 
-def _model(build: Build) -> str:
-    from polyhop.warehouse.open_models import model_name
-
-    return model_name(build.settings.models, Role.EXTRACT)
-
-
 def _requests(searched: SearchedPaths) -> list[ChatRequest[PathText]]:
     """One per path of different words, in the order of the paths."""
     return [path_request(lines, searched.hash_of(path)) for lines, path in distinct_lines(searched.words()).items()]
@@ -345,11 +333,6 @@ def _asked(build: Build) -> Path:
     return _replies_folder(build) / "asked.parquet"
 
 
-def _asked_table(requests: Sequence[ChatRequest[PathText]]) -> pa.Table:
-    rows = {"lines": [dict(one.inputs)["triples"] for one in requests], "unit_id": [one.unit_id for one in requests]}
-    return pa.table(rows, _ASKED)
-
-
 def _replies_folder(build: Build) -> Path:
     return build.parts("hubs") / "replies"
 
@@ -359,7 +342,14 @@ def _fill(build: Build, folder: Path, texts: dict[str, list[str]]) -> None:
     with build.tables() as connection:
         if paths := part_files(folder, "paths"):
             connection.execute(statement("hubs", "fill_hub_paths"), {"paths": paths})
-        connection.register("incoming", text_table(texts))
+        rows = [(kind, number, text) for kind, of_kind in texts.items() for number, text in enumerate(of_kind)]
+        columns = {
+            "kind": [kind for kind, _, _ in rows],
+            "ordinal": [number for _, number, _ in rows],
+            "text_id": [content_hash("hub text", text)[:ID_LENGTH] for _, _, text in rows],
+            "text": [text for _, _, text in rows],
+        }
+        connection.register("incoming", pa.Table.from_pydict(columns, schema=HUB_TEXTS.arrow))
         connection.execute("INSERT INTO hub_texts FROM incoming ORDER BY kind, ordinal")
         connection.unregister("incoming")
 

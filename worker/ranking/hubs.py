@@ -42,11 +42,9 @@ _HASH_PARTS = 4  # 8 bytes each of a sha256, compared as large numbers in the or
 
 @dataclass(frozen=True, slots=True)
 class PathScores:
-    """What a question gives every path.
+    """What a question gives every path, shape (p,), and the distinct texts of rows, shape (t,).
 
-    Attributes:
-        paths: Shape (p,): 0 to 1; minus infinity for paths that search does not see.
-        texts: Shape (t,): the same of the distinct texts of rows.
+    From 0 to 1; minus infinity for what search does not see.
     """
 
     paths: Scores
@@ -149,13 +147,7 @@ def best_paths(scores: Scores, hashes: NDArray[np.uint8], count: int) -> NDArray
 
 @dataclass(frozen=True, slots=True)
 class ScoredHub:
-    """A hub with the paths it is judged by.
-
-    Attributes:
-        hub: Its number.
-        score: Weighted mean of its kept paths' scores, 0 without any.
-        paths: Kept paths, in descending order of score.
-    """
+    """A hub with its kept paths, in descending order of score, and their weighted mean score, 0 without any."""
 
     hub: int
     score: float
@@ -223,13 +215,14 @@ class HubChoice:
         Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free places; hubs are
         chosen in order of their best path.
 
-        Args:
-            scores: Of all paths.
-            rule: How many hubs and paths.
-
         Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
         """
-        pool = self._pool(scores, rule.hubs * rule.paths)
+        # The hubs that so many best paths can belong to: those with the best paths of their own.
+        tops = np.full(len(self._paths.hubs), -np.inf)
+        if len(self._with_paths):
+            tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
+        seen = np.flatnonzero(tops > -np.inf)
+        pool = seen[contenders(tops[seen], rule.hubs * rule.paths)]
         # Hub and number of each path of some hubs.
         starts = self._paths.path_starts[pool]
         counts = self._paths.path_starts[pool + 1] - starts
@@ -261,19 +254,6 @@ class HubChoice:
         start, end = self._paths.path_starts[hub], self._paths.path_starts[hub + 1]
         kept = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
         return ScoredHub(hub, weighted_score(scores[kept], rule.weight), tuple(kept.tolist()))
-
-    def _tops(self, scores: Scores) -> Scores:
-        """The best path score of every hub, shape (h,); minus infinity without paths that are seen."""
-        tops = np.full(len(self._paths.hubs), -np.inf)
-        if len(self._with_paths):
-            tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
-        return tops
-
-    def _pool(self, scores: Scores, count: int) -> NDArray[np.intp]:
-        """The hubs that the `count` best paths can belong to: those with the best paths of their own."""
-        tops = self._tops(scores)
-        seen = np.flatnonzero(tops > -np.inf)
-        return seen[contenders(tops[seen], count)]
 
 
 def _hub_scores(scores: Scores, starts: Numbers, hubs: NDArray[np.intp], count: int, weight: float) -> Scores:

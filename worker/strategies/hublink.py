@@ -48,7 +48,7 @@ from polyhop.worker.ranking.hubs import (
     used_paths,
     words_of,
 )
-from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import estimate_tokens
 from polyhop.worker.strategies.base import (
     CallBound,
@@ -472,9 +472,8 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
     chat = services.chat()
     language = index.artefact(LANGUAGE)
     partial, final = (prompt_of(name).in_language_of_question(language) for name in ("hub.partial", "hub.final"))
-    tasks = hub_tasks(partial, final, prompt_of("hub.filter"))
     most_calls = sum(bound.calls for bound in parameters.call_bounds())
-    model = HubModel(chat, tasks, most_calls) if chat else None
+    model = HubModel(chat, (partial, final, prompt_of("hub.filter")), most_calls) if chat else None
     return HubReader(index, parameters.reading, model, configured)
 
 
