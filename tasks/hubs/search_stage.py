@@ -146,8 +146,9 @@ def read_hub_graph(connection: duckdb.DuckDBPyConnection, kind: SourceKind) -> R
     connection.execute(statement("hubs", "number_predicates"))
     nodes = _table(connection, "nodes")
     triples = _table(connection, "triples")
-    columns = (triples.column(name).to_numpy() for name in ("subject", "predicate", "object"))
-    graph = HubGraph.from_triples(*columns, np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_))
+    subjects, predicates, objects = (triples.column(name).to_numpy() for name in ("subject", "predicate", "object"))
+    is_literal = np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_)
+    graph = HubGraph.from_triples(subjects, predicates, objects, is_literal)
     named = NamedGraph(
         graph,
         nodes.column("own_id").to_pylist(),
