@@ -1,4 +1,4 @@
-"""Hubs and their paths (pure): FindHubRoots, FindPathsInHub, level by level, with texts and coverage.
+"""Hubs and their paths (pure): FindPathsInHub, level by level, with texts and coverage.
 
 Source: algorithms.md 4.7; the split of long paths 4.3.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import END_KINDS, HUB, LEAF, LIMIT, REVISIT, HubGraph, Numbers
 from polyhop.schemas.settings import HubMode
+from polyhop.tasks.hubs.walk import RootWalk, joined, layer_at
 
 TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
 DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
@@ -55,7 +57,7 @@ def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: i
 
 
 class Adjacency:
-    """Triples by subject and by object; numbers are those of the graph.
+    """Triples by subject; numbers are those of the graph.
 
     Attributes:
         subjects: Node of each triple's subject.
@@ -66,96 +68,15 @@ class Adjacency:
         self.subjects = view_of(graph.subjects)
         self.objects = view_of(graph.objects)
         self._out_starts = view_of(graph.out_starts)
-        self._in_starts = view_of(graph.in_starts)
-        self._in_triples = view_of(graph.in_triples)
 
     def outgoing(self, node: int) -> range:
         """Triples that leave a node, in order of (predicate, object)."""
         return range(self._out_starts[node], self._out_starts[node + 1])
 
-    def incoming(self, node: int) -> "memoryview[int]":
-        """Triples that enter a node, in order of (predicate, subject)."""
-        return self._in_triples[self._in_starts[node] : self._in_starts[node + 1]]
 
-
-def view_of(numbers: Numbers) -> "memoryview[int]":
+def view_of(numbers: NDArray[Any]) -> "memoryview[int]":
     """Items of a view are Python's own integers, several times faster to get than NumPy's."""
     return memoryview(np.ascontiguousarray(numbers).data)
-
-
-# Source: algorithms.md 4.4.
-
-Trail = tuple["Trail", int] | None
-"""A path as its last triple and the trail before it: a step costs the same at any length."""
-
-
-def triples_of(trail: Trail) -> tuple[int, ...]:
-    """Triple numbers of a trail, from its start."""
-    triples = []
-    while trail is not None:
-        trail, triple = trail
-        triples.append(triple)
-    return tuple(reversed(triples))
-
-
-@dataclass(frozen=True, slots=True)
-class DirectedNode:
-    """A node that a search has reached.
-
-    Attributes:
-        node: Its number.
-        is_left: Whether the search goes against the direction of edges.
-        path_to_topic: Triples from the start to it, with their stored direction.
-    """
-
-    node: int
-    is_left: bool
-    path_to_topic: Trail = None
-
-
-class RootSearch:
-    """A search over several levels: what was visited or found at an earlier level is not visited or found again."""
-
-    def __init__(self, graph: Adjacency, is_hub: Sequence[int]) -> None:
-        """A search that has not begun; `is_hub` says per node whether it is a hub, and may change between levels."""
-        self._graph = graph
-        self._is_hub = is_hub
-        self._visited: set[tuple[int, bool]] = set()
-        self._found: set[int] = set()
-
-    def level(
-        self, starts: Iterable[DirectedNode], *, until_hub: bool = True
-    ) -> tuple[list[DirectedNode], list[DirectedNode]]:
-        """One level of the search, breadth first.
-
-        Returns:
-            The hubs found, each once, in the order of finding; and where the next level begins (without the hubs'
-            candidates), none if `until_hub`.
-        """
-        hubs: list[DirectedNode] = []
-        after: list[DirectedNode] = []
-        waiting = deque(starts)
-        while waiting:
-            place = waiting.popleft()
-            if (place.node, place.is_left) in self._visited:
-                continue
-            self._visited.add((place.node, place.is_left))
-            if self._is_hub[place.node]:
-                if place.node not in self._found:
-                    self._found.add(place.node)
-                    hubs.append(place)
-                if not place.is_left:
-                    continue
-            (waiting if until_hub else after).extend(self._neighbours(place))
-        return hubs, after
-
-    def _neighbours(self, place: DirectedNode) -> list[DirectedNode]:
-        graph, trail, node = self._graph, place.path_to_topic, place.node
-        if place.is_left:
-            return [
-                DirectedNode(graph.subjects[t], is_left=True, path_to_topic=(trail, t)) for t in graph.incoming(node)
-            ]
-        return [DirectedNode(graph.objects[t], is_left=False, path_to_topic=(trail, t)) for t in graph.outgoing(node)]
 
 
 # Source: algorithms.md 4.5, with its corrections.
@@ -249,19 +170,7 @@ class SearchLimits:
 
 @dataclass(frozen=True, slots=True)
 class FoundHub:
-    """A hub and its paths, flat.
-
-    Attributes:
-        level: Of the search at which it was found, from 0.
-        lengths: Triples of each path.
-        triples: Of all paths, one after the other.
-        end_kinds: Of each path.
-        candidates: Nodes.
-        candidate_kinds: Of each candidate.
-        candidate_lengths: Triples of the path to each.
-        candidate_triples: Of these paths.
-        left_out: Paths beyond the limit.
-    """
+    """A hub and its paths as in PathsOfHub, but flat: triples one after the other, and how many each path has."""
 
     level: int
     lengths: "array[int]"
@@ -303,6 +212,11 @@ class HubSearch:
     hubs: dict[int, FoundHub] = field(default_factory=dict)
 
     @property
+    def left_out(self) -> int:
+        """Paths beyond the limit, of all hubs."""
+        return sum(hub.left_out for hub in self.hubs.values())
+
+    @property
     def unreached(self) -> Numbers:
         """Nodes that are hubs and that the search did not find, ascending."""
         return np.setdiff1d(np.flatnonzero(self.rules), list(self.hubs)).astype(np.int32)
@@ -322,28 +236,23 @@ def search_hubs(
     Cost: O(edges) for hubs, and for each of them O(edges of its region * path length).
     """
     found, adjacent = HubSearch(rules.copy()), Adjacency(graph)
-    is_hub = bytearray(rules.tobytes())
-    search, level = RootSearch(adjacent, is_hub), 0
-    roots = _roots(np.flatnonzero(rules).tolist() if starts is None else starts, both_ways=starts is not None)
-    while roots and (limits.max_depth < 0 or level <= limits.max_depth):
-        places, roots = search.level(roots, until_hub=limits.search_until_hub)
+    is_hub = rules > 0
+    search, level, is_hub_view = RootWalk(graph, is_hub), 0, view_of(is_hub)
+    # If all hubs are starts, none is left to be found against the direction of edges.
+    roots = layer_at(np.flatnonzero(rules).tolist() if starts is None else starts, both_ways=starts is not None)
+    while len(roots.nodes) and (limits.max_depth < 0 or level <= limits.max_depth):
+        nodes, _, roots = search.level(roots, until_hub=limits.search_until_hub)
         candidates: dict[int, int] = {}
-        for place in places:
-            paths = find_paths_in_hub(adjacent, is_hub, place.node, limits.max_path_length, limits.max_paths_per_hub)
-            found.hubs[place.node] = FoundHub.of(level, paths)
+        for hub in nodes.tolist():
+            paths = find_paths_in_hub(adjacent, is_hub_view, hub, limits.max_path_length, limits.max_paths_per_hub)
+            found.hubs[hub] = FoundHub.of(level, paths)
             candidates |= {node: kind for node, (kind, _) in paths.candidates.items()}
         if limits.split:
-            for node in [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]:
-                is_hub[node] = found.rules[node] = SPLIT
-        roots += _roots(candidates, both_ways=False)
+            split = [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
+            is_hub[split], found.rules[split] = True, SPLIT
+        roots = joined(roots, layer_at(list(candidates), both_ways=False))
         level += 1
     return found
-
-
-def _roots(nodes: Iterable[int], *, both_ways: bool) -> list[DirectedNode]:
-    """Where a level begins. If all hubs are starts, none is left to be found against the direction of edges."""
-    ways = (True, False) if both_ways else (False,)
-    return [DirectedNode(node, is_left=is_left) for node in nodes for is_left in ways]
 
 
 # Source: algorithms.md 4.3, coverage report.

@@ -3,7 +3,7 @@
 Source: algorithms.md 4.3 to 4.7.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -133,13 +133,7 @@ _NODES: Mapping[SourceKind, str] = {"graph": "nodes_of_graph", "corpus": "nodes_
 
 @dataclass(frozen=True, slots=True)
 class ReadGraph:
-    """A graph with its names, and what other tables call its nodes and triples.
-
-    Attributes:
-        named: The graph, own ids, labels and predicates.
-        entity_ids: Of the nodes.
-        relation_ids: Of the triples.
-    """
+    """A graph with its names, and the ids that other tables have for its nodes and triples."""
 
     named: NamedGraph
     entity_ids: list[str]
@@ -152,10 +146,9 @@ def read_hub_graph(connection: duckdb.DuckDBPyConnection, kind: SourceKind) -> R
     connection.execute(statement("hubs", "number_predicates"))
     nodes = _table(connection, "nodes")
     triples = _table(connection, "triples")
-    subjects, predicates, objects = (_numbers(triples.column(name)) for name in ("subject", "predicate", "object"))
-    graph = HubGraph.from_triples(
-        subjects, predicates, objects, np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_)
-    )
+    subjects, predicates, objects = (triples.column(name).to_numpy() for name in ("subject", "predicate", "object"))
+    is_literal = np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_)
+    graph = HubGraph.from_triples(subjects, predicates, objects, is_literal)
     named = NamedGraph(
         graph,
         nodes.column("own_id").to_pylist(),
@@ -181,20 +174,15 @@ def texts_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     return [row[0] for row in connection.execute(statement("hubs", name)).fetchall()]
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: pa.Table, into: str, order: Iterable[str]) -> None:
-    """Fills a table with rows of the same columns, in the order of some of them."""
-    connection.register("incoming", table)
-    connection.execute(f'INSERT INTO "{into}" FROM incoming ORDER BY {", ".join(order)}')
+def insert(connection: duckdb.DuckDBPyConnection, rows: pa.Table, into: Table) -> None:
+    """Fills a table with rows of the same columns, in the order of its key."""
+    connection.register("incoming", rows)
+    connection.execute(f'INSERT INTO "{into.name}" FROM incoming ORDER BY {", ".join(into.key)}')
     connection.unregister("incoming")
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
     return connection.sql(statement("hubs", name)).to_arrow_table()  # of execute(), DuckDB copies all rows
-
-
-def _numbers(column: pa.ChunkedArray) -> Numbers:
-    numbers: Numbers = column.to_numpy().astype(np.int32)
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +257,11 @@ def _of_type(connection: duckdb.DuckDBPyConnection, name: str) -> list[int]:
 
 def _unknown(connection: duckdb.DuckDBPyConnection, setting: str, entry: str, why: str) -> ConfigurationError:
     known = texts_of(connection, "known_types")
-    return ConfigurationError(f"{setting} names '{entry}', but {why}; {_advice(entry, known)}.")
-
-
-def _advice(entry: str, known: Collection[str]) -> str:
     near = get_close_matches(entry, known, n=1)
-    if near:
-        return f"did you mean '{near[0]}'?".removesuffix("?")
-    listed = ", ".join(sorted(known)[:10])
-    return f"types are {listed}{', …' if len(known) > 10 else ''}" if known else "its nodes have no types"
+    listed = ", ".join(sorted(known)[:10]) + (", …" if len(known) > 10 else "")
+    types = f"types are {listed}" if known else "its nodes have no types"
+    advice = f"did you mean '{near[0]}'" if near else types
+    return ConfigurationError(f"{setting} names '{entry}', but {why}; {advice}.")
 
 
 PATH_ARRAYS = "hub-paths"
@@ -349,10 +333,6 @@ class SearchedPaths:
         """Shape (p,): the node at which each path ends."""
         return self.named.graph.objects[self.triples[self.triple_starts[1:] - 1]]
 
-    def end_labels(self) -> Iterator[str]:
-        """Labels of these nodes."""
-        return (self.named.labels[node] for node in self.ends().tolist())
-
     def signatures(self) -> Iterator[tuple[str, ...]]:
         """The predicates of each path, from the hub on."""
         predicates, names = self.named.graph.predicates[self.triples].tolist(), self.named.predicates
@@ -403,10 +383,6 @@ def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
     """The paths as the stage `hubs` reads them from arrays."""
     arrays = path_arrays(search)
     return SearchedPaths.of(read, {**arrays, "hashes": path_hashes(read.named, arrays)})
-
-
-def _left_out(search: HubSearch) -> int:
-    return sum(hub.left_out for hub in search.hubs.values())
 
 
 def path_hashes(named: NamedGraph, arrays: Arrays) -> NDArray[np.uint8]:
@@ -480,7 +456,7 @@ def _coverage_table(
         *covered.rows(),
         *parts("nodes of type", counted["nodes_by_type"]),
         *parts("triples of predicate", counted["triples_by_predicate"]),
-        *path_rows(arrays, _left_out(search), len(search.unreached)),
+        *path_rows(arrays, search.left_out, len(search.unreached)),
     ]
     return pa.table(dict(zip(HUB_COVERAGE.column_names, zip(*rows, strict=True), strict=True)), HUB_COVERAGE.arrow)
 
@@ -517,7 +493,7 @@ class HubPathSearch(Stage):
                 HUB_COVERAGE: _coverage_table(connection, covered, read, search, arrays),
             }
             for table, rows in filled.items():
-                insert(connection, rows, table.name, table.key)
+                insert(connection, rows, table)
             hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
             # Shape (e, 2): numbers of hubs that the search found, and of passages.
             hubs = arrays["hubs"]
@@ -536,7 +512,7 @@ class HubPathSearch(Stage):
             "hubs": len(arrays["hubs"]),
             "unreached_hubs": len(search.unreached),
             "paths": len(arrays["end-kinds"]),
-            "left_out_paths": _left_out(search),
+            "left_out_paths": search.left_out,
             "candidates": len(arrays["candidates"]),
             "nodes": len(covered.nodes),
             "covered_nodes": int(covered.nodes.sum()),

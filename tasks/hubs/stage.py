@@ -146,11 +146,6 @@ def path_request(lines: str, unit_id: str) -> ChatRequest[PathText]:
     return ChatRequest(path_text_task(), unit_id, (("triples", lines),))
 
 
-def usable_text(reply: PathText) -> str:
-    """The reply as one paragraph; "" if it says nothing."""
-    return " ".join(reply.text.split())
-
-
 def distinct_lines(paths: Iterable[Sequence[NamedTriple]]) -> dict[str, int]:
     """Different lines of paths, with the number of the first path that has them, in the order of the paths."""
     first: dict[str, int] = {}
@@ -172,7 +167,10 @@ def path_tables(
     numbers, words = searched.numbers(), searched.words()
     for first in range(0, searched.path_count, CHUNK):
         paths = list(islice(words, CHUNK))
-        told = _told(paths, written)
+        # Text of each path and who wrote it: a model, else the template.
+        told = [(path_text(path), TEMPLATE) for path in paths]
+        if written:
+            told = [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
         for path, (text, _) in zip(paths, told, strict=True):
             rows.add(next(numbers), path, text)
         hubs, ends = hub_of[first : first + CHUNK], searched.ends()[first : first + CHUNK]
@@ -188,26 +186,6 @@ def path_tables(
             "end_entity_id": [searched.entity_ids[node] for node in ends.tolist()],
         }
         yield pa.Table.from_pydict(columns, schema=HUB_PATHS.arrow)
-
-
-def _told(paths: Sequence[Sequence[NamedTriple]], written: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
-    """Text of each path and who wrote it: a model, else the template."""
-    told = [(path_text(path), TEMPLATE) for path in paths]
-    if not written:
-        return told
-    return [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
-
-
-def text_table(texts: Mapping[str, list[str]]) -> pa.Table:
-    """Rows of the table of texts, of the distinct texts by kind."""
-    rows = [(kind, number, text) for kind, of_kind in texts.items() for number, text in enumerate(of_kind)]
-    columns = {
-        "kind": [kind for kind, _, _ in rows],
-        "ordinal": [number for _, number, _ in rows],
-        "text_id": [content_hash("hub text", text)[:ID_LENGTH] for _, _, text in rows],
-        "text": [text for _, _, text in rows],
-    }
-    return pa.Table.from_pydict(columns, schema=HUB_TEXTS.arrow)
 
 
 ARRAYS = "hubs"
@@ -244,11 +222,6 @@ def _batched(requests: Sequence[ChatRequest[PathText]], build: Build) -> Iterato
 def _asked(build: Build) -> Path:
     """The list of what the model is asked, by batch: putting all paths into words for each batch would be quadratic."""
     return _replies_folder(build) / "asked.parquet"
-
-
-def _asked_table(requests: Sequence[ChatRequest[PathText]]) -> pa.Table:
-    rows = {"lines": [dict(one.inputs)["triples"] for one in requests], "unit_id": [one.unit_id for one in requests]}
-    return pa.table(rows, _ASKED)
 
 
 def _replies_folder(build: Build) -> Path:
@@ -299,7 +272,17 @@ class HubStage(Stage):
         if not path.is_file():
             requests = _requests(SearchedPaths.open(build.staging.arrays))
             with writing("the list of paths to ask about", folder):
-                write_batches(path, _ASKED, map(_asked_table, _batched(requests, build)))
+                tables = (
+                    pa.table(
+                        {
+                            "lines": [dict(one.inputs)["triples"] for one in some],
+                            "unit_id": [one.unit_id for one in some],
+                        },
+                        _ASKED,
+                    )
+                    for some in _batched(requests, build)
+                )
+                write_batches(path, _ASKED, tables)
         return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
 
     def run(self, build: Build, batch: int) -> BatchResult:
@@ -312,7 +295,7 @@ class HubStage(Stage):
         rows = [
             {
                 "lines": dict(request.inputs)["triples"],
-                "text": usable_text(outcome.reply),
+                "text": " ".join(outcome.reply.text.split()),
                 "model": outcome.model,
                 "prompt_tokens": outcome.usage.prompt_tokens,
                 "completion_tokens": outcome.usage.completion_tokens,
@@ -339,12 +322,19 @@ class HubStage(Stage):
             numbers += map(texts.number, table.column("text").to_pylist())
             write_part(folder, chunk, {"paths": table})
         values = DistinctTexts()
-        value_numbers = value_texts(searched.signatures(), searched.end_labels(), values)
+        value_numbers = value_texts(
+            searched.signatures(), (searched.named.labels[node] for node in searched.ends().tolist()), values
+        )
         distinct = {"hubpath": rows.texts.texts, "hubvalue": values.texts}
+        hub_texts = [
+            {"kind": kind, "ordinal": number, "text_id": content_hash("hub text", text)[:ID_LENGTH], "text": text}
+            for kind, of_kind in distinct.items()
+            for number, text in enumerate(of_kind)
+        ]
         with build.tables() as connection:
             if paths := part_files(folder, "paths"):
                 connection.execute(statement("hubs", "fill_hub_paths"), {"paths": paths})
-            connection.register("incoming", text_table(distinct))
+            connection.register("incoming", pa.Table.from_pylist(hub_texts, schema=HUB_TEXTS.arrow))
             connection.execute("INSERT INTO hub_texts FROM incoming ORDER BY kind, ordinal")
             connection.unregister("incoming")
         saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}

@@ -14,7 +14,7 @@ from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.reading.hubs import FacetReader, HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.hubs import FacetReader, HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import (
     ChainReader,
     ClosedBookReader,
@@ -65,7 +65,7 @@ def hubs_by_rules() -> Reader:
 
 def hubs_by_model(error_class: str = "") -> Reader:
     made = loaded("unit/worker/reading/test_hub_reader.py")
-    tasks = hub_tasks(*(prompt(f"hub.{step}") for step in ("partial", "final", "filter")))
+    tasks = prompt("hub.partial"), prompt("hub.final"), prompt("hub.filter")
     return HubReader(made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), RuleReader(INDEX))
 
 

@@ -3,11 +3,13 @@
 Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
@@ -16,8 +18,8 @@ from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.worker.ranking.fusion import DECIMALS, best, contenders, kth_largest
-from polyhop.worker.ranking.hub_walk import RootWalk, joined, topic_layer
+from polyhop.tasks.hubs.walk import RootWalk, candidates, joined, layer_at
+from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 from polyhop.worker.ranking.similarity import cosines
 
 
@@ -40,11 +42,9 @@ _HASH_PARTS = 4  # 8 bytes each of a sha256, compared as large numbers in the or
 
 @dataclass(frozen=True, slots=True)
 class PathScores:
-    """What a question gives every path.
+    """What a question gives every path, shape (p,), and the distinct texts of rows, shape (t,).
 
-    Attributes:
-        paths: Shape (p,): 0 to 1; minus infinity for paths that search does not see.
-        texts: Shape (t,): the same of the distinct texts of rows.
+    From 0 to 1; minus infinity for what search does not see.
     """
 
     paths: Scores
@@ -145,22 +145,9 @@ def best_paths(scores: Scores, hashes: NDArray[np.uint8], count: int) -> NDArray
     return near[order[: max(count, 0)]]
 
 
-_CROWD = 8
-"""As many times the wanted number of hubs are scored first; their scores rule out most others."""
-
-_MARGIN = 1e-9
-"""Far above the rounding of a weighted mean, so that no hub is ruled out by it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredHub:
-    """A hub with the paths it is judged by.
-
-    Attributes:
-        hub: Its number.
-        score: Weighted mean of its kept paths' scores, 0 without any.
-        paths: Kept paths, in descending order of score.
-    """
+    """A hub with its kept paths, in descending order of score, and their weighted mean score, 0 without any."""
 
     hub: int
     score: float
@@ -228,13 +215,14 @@ class HubChoice:
         Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free places; hubs are
         chosen in order of their best path.
 
-        Args:
-            scores: Of all paths.
-            rule: How many hubs and paths.
-
         Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
         """
-        pool = self._pool(scores, rule.hubs * rule.paths)
+        # The hubs that so many best paths can belong to: those with the best paths of their own.
+        tops = np.full(len(self._paths.hubs), -np.inf)
+        if len(self._with_paths):
+            tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
+        seen = np.flatnonzero(tops > -np.inf)
+        pool = seen[contenders(tops[seen], rule.hubs * rule.paths)]
         # Hub and number of each path of some hubs.
         starts = self._paths.path_starts[pool]
         counts = self._paths.path_starts[pool + 1] - starts
@@ -257,13 +245,7 @@ class HubChoice:
         Source: algorithms.md 4.8 (traversal strategy, pruning).
         """
         hubs = np.sort(hubs)
-        if len(hubs) > _CROWD * rule.hubs:
-            tops = self._tops(scores)[hubs]
-            first = hubs[contenders(tops, _CROWD * rule.hubs)]
-            bound = kth_largest(self._hub_scores(scores, first, rule), rule.hubs)
-            if bound > 0:  # no hub scores more than its best path
-                hubs = hubs[tops >= bound - _MARGIN]
-        found = self._hub_scores(scores, hubs, rule)
+        found = hub_scores(scores, self._paths.path_starts, hubs, rule.paths, rule.weight)
         kept = hubs[best(found, rule.hubs)].tolist()
         return in_order([self.scored(scores, hub, rule) for hub in kept])
 
@@ -273,58 +255,32 @@ class HubChoice:
         kept = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
         return ScoredHub(hub, weighted_score(scores[kept], rule.weight), tuple(kept.tolist()))
 
-    def _tops(self, scores: Scores) -> Scores:
-        """The best path score of every hub, shape (h,); minus infinity without paths that are seen."""
-        tops = np.full(len(self._paths.hubs), -np.inf)
-        if len(self._with_paths):
-            tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
-        return tops
 
-    def _pool(self, scores: Scores, count: int) -> NDArray[np.intp]:
-        """The hubs that the `count` best paths can belong to: those with the best paths of their own."""
-        tops = self._tops(scores)
-        seen = np.flatnonzero(tops > -np.inf)
-        return seen[contenders(tops[seen], count)]
-
-    def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> Scores:
-        """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.
-
-        Hubs with about as many paths are looked at together, as the rows of a matrix.
-        """
-        found = np.full(len(hubs), -1.0)
-        starts = self._paths.path_starts[hubs]
-        counts = self._paths.path_starts[hubs + 1] - starts
-        sizes = np.where(counts > 0, np.ceil(np.log2(np.maximum(counts, 1))), -1).astype(np.int64)
-        for size in range(int(sizes.max(initial=-1)) + 1):
-            some = np.flatnonzero(sizes == size)
-            if len(some):
-                found[some] = _weighted_means(_as_rows(scores, starts[some], counts[some]), rule)
-        return found
+def _hub_scores(scores: Scores, starts: Numbers, hubs: NDArray[np.intp], count: int, weight: float) -> Scores:
+    """Hub scores of some hubs by their `count` best paths, shape (len(hubs),); -1 without paths that are seen."""
+    found = np.full(len(hubs), -1.0)
+    largest = np.empty(count)
+    for number in range(len(hubs)):
+        largest[:] = -np.inf
+        for path in range(starts[hubs[number]], starts[hubs[number] + 1]):
+            value = scores[path]
+            if value > largest[count - 1]:
+                for place in range(count):
+                    kept = largest[place]
+                    largest[place] = max(kept, value)
+                    value = min(kept, value)
+        total, weights = 0.0, 0.0
+        for value in largest:
+            if value > -np.inf:
+                total += np.exp(weight * (value - 1)) * value
+                weights += np.exp(weight * (value - 1))
+        if weights > 0:
+            found[number] = total / weights
+    return found
 
 
-def _as_rows(scores: Scores, starts: Numbers, counts: Numbers) -> Scores:
-    """Runs of scores as rows of one width, filled up with minus infinity."""
-    columns = np.arange(counts.max())
-    numbers = starts[:, np.newaxis] + columns
-    if counts.min() == len(columns):
-        return scores.take(numbers)
-    return np.where(columns < counts[:, np.newaxis], scores.take(numbers, mode="clip"), -np.inf)
-
-
-def _weighted_means(values: Scores, rule: ChoiceRule) -> Scores:
-    """The weighted score of each row's best `rule.paths`; -1 of a row of minus infinity."""
-    if values.shape[1] > rule.paths:
-        values = np.partition(values, values.shape[1] - rule.paths, axis=1)[:, -rule.paths :]
-    is_seen = values > -np.inf
-    if is_seen.all():
-        weights = np.exp(rule.weight * (values - 1))
-        every: Scores = (weights * values).sum(axis=1) / weights.sum(axis=1)
-        return every
-    values = np.where(is_seen, values, 0)
-    weights = np.where(is_seen, np.exp(rule.weight * (values - 1)), 0)
-    total = weights.sum(axis=1)
-    mean: Scores = np.where(total > 0, (weights * values).sum(axis=1) / np.where(total > 0, total, 1), -1)
-    return mean
+hub_scores: Any = njit(cache=True)(_hub_scores)
+"""Compiled `_hub_scores`."""
 
 
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
@@ -379,17 +335,17 @@ class TopicWalk:
             most_levels: beta.
             until_hub: eta: a level goes on along every path until it meets a hub; otherwise it is one step.
         """
-        walk = RootWalk(self._graph, self._paths, self._is_hub)
-        starts = topic_layer(topic)
+        walk = RootWalk(self._graph, self._is_hub)
+        starts = layer_at([topic], both_ways=True)
         for number in range(1, most_levels + 1):
             nodes, places, after = walk.level(starts, until_hub=until_hub)
             hubs = self._hub_of[nodes]
             if len(nodes):
                 chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
-                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)])) for hub in chosen)
+                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
                 not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
                 yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
-            starts = joined(after, walk.candidates(hubs[hubs >= 0], places[hubs >= 0]))
+            starts = joined(after, candidates(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
             if not len(starts.nodes):
                 return
 
@@ -451,16 +407,11 @@ def in_context_order(used: Sequence[UsedPath], paths: HubPaths) -> list[UsedPath
     return sorted(used, key=lambda one: (-round(one.score, DECIMALS), one.hub_rank, paths.hashes[one.path].tobytes()))
 
 
-def linked_passages(
-    passages: NDArray[np.int64], cosines: Callable[[NDArray[np.int64]], Scores], count: int
-) -> list[tuple[int, float]]:
-    """The passages of a hub that are nearest to the question, with their cosines; ties to the smaller number.
+def linked_passages(passages: NDArray[np.int64], values: Scores, count: int) -> list[tuple[int, float]]:
+    """The `count` passages of a hub with the largest cosines, with these; ties to the smaller number.
 
     Source: algorithms.md 4.9.
     """
-    if not len(passages) or count <= 0:
-        return []
-    values = cosines(passages)
     order = np.lexsort((passages, -np.round(values, DECIMALS)))[:count]
     return list(zip(passages[order].tolist(), values[order].tolist(), strict=True))
 
@@ -512,34 +463,27 @@ class Topic:
     others: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamedEntities:
-    """Entities with vectors, by number.
-
-    Attributes:
-        keys: Their keys.
-        ids: Their ids.
-        vectors: Shape (n, d), float32, of their names (of a text's entities also of their descriptions).
-    """
-
-    keys: Sequence[str]
-    ids: Sequence[str]
-    vectors: NDArray[np.float32]
-
-
 class Topics:
     """The nodes of a version by what they are called; a table of all labels is made when the first one is looked up.
 
     Args:
         stored: The graph and its names.
         aliases: Key of an entity by another form of its name.
-        entities: For search by similarity.
+        entities: Keys and ids of the entities that have vectors, for search by similarity.
+        vectors: Shape (n, d), float32, of their names (of a text's entities also of their descriptions).
     """
 
-    def __init__(self, stored: StoredHubs, aliases: Mapping[str, str], entities: NamedEntities) -> None:
+    def __init__(
+        self,
+        stored: StoredHubs,
+        aliases: Mapping[str, str],
+        entities: tuple[Sequence[str], Sequence[str]],
+        vectors: NDArray[np.float32],
+    ) -> None:
         self._stored = stored
         self._aliases = aliases
-        self._entities = entities
+        self._keys, self._ids = entities
+        self._vectors = vectors
         self._edges = np.diff(stored.graph.out_starts) + np.diff(stored.graph.in_starts)
 
     def by_name(self, name: str) -> Topic | None:
@@ -559,13 +503,13 @@ class Topics:
 
     def by_vector(self, vector: NDArray[np.float32]) -> Topic | None:
         """The node with the label most similar to a vector of shape (d,); None if none is similar enough."""
-        if not len(self._entities.vectors):
+        if not len(self._vectors):
             return None
-        found = cosines(self._entities.vectors, vector)
+        found = cosines(self._vectors, vector)
         best = int(np.argmax(np.round(found, 6)))  # float32 tells no more
         similarity = float(found[best])
         # The node of an entity: a text's has the entity's key as its own id, a graph's one that the id is made of.
-        key, identity = self._entities.keys[best], self._entities.ids[best]
+        key, identity = self._keys[best], self._ids[best]
         node = number_of(self._stored.own_ids, self._stored.graph.node_count, key)
         node = node if node is not None and entity_id(key) == identity else self._by_identity.get(identity)
         if similarity < MIN_SIMILARITY or node is None:

@@ -5,7 +5,7 @@ Source: algorithms.md 4.8 (levels), 4.10.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -91,24 +91,6 @@ class FilterReply(_Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class HubTasks:
-    """The three tasks with their prompts."""
-
-    partial: ChatTask[PartialReply]
-    final: ChatTask[FinalReply]
-    filter: ChatTask[FilterReply]
-
-
-def hub_tasks(partial: Prompt, final: Prompt, supporting: Prompt) -> HubTasks:
-    """The tasks hub.partial, hub.final and hub.filter with their prompts."""
-    return HubTasks(
-        ChatTask("hub.partial", partial, PartialReply, _SCHEMA_VERSION, REPLY_TOKENS),
-        ChatTask("hub.final", final, FinalReply, _SCHEMA_VERSION, REPLY_TOKENS),
-        ChatTask("hub.filter", supporting, FilterReply, _SCHEMA_VERSION, REPLY_TOKENS),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class HubMetadata:
     """A field of what is linked to a hub: of its node, or of a passage.
 
@@ -131,13 +113,9 @@ class HubMetadata:
 
 @dataclass(frozen=True, slots=True)
 class HubInput:
-    """A hub as it is read.
+    """A hub as it is read: its row in the evidence's data, with linked passages and metadata.
 
-    Attributes:
-        row: Of the evidence's data: hub_id, name, score, path_to_topic, paths, passages.
-        triples: Of each of its paths, as text; "" where the path's text says the same.
-        passages: Linked to it, with their texts.
-        metadata: Of its node and of these passages.
+    `triples` are those of each of its paths, as text; "" where the path's text says the same.
     """
 
     row: Mapping[str, Any]
@@ -233,15 +211,7 @@ def _stated(triple: RankedTriple) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What one hub contributes.
-
-    Attributes:
-        hub: As it was read.
-        text: The partial answer.
-        used: The paths it rests on, rows of the hub; by rules all kept ones.
-        by_model: Whether a model gave it.
-        metadata: Fields that it rests on, too.
-    """
+    """What one hub contributes, with the paths (rows of the hub; by rules all kept ones) and metadata it rests on."""
 
     hub: HubInput
     text: str
@@ -252,15 +222,9 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """The answer from the partial answers of a level.
+    """The answer from the partial answers of a level, "" if rules found no short one in them.
 
-    Attributes:
-        answer: "" if rules found no short answer in them.
-        kind: As of a Reading.
-        cited: Numbers of the partial answers used, from 1.
-        dropped: Numbers cited that no partial answer has.
-        sentences: Of passages, that the answer was read from.
-        confidence: As of a Reading.
+    `cited` are numbers of the partial answers used, from 1; so many further numbers were `dropped`.
     """
 
     answer: str
@@ -445,13 +409,20 @@ class HubReadingRule:
     links: bool = True
 
 
-@dataclass(frozen=True, slots=True)
 class HubModel:
-    """A chat model, what it is asked, and how often at most for one question."""
+    """A chat model and the tasks hub.partial, hub.final and hub.filter with their prompts.
 
-    chat: ChatModel
-    tasks: HubTasks
-    most_calls: int
+    Attributes:
+        most_calls: How often it is asked at most for one question.
+    """
+
+    def __init__(self, chat: ChatModel, prompts: tuple[Prompt, Prompt, Prompt], most_calls: int) -> None:
+        partial, final, supporting = prompts
+        self.chat = chat
+        self.partial = ChatTask("hub.partial", partial, PartialReply, _SCHEMA_VERSION, REPLY_TOKENS)
+        self.final = ChatTask("hub.final", final, FinalReply, _SCHEMA_VERSION, REPLY_TOKENS)
+        self.filter = ChatTask("hub.filter", supporting, FilterReply, _SCHEMA_VERSION, REPLY_TOKENS)
+        self.most_calls = most_calls
 
 
 class HubReader:
@@ -517,8 +488,13 @@ class HubReader:
         Source: algorithms.md 4.9.
         """
         attached = [(passage_id, fields) for node, passage_id, fields in said if node == hub.row["hub_id"]]
-        linked = self._of_records([passage.passage_id for passage in hub.passages])
-        names = {"": hub.row["name"] or hub.row["hub_id"], **self._titles(one for one, _ in (*attached, *linked))}
+        number_of = self._index.number_of_passage
+        origins = self._index.origins([number_of[one.passage_id] for one in hub.passages]) if hub.passages else []
+        linked = [(one.passage_id, origin.metadata) for one, origin in zip(hub.passages, origins, strict=True)]
+        # Titles of passages, without those that a filter leaves out.
+        numbers = sorted({number_of[one] for one, _ in (*attached, *linked) if one in number_of})
+        titles = {one: title for one, title, _ in (self._index.passages(numbers) if numbers else [])}
+        names = {"": hub.row["name"] or hub.row["hub_id"], **titles}
         found = [
             HubMetadata(names[passage_id], passage_id, field, value.value)
             for passage_id, fields in (*attached, *linked)
@@ -526,18 +502,6 @@ class HubReader:
             for field, value in values_of(fields)
         ]
         return list(dict.fromkeys(found))
-
-    def _of_records(self, passage_ids: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
-        numbers = [self._index.number_of_passage[passage_id] for passage_id in passage_ids]
-        origins = self._index.origins(numbers) if numbers else []
-        return [(passage_id, origin.metadata) for passage_id, origin in zip(passage_ids, origins, strict=True)]
-
-    def _titles(self, passage_ids: Iterable[str]) -> dict[str, str]:
-        """Titles of passages by id, without those that a filter leaves out."""
-        number_of = self._index.number_of_passage
-        numbers = sorted({number_of[passage_id] for passage_id in passage_ids if passage_id in number_of})
-        stored = self._index.passages(numbers) if numbers else []
-        return {passage_id: title for passage_id, title, _ in stored}
 
     def _triples_of(self, path: Any) -> str:
         """The triples of a path whose text is not made of them by template."""
@@ -557,7 +521,7 @@ class HubReader:
             for state, hub in asked:
                 state.add(self._partial_by_rules(hub))
             return
-        task = self._partial.tasks.partial
+        task = self._partial.partial
         requests = [partial_request(task, state.item.question, hub, self._rule.evidence_tokens) for state, hub in asked]
         for (state, hub), outcome in zip(asked, self._partial.chat.ask(requests) if requests else (), strict=True):
             use = use_of(task, outcome)
@@ -578,7 +542,7 @@ class HubReader:
             for state in states:
                 state.final = self._final_by_rules(state)
             return
-        task = self._final.tasks.final
+        task = self._final.final
         budget = self._rule.evidence_tokens
         requests = [
             final_request(task, state.item.question, [one.text for one in state.partials], budget) for state in states
@@ -625,7 +589,7 @@ class HubReader:
         asked = [state for state in states if state.triples]
         if self._filter is None or not asked:
             return
-        task, budget = self._filter.tasks.filter, self._rule.evidence_tokens
+        task, budget = self._filter.filter, self._rule.evidence_tokens
         requests = [filter_request(task, state.item.question, _said(state), state.triples, budget) for state in asked]
         for state, outcome in zip(asked, self._filter.chat.ask(requests), strict=True):
             state.uses.append(use_of(task, outcome))
@@ -717,9 +681,8 @@ class FacetReader:
         if found is None or found["confidence"] < self._min_confidence:
             (reading,) = self._fallback.read([item])
             return reading
-        # all hops of every path, each triple once; answers of earlier releases have the last ones alone
-        ways = [one.get("hops") or [[one["subject"], one["predicate"], one["object"]]] for one in found["triples"]]
-        stated = dict.fromkeys(f"({', '.join(hop)})" for way in ways for hop in way)
+        # all hops of every path, each triple once
+        stated = dict.fromkeys(f"({', '.join(hop)})" for one in found["triples"] for hop in one["hops"])
         count = found["hub_count"]
         text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
         return Reading(

@@ -4,7 +4,7 @@ Source: algorithms.md 4.8 to 4.12.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any, ClassVar, Literal
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from polyhop.schemas.chat import Prompt
 from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, Note, Path, Seed
-from polyhop.schemas.ports import Encode, IndexReader, Reader, Services
+from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
@@ -33,7 +33,6 @@ from polyhop.worker.ranking.hubs import (
     HubChoice,
     Level,
     Linked,
-    NamedEntities,
     PathScores,
     PathSearch,
     ScoredHub,
@@ -50,7 +49,7 @@ from polyhop.worker.ranking.hubs import (
     used_paths,
     words_of,
 )
-from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import estimate_tokens
 from polyhop.worker.strategies.base import (
     CallBound,
@@ -238,15 +237,6 @@ class FoundLevel:
     linked: Sequence[Sequence[tuple[int, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChoice:
-    """The topic of a search: the name it was found by, and other names' nodes that were not chosen."""
-
-    name: str
-    topic: Topic
-    others: Sequence[Topic] = ()
-
-
 class HubEvidence:
     """Writes searches for hubs down for one open version."""
 
@@ -258,10 +248,10 @@ class HubEvidence:
         self._penalty = penalty
 
     def of(
-        self, levels: Sequence[FoundLevel], scores: PathScores, choice: TopicChoice | None, components: Sequence[str]
+        self, levels: Sequence[FoundLevel], scores: PathScores, topics: Sequence[Topic], components: Sequence[str]
     ) -> Evidence:
-        """The evidence of one question."""
-        hubs = [self._hub_node(found.level, hub, choice) for found in levels for hub in found.level.hubs]
+        """The evidence of one question; it was searched from the first of its topics, if there are some."""
+        hubs = [self._hub_node(found.level, hub, topics) for found in levels for hub in found.level.hubs]
         rows = [self._level_row(found, scores) for found in levels]
         notes = [note for found in levels for note in self._level_notes(found.level)]
         if components:
@@ -275,31 +265,30 @@ class HubEvidence:
                 walked = found.level.paths_to_topic[used.hub_rank]
                 shown.append(drawn_path(self._stored, used.path, used.score, walked))
         return Evidence(
-            seeds=(self._seed(choice),) if choice else (),
+            seeds=tuple(map(self._seed, topics[:1])),
             nodes=tuple(hubs),
             paths=tuple(shown),
-            notes=(*(self._topic_notes(choice) if choice else ()), *notes),
+            notes=(*self._topic_notes(topics), *notes),
             measure="hub score",
             node_count=sum(found.level.found for found in levels),
             data={"levels": rows} if rows else {},
         )
 
-    def _seed(self, choice: TopicChoice) -> Seed:
-        topic = choice.topic
+    def _seed(self, topic: Topic) -> Seed:
         (own_id,), (name,) = self._stored.own_ids.of([topic.node]), self._stored.labels.of([topic.node])
         return Seed("topic", own_id, 1.0, name, topic.match, topic.similarity)
 
-    def _topic_notes(self, choice: TopicChoice) -> list[Note]:
-        others = [*choice.topic.others, *(other.node for other in choice.others)]
+    def _topic_notes(self, topics: Sequence[Topic]) -> list[Note]:
+        others = [node for topic in topics[:1] for node in topic.others] + [topic.node for topic in topics[1:]]
         if not others:
             return []
         rest = f"; {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
         return [Note("Other topics", self._named(others[:_SHOWN]) + rest)]
 
-    def _hub_node(self, level: Level, hub: ScoredHub, choice: TopicChoice | None) -> Node:
+    def _hub_node(self, level: Level, hub: ScoredHub, topics: Sequence[Topic]) -> Node:
         node = int(self._stored.paths.hubs[hub.hub])
         (own_id,), (name,) = self._stored.own_ids.of([node]), self._stored.labels.of([node])
-        walked = len(level.paths_to_topic[level.hubs.index(hub)]) if choice else None
+        walked = len(level.paths_to_topic[level.hubs.index(hub)]) if topics else None
         return Node(own_id, name or own_id, round(hub.score, _DIGITS), kind="hub", distance=walked)
 
     def _level_notes(self, level: Level) -> list[Note]:
@@ -364,58 +353,6 @@ class HubEvidence:
 DIRECT, TRAVERSAL = "hublink", "hublink-topic"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The levels of a search, and how its topic was found, if it had one."""
-
-    levels: Sequence[Level]
-    choice: TopicChoice | None = None
-    fallback: Fallback | None = None
-
-
-class DirectSearch:
-    """The hubs of the best paths of the whole graph: one level without a topic."""
-
-    def __init__(self, choice: HubChoice, rule: ChoiceRule) -> None:
-        self._choice = choice
-        self._rule = rule
-
-    def find(self, question: Question, scores: Scores) -> Found:
-        """The hubs of the candidate loop."""
-        hubs = tuple(self._choice.by_candidates(scores, self._rule))
-        return Found([Level(1, hubs, ((),) * len(hubs), len(hubs))] if hubs else [])
-
-
-class TopicSearch:
-    """Hubs level by level from a question's topic; without a topic in the graph, those of the direct search."""
-
-    def __init__(
-        self, topics: Topics, walk: TopicWalk, direct: DirectSearch, parameters: HubLinkTopicParameters, encode: Encode
-    ) -> None:
-        self._topics = topics
-        self._encode = encode
-        self._walk = walk
-        self._direct = direct
-        self._parameters = parameters
-
-    def find(self, question: Question, scores: Scores) -> Found:
-        """All levels, up to the last that may be searched."""
-        names = names_of(question)
-        unknown = [name for name in dict.fromkeys(names) if self._topics.by_name(name) is None]
-        vectors = dict(zip(unknown, self._encode(unknown, ENTITIES), strict=True)) if unknown else {}
-        topics = self._topics.find(names, vectors)
-        if not topics:
-            return replace(self._direct.find(question, scores), fallback=_not_found(question, names))
-        name, topic = next(iter(topics.items()))
-        others = {found.node: found for found in topics.values() if found.node != topic.node}
-        p = self._parameters
-        walked = self._walk.levels(topic.node, scores, p.rule, most_levels=p.max_level, until_hub=p.search_until_hub)
-        levels = list(walked)
-        is_covered = any(level.hubs for level in levels)
-        fallback = None if is_covered else Fallback("topic_not_covered", f"no indexed hub is reached from '{name}'")
-        return Found(levels, TopicChoice(name, topic, [*others.values()]), fallback)
-
-
 def names_of(question: Question) -> list[str]:
     """What may be the topic: the one given, else the names in the question."""
     return [question.topic] if question.topic else [name.key for name in question.names]
@@ -436,16 +373,19 @@ class HubStrategy:
         reader: IndexReader,
         parameters: HubLinkParameters,
         services: Services,
-        searching: Callable[[HubChoice], DirectSearch | TopicSearch],
+        topics: Topics | None = None,
     ) -> None:
         self._parameters = parameters
         self._services = services
         self._stored = stored = reader.artefact(STORED_HUBS)
         self._search = PathSearch(stored.paths, stored.rows, np.asarray(reader.artefact(vectors_of("hubpath"))))
-        self._searching = searching(HubChoice(stored.paths))
+        self._choice = HubChoice(stored.paths)
+        self._topics = topics
+        self._walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
         self._components = _components(reader, parameters, services)
         self._passage_ids = reader.passage_ids
-        self._passages = PassageCosines(reader)
+        has_vectors = "vectors:passage" in reader.artefacts and len(reader.passage_ids) > 0
+        self._passages = np.asarray(reader.artefact(vectors_of("passage"))) if has_vectors else None
         self._stating = Linked(stored.triple_passages, len(stored.graph.subjects))
         self._about = Linked(stored.hub_passages, len(stored.paths.hubs))
         self._evidence = HubEvidence(stored, self._search, reader.passage_ids, parameters.diversity_penalty)
@@ -461,18 +401,18 @@ class HubStrategy:
         queries = np.vstack([short, self._services.encode(components, ENTITIES)]) if components else short[np.newaxis]
         scores = self._search.scores(queries, self._parameters.min_path_score)
         scored = time.perf_counter()
-        found = self._searching.find(question, scores.paths)
-        levels = [self._with_passages(level, scores.paths, vector) for level in found.levels]
+        searched, topics, fallback = self._searched(question, scores.paths)
+        levels = [self._with_passages(level, scores.paths, vector) for level in searched]
         passages = rank_passages(
             [(level.level.hubs, level.linked) for level in levels], scores.paths, self._stored.paths, self._stating
         )[: max(limit, 0)]
         numbers = np.array([number for number, _ in passages], dtype=np.intp)
         values = np.array([score for _, score in passages], dtype=np.float64)
         triples = rank_triples([level.used for level in levels], self._stored.paths)[: max(limit, 0)]
-        evidence = self._evidence.of(levels, scores, found.choice, components)
+        evidence = self._evidence.of(levels, scores, topics, components)
         return Retrieval(
             ranked_passages(self._passage_ids, (numbers, values)),
-            replace(evidence, fallback=found.fallback if len(self._stored.paths.hubs) else NO_HUBS),
+            replace(evidence, fallback=fallback if len(self._stored.paths.hubs) else NO_HUBS),
             triples=tuple(
                 self._stored.ranked_triple(t, rank, score) for rank, (t, score) in enumerate(triples, start=1)
             ),
@@ -480,28 +420,36 @@ class HubStrategy:
             use=use,
         )
 
+    def _searched(self, question: Question, scores: Scores) -> tuple[list[Level], list[Topic], Fallback | None]:
+        """The levels of a search, the topics found, of which it began at the first, and what it fell back to."""
+        p, fallback = self._parameters, None
+        if self._topics is not None and isinstance(p, HubLinkTopicParameters):
+            names = names_of(question)
+            unknown = [name for name in dict.fromkeys(names) if self._topics.by_name(name) is None]
+            vectors = dict(zip(unknown, self._services.encode(unknown, ENTITIES), strict=True)) if unknown else {}
+            found = self._topics.find(names, vectors)
+            if found:
+                name, topic = next(iter(found.items()))
+                others = {other.node: other for other in found.values() if other.node != topic.node}
+                node, most, until = topic.node, p.max_level, p.search_until_hub
+                levels = list(self._walk.levels(node, scores, p.rule, most_levels=most, until_hub=until))
+                if not any(level.hubs for level in levels):
+                    fallback = Fallback("topic_not_covered", f"no indexed hub is reached from '{name}'")
+                return levels, [topic, *others.values()], fallback
+            fallback = _not_found(question, names)
+        # The hubs of the best paths of the whole graph: one level without a topic.
+        hubs = tuple(self._choice.by_candidates(scores, p.rule))
+        return [Level(1, hubs, ((),) * len(hubs), len(hubs))] if hubs else [], [], fallback
+
     def _with_passages(self, level: Level, scores: Scores, vector: NDArray[np.float32]) -> FoundLevel:
-        count = self._parameters.n_source_chunks
-        linked = [
-            linked_passages(self._about.of(hub.hub), lambda some: self._passages.of(some, vector), count)
-            for hub in level.hubs
-        ]
+        count, linked = self._parameters.n_source_chunks, []
+        for hub in level.hubs:
+            passages = self._about.of(hub.hub) if count else np.empty(0, dtype=np.int64)
+            values = np.ones(len(passages))  # in an index without vectors of passages
+            if self._passages is not None:  # row by row, so that a passage's bits do not depend on the others
+                values = np.sum(self._passages[passages].astype(np.float64) * vector, axis=1)
+            linked.append(linked_passages(passages, values, count))
         return FoundLevel(level, used_paths(level.hubs, scores), linked)
-
-
-class PassageCosines:
-    """Similarity of some passages to a question; 1 for all in an index without their vectors."""
-
-    def __init__(self, reader: IndexReader) -> None:
-        has_vectors = "vectors:passage" in reader.artefacts and len(reader.passage_ids) > 0
-        self._vectors = np.asarray(reader.artefact(vectors_of("passage"))) if has_vectors else None
-
-    def of(self, passages: NDArray[np.int64], vector: NDArray[np.float32]) -> Scores:
-        """Shape (n,): row by row, so that a passage's bits do not depend on the others."""
-        if self._vectors is None:
-            return np.ones(len(passages))
-        found: Scores = np.sum(self._vectors[passages].astype(np.float64) * vector, axis=1)
-        return found
 
 
 def _components(
@@ -519,9 +467,8 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
     chat = services.chat()
     language = index.artefact(LANGUAGE)
     partial, final = (prompt_of(name).in_language_of_question(language) for name in ("hub.partial", "hub.final"))
-    tasks = hub_tasks(partial, final, prompt_of("hub.filter"))
     most_calls = sum(bound.calls for bound in parameters.call_bounds())
-    model = HubModel(chat, tasks, most_calls) if chat else None
+    model = HubModel(chat, (partial, final, prompt_of("hub.filter")), most_calls) if chat else None
     return HubReader(index, parameters.reading, model, configured)
 
 
@@ -535,7 +482,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
 )
 def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> HubStrategy:
     """`hublink` on an open version."""
-    return HubStrategy(reader, parameters, services, lambda choice: DirectSearch(choice, parameters.rule))
+    return HubStrategy(reader, parameters, services)
 
 
 @strategy(
@@ -549,13 +496,7 @@ def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: 
 )
 def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters, services: Services) -> HubStrategy:
     """`hublink-topic` on an open version."""
-    stored = reader.artefact(STORED_HUBS)
+    entities = reader.artefact(GRAPH).keys, reader.artefact(ENTITY_IDS)
     vectors = np.asarray(reader.artefact(vectors_of("entity")))
-    entities = NamedEntities(reader.artefact(GRAPH).keys, reader.artefact(ENTITY_IDS), vectors)
-    topics = Topics(stored, reader.artefact(ALIASES), entities)
-
-    def search(choice: HubChoice) -> TopicSearch:
-        walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
-        return TopicSearch(topics, walk, DirectSearch(choice, parameters.rule), parameters, services.encode)
-
-    return HubStrategy(reader, parameters, services, search)
+    topics = Topics(reader.artefact(STORED_HUBS), reader.artefact(ALIASES), entities, vectors)
+    return HubStrategy(reader, parameters, services, topics)

@@ -248,19 +248,19 @@ class Fields:
         negations = np.array([any(word.is_negation for word in words) for words in units.value_words], dtype=np.bool_)
         negated = negations[units.document_values]
         labels = np.unique(np.stack((signatures, units.document_labels)), axis=1)[0]
-        shares = np.bincount(signatures, units.copies * negated, count)
-        shares = shares / np.maximum(np.bincount(signatures, units.copies, count), 1)
+        paths = np.bincount(signatures, units.copies, count)
+        shares = np.bincount(signatures, units.copies * negated, count) / np.maximum(paths, 1)
         is_small = np.bincount(labels, minlength=count) <= MOST_VALUES
         self.is_polar = is_small & (shares >= LEAST_SHARE) & (shares <= LARGEST_SHARE)
         self.is_negated = negated & self.is_polar[signatures]
 
         of_value = np.array([_kind(words) for words in units.value_words], dtype=np.int64)
         of_document = of_value[units.document_values]
-        totals = np.bincount(signatures, minlength=count)
+        distinct = np.bincount(signatures, minlength=count)
         self.kinds = np.where(self.is_polar, int(Kind.YES_NO), 0)
         for kind, are in ((Kind.TIME, Kind.TIME), (Kind.NUMBER, Kind.NUMBER | Kind.TIME), (Kind.YES_NO, Kind.YES_NO)):
             found = np.bincount(signatures[of_document & int(are) > 0], minlength=count)  # 1600 may be a length, too
-            self.kinds[(found >= LEAST_KIND_SHARE * totals) & (self.kinds == 0)] = int(kind)
+            self.kinds[(found >= LEAST_KIND_SHARE * distinct) & (self.kinds == 0)] = int(kind)
 
     def shares(self, meanings: Meanings) -> NDArray[np.float64]:
         """Share of each signature's words among some words of a question, weighted by idf: shape (s,), 0 to 1."""

@@ -7,12 +7,10 @@ from polyhop.schemas.hubs import LEVELS
 from polyhop.tasks.hubs.paths import signature_texts
 from polyhop.tasks.hubs.stage import (
     DistinctTexts,
-    PathText,
     RowCollector,
     distinct_lines,
     path_lines,
     path_request,
-    usable_text,
     value_texts,
 )
 
@@ -78,7 +76,3 @@ def test_a_model_is_shown_labels_and_no_ids() -> None:
     assert lines == '["Ada", "knows", "Bob"]\n["Bob", "knows", "Ada"]'
     assert lines in path_request(lines, "hash").text
     assert distinct_lines([LOOP, LOOP[:1], LOOP]) == {lines: 0, '["Ada", "knows", "Bob"]': 1}
-
-
-def test_a_reply_becomes_one_paragraph() -> None:
-    assert usable_text(PathText(text=" Ada knows\n\nBob. ")) == "Ada knows Bob."

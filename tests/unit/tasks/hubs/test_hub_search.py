@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.hubs import END_KINDS, HubGraph
-from polyhop.tasks.hubs.paths import Adjacency, DirectedNode, PathsOfHub, RootSearch, find_paths_in_hub, triples_of
+from polyhop.tasks.hubs.paths import Adjacency, PathsOfHub, find_paths_in_hub
+from polyhop.tasks.hubs.walk import RootWalk, layer_at
 
 STATED = """H1 title t1; H1 author A1; H1 venue V1; H1 cites H2; H1 same-as H1; A1 affiliation U1; A1 wrote H2;
 U1 place C1; U1 employs A1; V1 place C1; C1 part-of K1; H2 title t2; H2 author A2; H2 cites H1; A2 affiliation U1;
@@ -91,12 +92,12 @@ def test_paths_beyond_the_limit_of_a_hub_are_counted() -> None:
 
 def levels(topic: str, count: int, *, until_hub: bool) -> list[list[tuple[str, str]]]:
     """The hubs of each level with their paths to the topic."""
-    node = NODES.index(topic)
-    search, starts = RootSearch(ADJACENT, IS_HUB), [DirectedNode(node, is_left=True), DirectedNode(node, is_left=False)]
+    search, starts = RootWalk(GRAPH, np.array(IS_HUB, dtype=bool)), layer_at([NODES.index(topic)], both_ways=True)
     found = []
     for _ in range(count):
-        hubs, starts = search.level(starts, until_hub=until_hub)
-        found.append([(NODES[hub.node], stated(triples_of(hub.path_to_topic))) for hub in hubs])
+        hubs, places, starts = search.level(starts, until_hub=until_hub)
+        ways = map(search.triples_to, places.tolist())
+        found.append([(NODES[hub], stated(way)) for hub, way in zip(hubs.tolist(), ways, strict=True)])
     return found
 
 

@@ -15,8 +15,22 @@ ANSWER = {
     "hub_count": 1,
     "hubs": [{"id": "b1", "name": "Old Crossing"}],
     "triples": [
-        {"id": "r1", "hub": "Old Crossing", "subject": "Old Crossing", "predicate": "material", "object": "Iron"},
-        {"id": "r2", "hub": "Old Crossing", "subject": "Old Crossing", "predicate": "material", "object": "Steel"},
+        {
+            "id": "r1",
+            "hub": "Old Crossing",
+            "subject": "Old Crossing",
+            "predicate": "material",
+            "object": "Iron",
+            "hops": [["Old Crossing", "material", "Iron"]],
+        },
+        {
+            "id": "r2",
+            "hub": "Old Crossing",
+            "subject": "Old Crossing",
+            "predicate": "material",
+            "object": "Steel",
+            "hops": [["Old Crossing", "material", "Steel"]],
+        },
     ],
 }
 

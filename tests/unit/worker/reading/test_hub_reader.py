@@ -18,14 +18,15 @@ from polyhop.tasks.hubs.paths import path_text
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
-from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ModelReader, answer_task, estimate_tokens
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 FOLDER = Path(polyhop.worker.reading.hubs.__file__).parent / "prompts"
-TASKS = hub_tasks(*(read_prompt(FOLDER / f"hub.{name}.md") for name in ("partial", "final", "filter")))
+PARTIAL, FINAL, FILTER = (read_prompt(FOLDER / f"hub.{name}.md") for name in ("partial", "final", "filter"))
+TASKS = PARTIAL, FINAL, FILTER
 LABELS = {
     "P1": "Tactics",
     "P2": "Views",

@@ -173,11 +173,6 @@ def test_passages_take_the_best_of_path_and_hub_level_by_level() -> None:
 
 
 def test_linked_passages_are_those_nearest_to_the_question() -> None:
-    cosines = {7: 0.5, 8: 0.9, 9: 0.5}
-
-    def of(numbers: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-        return np.array([cosines[int(number)] for number in numbers])
-
-    passages = np.array([9, 7, 8])
-    assert linked_passages(passages, of, 2) == [(8, 0.9), (7, 0.5)]
-    assert linked_passages(passages, of, 0) == []
+    passages, cosines = np.array([9, 7, 8]), np.array([0.5, 0.5, 0.9])
+    assert linked_passages(passages, cosines, 2) == [(8, 0.9), (7, 0.5)]
+    assert linked_passages(passages, cosines, 0) == []

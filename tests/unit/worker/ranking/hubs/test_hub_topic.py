@@ -5,7 +5,7 @@ import pytest
 from hub_index import hubs_of, written
 
 from polyhop.schemas.text import entity_id, node_id
-from polyhop.worker.ranking.hubs import NamedEntities, Topics
+from polyhop.worker.ranking.hubs import Topics
 
 LABELS = {"R1": "Software  Design", "R2": "software design", "R3": "Biology", "H": "Paper One", "x": "Value"}
 STORED, _ = hubs_of(written("R1 has H; R2 has H; R2 near R1; R2 near R3; H is x"), {"H"}, LABELS)
@@ -14,8 +14,8 @@ VECTORS = np.array([[1, 0, 0], [0, 1, 0]], dtype=np.float32)
 
 
 def topics(ids: tuple[str, str] = (node_id("R3"), node_id("R1"))) -> Topics:
-    entities = NamedEntities(("biology", "software design #R1"), ids, VECTORS)
-    return Topics(STORED, {"life science": "biology", "swd": "R1", "lost": "nowhere"}, entities)
+    entities = ("biology", "software design #R1"), ids
+    return Topics(STORED, {"life science": "biology", "swd": "R1", "lost": "nowhere"}, entities, VECTORS)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_the_most_similar_label_is_taken_from_a_cosine_of_six_tenths_on() -> Non
 
 
 def test_an_entity_of_a_text_is_the_node_with_its_key() -> None:
-    entities = NamedEntities(("R3", "gone"), (entity_id("R3"), entity_id("gone")), VECTORS)
-    found = Topics(STORED, {}, entities).by_vector(VECTORS[0])
+    entities = ("R3", "gone"), (entity_id("R3"), entity_id("gone"))
+    found = Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[0])
     assert found is not None
     assert OWN[found.node] == "R3"
-    assert Topics(STORED, {}, entities).by_vector(VECTORS[1]) is None
+    assert Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[1]) is None
 
 
 def test_surer_matches_come_first_then_the_order_of_the_question() -> None:
@@ -63,5 +63,4 @@ def test_surer_matches_come_first_then_the_order_of_the_question() -> None:
 
 
 def test_without_entities_nothing_is_similar() -> None:
-    entities = NamedEntities((), (), np.empty((0, 3), dtype=np.float32))
-    assert Topics(STORED, {}, entities).by_vector(VECTORS[0]) is None
+    assert Topics(STORED, {}, ((), ()), np.empty((0, 3), dtype=np.float32)).by_vector(VECTORS[0]) is None

@@ -1,7 +1,7 @@
-"""FindHubRoots over whole arrays: the search of tasks/hubs/paths.py layer by layer, for topics with many hubs (pure).
+"""FindHubRoots over whole arrays, layer by layer, for index runs and for questions (pure).
 
-A queue that is first in, first out goes through one layer after the other, so that the first of equal nodes of a layer
-is the one that the search of tasks/hubs/paths.py visits; a test compares the two. Source: algorithms.md 4.4.
+The published search goes through a queue that is first in, first out: of equal nodes of a layer it visits the first,
+as this one does. Source: algorithms.md 4.4.
 """
 
 from bisect import bisect_right
@@ -38,19 +38,20 @@ class Layer:
         return Layer(self.nodes[kept], self.is_left[kept], self.parents[kept], self.steps[kept])
 
 
-def topic_layer(topic: int) -> Layer:
-    """Where a search begins: the topic, in both directions."""
-    both = np.full(2, _START, dtype=np.int64)
-    return Layer(np.full(2, topic, dtype=np.int64), np.array([True, False]), both, both)
+def layer_at(nodes: Sequence[int], *, both_ways: bool) -> Layer:
+    """Where a search begins: at these nodes, along edges, and before that against them if it goes both ways."""
+    ways = [True, False] if both_ways else [False]
+    starts = np.full(len(nodes) * len(ways), _START, dtype=np.int64)
+    places = np.repeat(np.asarray(nodes, dtype=np.int64), len(ways))
+    return Layer(places, np.tile(np.array(ways, dtype=np.bool_), len(nodes)), starts, starts)
 
 
 class RootWalk:
     """A search over several levels; what was visited or found at an earlier level is not visited or found again."""
 
-    def __init__(self, graph: HubGraph, paths: HubPaths, is_hub: NDArray[np.bool_]) -> None:
-        """A search that has not begun; `is_hub` says per node whether it is a hub, shape (n,)."""
+    def __init__(self, graph: HubGraph, is_hub: NDArray[np.bool_]) -> None:
+        """A search that has not begun; `is_hub` says per node whether it is a hub, and may change between levels."""
         self._graph = graph
-        self._paths = paths
         self._is_hub = is_hub
         self._visited = np.zeros(2 * graph.node_count, dtype=np.bool_)
         self._found = np.zeros(graph.node_count, dtype=np.bool_)
@@ -86,32 +87,22 @@ class RootWalk:
                 break
         return np.concatenate(nodes), np.concatenate(places), layer
 
-    def candidates(self, hubs: Numbers, places: Places) -> Layer:
-        """Where the next level begins: what is stored with some hubs, in their order."""
-        starts = self._paths.candidate_starts
-        numbers, counts = _runs(starts[hubs], starts[hubs + 1])
-        nodes = self._paths.candidates[numbers].astype(np.int64)
-        return Layer(nodes, np.zeros(len(nodes), dtype=np.bool_), np.repeat(places, counts), -2 - numbers)
-
-    def triples_to(self, place: int) -> tuple[int, ...]:
-        """Triples from the topic to a place, in the order walked."""
+    def triples_to(self, place: int, paths: HubPaths | None = None) -> tuple[int, ...]:
+        """Triples from the topic to a place, in the order walked; `paths` are those whose `candidates` were starts."""
         steps: list[int] = []
         while place != _START:
             number = bisect_right(self._starts, place) - 1
             layer, at = self._layers[number], place - self._starts[number]
             steps.append(int(layer.steps[at]))
             place = int(layer.parents[at])
-        return tuple(triple for step in reversed(steps) for triple in self._triples_of(step))
-
-    def _triples_of(self, step: int) -> Sequence[int]:
-        if step >= 0:
-            return (step,)
-        if step == _START:
-            return ()
-        candidate = -2 - step
-        start, end = self._paths.candidate_triple_starts[candidate : candidate + 2]
-        triples: list[int] = self._paths.candidate_triples[start:end].tolist()
-        return triples
+        triples: list[int] = []
+        for step in reversed(steps):
+            if step >= 0:
+                triples.append(step)
+            elif step != _START and paths is not None:
+                start, end = paths.candidate_triple_starts[-2 - step : -step]
+                triples += paths.candidate_triples[start:end].tolist()
+        return tuple(triples)
 
     def _first_of(self, keys: Places) -> NDArray[np.intp]:
         """Ascending places of the first of each key; those below 0 are left out. Cost: O(keys)."""
@@ -139,6 +130,13 @@ class RootWalk:
         triples[is_left] = graph.in_triples[numbers[is_left]]
         nodes = np.where(is_left, graph.subjects[triples], graph.objects[triples]).astype(np.int64)
         return Layer(nodes, is_left, np.repeat(places, counts), triples)
+
+
+def candidates(paths: HubPaths, hubs: Numbers, places: Places) -> Layer:
+    """Where the next level begins: what is stored with some hubs that were found at these places, in their order."""
+    numbers, counts = _runs(paths.candidate_starts[hubs], paths.candidate_starts[hubs + 1])
+    nodes = paths.candidates[numbers].astype(np.int64)
+    return Layer(nodes, np.zeros(len(nodes), dtype=np.bool_), np.repeat(places, counts), -2 - numbers)
 
 
 def joined(first: Layer, second: Layer) -> Layer:
