@@ -28,7 +28,6 @@ from polyhop.terminal import passage_texts
 from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.open import open_published, open_questions
 from polyhop.warehouse.user_files import load_settings
-from polyhop.worker.answer import AnsweredQuestion
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.session import IndexSession
 
@@ -47,30 +46,17 @@ SHOWN_CHARACTERS = 300
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table; numbers are rounded to three places."""
-    head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html_text(_shown_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def answer_html(question: str, short: str, passages: Sequence[Mapping[str, Any]]) -> str:
-    """A question with its answer and passages."""
-    rows = [
-        (row.get("rank"), row.get("score"), row.get("title"), str(row.get("text", ""))[:SHOWN_CHARACTERS])
-        for row in passages
+    shown = [
+        ["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in rows
     ]
-    said = f"<b>{html_text(short)}</b>" if short else "<i>no answer; read the passages</i>"
-    return f"<p>{html_text(question)}<br>{said}</p>" + table_html(("rank", "score", "title", "text"), rows)
+    head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in shown)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def html_text(value: object) -> str:
     """Any text as HTML that shows it."""
     return escape(printable(str(value)))
-
-
-def _shown_cell(value: object) -> object:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else value
 
 
 Questions = str | Path | Iterable[Mapping[str, Any] | str]
@@ -412,7 +398,12 @@ class Answer:
         return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
 
     def _repr_html_(self) -> str:
-        return answer_html(self.question, self.answer, self.passages)
+        said = f"<b>{html_text(self.answer)}</b>" if self.answer else "<i>no answer; read the passages</i>"
+        rows = [
+            (row.get("rank"), row.get("score"), row.get("title"), str(row.get("text", ""))[:SHOWN_CHARACTERS])
+            for row in self.passages
+        ]
+        return f"<p>{html_text(self.question)}<br>{said}</p>" + table_html(("rank", "score", "title", "text"), rows)
 
 
 class Index:
@@ -502,27 +493,34 @@ class Index:
         """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
-        asked, chosen = _with_topics(questions, topics), strategy or self.default_strategy
-        session = self._session.where(where)
-        answered = session.answerer(chosen, parameters or {}).answer(asked, limit=limit)
-        return [self._answer(session.document(chosen, one), one) for one in answered]
+        given = [None] * len(questions) if topics is None else topics
+        if len(given) != len(questions):
+            raise ConfigurationError(
+                f"There are {len(given)} topics for {plural(len(questions), 'question')}; give one for each."
+            )
+        for topic in given:
+            if topic is not None and not any(character.isalnum() for character in topic):
+                raise EmptyQuestionError("The topic is empty; give the name or the id of an entity, or leave it out.")
+            if topic is not None and len(topic) > MAX_TOPIC_CHARACTERS:
+                raise ConfigurationError(
+                    f"The topic is {len(topic):,} characters long; the limit is {MAX_TOPIC_CHARACTERS:,}."
+                )
+        asked = [Question(text, topic=topic) for text, topic in zip(questions, given, strict=True)]
+        session, chosen = self._session.where(where), strategy or self.default_strategy
+        answers = []
+        for one in session.answerer(chosen, parameters or {}).answer(asked, limit=limit):
+            document = session.document(chosen, one)
+            texts = {passage.passage_id: passage.text for passage in one.context}  # those that were read are at hand
+            texts |= passage_texts(session.published, [row for row in document["passages"] if row["id"] not in texts])
+            for row in document["passages"]:
+                row["text"] = texts[row["id"]]
+            answers.append(Answer(**document))
+        return answers
 
     async def aask(self, question: str, **options: Any) -> Answer:
         """As `ask`, in a thread: one question of an index at a time."""
         async with self._turn:
             return await asyncio.to_thread(lambda: self.ask(question, **options))
-
-    def _answer(self, document: dict[str, Any], answered: AnsweredQuestion) -> Answer:
-        """With the texts of its passages: those that were read are at hand."""
-        texts = {passage.passage_id: passage.text for passage in answered.context}
-        missing = [row["id"] for row in document["passages"] if row["id"] not in texts]
-        published = self._session.published
-        if missing:
-            numbers = [published.number_of_passage[passage_id] for passage_id in missing]
-            texts |= {passage_id: text for passage_id, _, text in published.passages(numbers)}
-        for row in document["passages"]:
-            row["text"] = texts[row["id"]]
-        return Answer(**document)
 
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
         """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.
@@ -581,23 +579,6 @@ class Index:
         self.close()
 
 
-def _with_topics(questions: Sequence[str], topics: Sequence[str | None] | None) -> list[Question]:
-    """The questions with their topics, if there are any."""
-    given = [None] * len(questions) if topics is None else topics
-    if len(given) != len(questions):
-        raise ConfigurationError(
-            f"There are {len(given)} topics for {plural(len(questions), 'question')}; give one for each."
-        )
-    for topic in given:
-        if topic is not None and not any(character.isalnum() for character in topic):
-            raise EmptyQuestionError("The topic is empty; give the name or the id of an entity, or leave it out.")
-        if topic is not None and len(topic) > MAX_TOPIC_CHARACTERS:
-            raise ConfigurationError(
-                f"The topic is {len(topic):,} characters long; the limit is {MAX_TOPIC_CHARACTERS:,}."
-            )
-    return [Question(text, topic=topic) for text, topic in zip(questions, given, strict=True)]
-
-
 def open_index(
     name: str, *, root: str | Path | None = None, version: int | None = None, settings: Settings | None = None
 ) -> Index:
@@ -612,8 +593,7 @@ def open_index(
     Raises:
         UnknownIndexError: If nothing was published under that name.
     """
-    flags = {} if root is None else {"root": str(root)}
-    chosen = settings or load_settings(flags)
+    chosen = settings or _settings(root, None)
     return Index(IndexSession(open_published(chosen.root, name, version), chosen))
 
 
@@ -662,36 +642,20 @@ class Indexes:
         """Names of the indexes, in the order in which they were named."""
         return tuple(index.name for index in self._opened)
 
-    def ask(
-        self,
-        question: str,
-        *,
-        strategy: str | None = None,
-        limit: int = 10,
-        parameters: Mapping[str, object] | None = None,
-        topic: str | None = None,
-        where: str | None = None,
-    ) -> SeveralAnswers:
+    def ask(self, question: str, *, limit: int = 10, **options: Any) -> SeveralAnswers:
         """Asks each index, and fuses their passages by rank.
 
         Args:
             question: Any text with at least one word.
-            strategy: For all of them; default: each index's own.
             limit: Passages to return, at least 1; also of each index.
-            parameters: The strategy's own settings.
-            topic: The entity that the question is about, by name or id.
-            where: A filter, for each of them.
+            **options: The others of `Index.ask`, for each of them; without a strategy, each index has its own.
 
         Raises:
             PolyhopError: As `Index.ask`, if it fails on one of the indexes.
         """
-        answers = {
-            index.name: index.ask(
-                question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where
-            )
-            for index in self._opened
-        }
-        chosen = _most_certain(answers)
+        answers = {index.name: index.ask(question, limit=limit, **options) for index in self._opened}
+        certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
+        chosen = max(certain, key=lambda name: certain[name], default=None)
         answer = answers[chosen].answer if chosen is not None else ""
         return SeveralAnswers(question, answer, chosen, self._fused(answers)[:limit], answers)
 
@@ -717,8 +681,12 @@ class Indexes:
             for number, row in zip(numbers, ranked, strict=True):
                 holders[number].setdefault(index.name, row)
             lists.append(numbers)
-        fused = reciprocal_rank_fusion(lists)
-        return [_row(holders[number], score, rank) for rank, (number, score) in enumerate(fused, start=1)]
+        rows = []
+        for rank, (number, score) in enumerate(reciprocal_rank_fusion(lists), start=1):
+            (first, passage), *others = holders[number].items()
+            row = {"index": first, **passage, "score": round(score, 6), "rank": rank}
+            rows.append({**row, "also_in": [name for name, _ in others]} if others else row)
+        return rows
 
     def close(self) -> None:
         """Releases all versions."""
@@ -732,18 +700,6 @@ class Indexes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _most_certain(answers: Mapping[str, Answer]) -> str | None:
-    """The index whose answer is the one to give; None if none has one."""
-    certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
-    return max(certain, key=lambda name: certain[name], default=None)
-
-
-def _row(holders: Mapping[str, Mapping[str, Any]], score: float, rank: int) -> dict[str, Any]:
-    (first, passage), *others = holders.items()
-    row = {"index": first, **passage, "score": round(score, 6), "rank": rank}
-    return {**row, "also_in": [name for name, _ in others]} if others else row
 
 
 def open_indexes(names: Sequence[str], *, root: str | Path | None = None, settings: Settings | None = None) -> Indexes:

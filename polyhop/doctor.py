@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -65,7 +65,12 @@ def check_prefect(_: Settings) -> str:
             f"the Prefect server at {url} has version {server}, this installation {client}; install the same minor "
             "version on both"
         )
-    return f"server {server} at {url} answers, database {_database(url)}"
+    # a server shows the driver of its database, never the address, which the environment may hold here
+    shown = _ask(url, "GET", "/admin/settings").get("server", {}).get("database", {})
+    address = next((os.environ[name] for name in _DATABASE if os.environ.get(name)), "")
+    kind = str(shown.get("driver") or address).partition("+")[0].partition(":")[0]
+    database = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(kind, "not shown to clients")
+    return f"server {server} at {url} answers, database {database}"
 
 
 def check_deployments(_: Settings) -> str:
@@ -73,35 +78,17 @@ def check_deployments(_: Settings) -> str:
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "not looked for without PREFECT_API_URL"
-    found = _our_deployments(url)
+    everything = _ask(url, "POST", "/deployments/filter")  # a server may have deployments of other flows
+    found = [each for each in everything if _OUR_FLOWS in str(each.get("entrypoint"))]
     if not found:
         return "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
     idle = sorted((each.get("work_pool_name") or "", each["name"]) for each in found if each["status"] != "READY")
     if not idle:
         return f"{len(found)} of Polyhop's flows, all with a worker"
-    names = ", ".join(name for _, name in idle)
-    raise StoreError(
-        f"no worker runs the deployments {names}: their runs stay scheduled; start {_missing_workers(idle)}"
-    )
-
-
-def _our_deployments(url: str) -> list[dict[str, Any]]:
-    """The deployments of our flows; a server may have others."""
-    return [each for each in _ask(url, "POST", "/deployments/filter") if _OUR_FLOWS in str(each.get("entrypoint"))]
-
-
-def _missing_workers(idle: Iterable[tuple[str, str]]) -> str:
-    """What to start, so that somebody runs these deployments (work pool, name); without a pool they are served."""
-    pools = sorted({pool for pool, _ in idle if pool})
-    return " and ".join(f"prefect worker start --pool {pool}" for pool in pools) or "the process that serves them"
-
-
-def _database(url: str) -> str:
-    """The kind of database: the server shows its driver, never its address, which the environment may hold here."""
-    shown = _ask(url, "GET", "/admin/settings").get("server", {}).get("database", {})
-    address = next((os.environ[name] for name in _DATABASE if os.environ.get(name)), "")
-    kind = str(shown.get("driver") or address).partition("+")[0].partition(":")[0]
-    return {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(kind, "not shown to clients")
+    names, pools = ", ".join(name for _, name in idle), sorted({pool for pool, _ in idle if pool})
+    # a deployment without a pool is served
+    start = " and ".join(f"prefect worker start --pool {pool}" for pool in pools) or "the process that serves them"
+    raise StoreError(f"no worker runs the deployments {names}: their runs stay scheduled; start {start}")
 
 
 def _ask(url: str, method: str, path: str) -> Any:

@@ -14,7 +14,6 @@ from polyhop.schemas.queue import JobRow, ResultRow
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS, Table
 from polyhop.warehouse.open import open_questions
-from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.tables.query import LazyTable, Wanted
 
 _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: a query reads all jobs
@@ -27,41 +26,31 @@ def result_tables(settings: Settings, index: str) -> list[LazyTable]:
     """The two tables for an index; see schemas/tables.py."""
 
     def results(wanted: Wanted) -> pa.Table:
-        with open_questions(settings) as queue:
-            jobs = _jobs(queue, index, wanted)
-            return _table(queue, RESULTS, jobs, _result_rows, with_evidence=wanted.wants(*FROM_EVIDENCE))
+        return _table(settings, index, wanted, RESULTS, _result_rows, with_evidence=wanted.wants(*FROM_EVIDENCE))
 
     def passages(wanted: Wanted) -> pa.Table:
-        with open_questions(settings) as queue:
-            return _table(queue, RESULT_PASSAGES, _jobs(queue, index, wanted), _passage_rows, with_evidence=True)
+        return _table(settings, index, wanted, RESULT_PASSAGES, _passage_rows, with_evidence=True)
 
     return [LazyTable(RESULTS, results, is_large=True), LazyTable(RESULT_PASSAGES, passages, is_large=True)]
 
 
-def _jobs(queue: QuestionQueue, index: str, wanted: Wanted) -> list[JobRow]:
-    """The jobs of an index that a query asks for, as they were submitted."""
-    known = [job for job in queue.jobs(_ALL_JOBS) if job.index == index]
-    return sorted((job for job in known if wanted.keys is None or job.job_id in wanted.keys), key=_job_id)
-
-
-def _job_id(job: JobRow) -> int:
-    return job.job_id
-
-
-def _table(queue: QuestionQueue, table: Table, jobs: list[JobRow], rows: _Rows, *, with_evidence: bool) -> pa.Table:
-    found = _documents(queue, jobs, rows, with_evidence=with_evidence)
-    batches = []
-    while batch := list(islice(found, _ROWS_PER_BATCH)):
-        batches.append(pa.RecordBatch.from_pylist(batch, schema=table.arrow))
+def _table(
+    settings: Settings, index: str, wanted: Wanted, table: Table, rows: _Rows, *, with_evidence: bool
+) -> pa.Table:
+    """The rows of the index's jobs that a query asks for, as they were submitted."""
+    with open_questions(settings) as queue:
+        jobs = [job for job in queue.jobs(_ALL_JOBS) if job.index == index]
+        jobs = sorted((job for job in jobs if wanted.keys is None or job.job_id in wanted.keys), key=lambda j: j.job_id)
+        found = (
+            document
+            for job in jobs
+            for row in queue.results(job.job_id, with_evidence=with_evidence)
+            for document in rows(job, row)
+        )
+        batches = []
+        while batch := list(islice(found, _ROWS_PER_BATCH)):
+            batches.append(pa.RecordBatch.from_pylist(batch, schema=table.arrow))
     return pa.Table.from_batches(batches, schema=table.arrow)
-
-
-def _documents(
-    queue: QuestionQueue, jobs: list[JobRow], rows: _Rows, *, with_evidence: bool
-) -> Iterator[dict[str, Any]]:
-    for job in jobs:
-        for row in queue.results(job.job_id, with_evidence=with_evidence):
-            yield from rows(job, row)
 
 
 def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,4 @@
-"""What differs between two versions of an index: records, entities, relations, and how questions are answered.
-
-Prints nothing (commands/versions.py does).
-"""
+"""What differs between two versions of an index: records, entities, relations, and how questions are answered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -95,15 +92,22 @@ def diff_versions(
         limit: How many changes of each kind are listed.
     """
     layout = Layout(settings.root)
-    with hold_version(layout, index, versions[0]) as before, hold_version(layout, index, versions[1]) as after:
-        compared = compare_versions(before.folder, after.folder, limit)
+    with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:
+        compared = compare_versions(first.folder, second.folder, limit)
         if questions is None:
             return VersionDiff(index, *versions, compared)
         asked = [record.question for record in usable_questions(questions)[0]]
         if not asked:
             raise SourceError(f"{questions} holds no usable question; at least one is needed.")
         old, new = (_answers(settings, index, number, asked, strategy) for number in versions)
-    differences = [_difference(*pair) for pair in zip(old, new, strict=True)]
+    differences = [
+        AnswerDifference(
+            before.question,
+            (before.answer, after.answer),
+            ([row["id"] for row in before.passages], [row["id"] for row in after.passages]),
+        )
+        for before, after in zip(old, new, strict=True)
+    ]
     changed = [one for one in differences if one.has_other_answer or one.has_other_passages]
     return VersionDiff(index, *versions, compared, len(asked), changed)
 
@@ -111,8 +115,3 @@ def diff_versions(
 def _answers(settings: Settings, index: str, version: int, asked: Sequence[str], strategy: str | None) -> list[Answer]:
     with open_index(index, version=version, settings=settings) as opened:
         return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
-
-
-def _difference(before: Answer, after: Answer) -> AnswerDifference:
-    found = ([passage["id"] for passage in one.passages] for one in (before, after))
-    return AnswerDifference(before.question, (before.answer, after.answer), (next(found), next(found)))

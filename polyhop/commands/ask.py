@@ -1,7 +1,6 @@
 """`polyhop ask` and `connect`: one question, or two entities, answered with evidence."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +32,7 @@ from polyhop.terminal import passage_line, text_line
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, SeveralAnswers
-    from polyhop.graph import CitedPassage, Connection, Connections, StatedRelation
+    from polyhop.graph import CitedPassage, Connections
 
 
 def ask(
@@ -63,7 +62,13 @@ def ask(
 
     parameters = pairs(param, "--param")
     names = names_in(index)
-    _check_shown(names, html, explain=explain)
+    if len(names) > 1 and (html is not None or explain):
+        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
+    if html is not None:
+        from polyhop.pages.answer_page import PAGE
+        from polyhop.warehouse.files.disk import require_place
+
+        require_place(html, PAGE)
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
     if len(names) > 1:
         from polyhop.api import open_indexes
@@ -90,17 +95,6 @@ def ask(
     print_answer(answer, texts, explain=explain)
 
 
-def _check_shown(indexes: Sequence[str], html: Path | None, *, explain: bool) -> None:
-    """Makes sure that a page or a drawing is of one index, and that the page can be written."""
-    if len(indexes) > 1 and (html is not None or explain):
-        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
-    if html is not None:
-        from polyhop.pages.answer_page import PAGE
-        from polyhop.warehouse.files.disk import require_place
-
-        require_place(html, PAGE)
-
-
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
@@ -112,7 +106,11 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
         for sentence in answer.evidence["sentences"][:1]:
             print_source(sentence)
     _print_rankings(answer, texts)
-    _print_fallback(answer, is_shown=explain)
+    # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
+    fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
+    is_needed = not (answer.triples or answer.passages) or fallback["code"].startswith("topic_")
+    if fallback["text"] and is_needed and not explain:
+        print_line(f"  {fallback['text']}")
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
@@ -151,14 +149,6 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
         print_line(f"Passages  {how}".rstrip())
     for line in passage_lines(answer.passages, answer.evidence, texts):
         print_line(line)
-
-
-def _print_fallback(answer: "Answer", *, is_shown: bool) -> None:
-    """Why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too."""
-    fallback = answer.evidence.get("fallback")
-    is_needed = not (answer.triples or answer.passages) or (fallback or {}).get("code", "").startswith("topic_")
-    if fallback and is_needed and not is_shown:
-        print_line(f"  {fallback['text']}")
 
 
 def certainty(answer: "Answer") -> str:
@@ -205,22 +195,17 @@ def _print_evidence(answer: "Answer") -> None:
     titles = {passage["id"]: passage["title"] for passage in answer.passages}
     for line in evidence_lines(evidence_of(answer.evidence), titles):
         print_line(line)
-    _print_links(answer)
-    cited = answer.evidence["sentences"][1:]
-    if cited:
-        print_line("Sentences cited")
-    for sentence in cited:
-        print_line(f"  [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
-
-
-def _print_links(answer: "Answer") -> None:
-    titles = {passage["id"]: passage["title"] for passage in answer.passages}
     if answer.evidence["links"]:
         print_line("How the evidence connects")
     for link in answer.evidence["links"]:
         source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
         target = titles.get(link["target"], link["target"])
         print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
+    cited = answer.evidence["sentences"][1:]
+    if cited:
+        print_line("Sentences cited")
+    for sentence in cited:
+        print_line(f"  [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
 
 
 def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str]) -> None:
@@ -251,7 +236,6 @@ def connect(
     b: Annotated[str, _Name],
     index: IndexName,
     max_length: Annotated[int, typer.Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
-    paths: Annotated[int, typer.Option("--paths", min=1, max=1000, help="Connections to show.")] = 5,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -259,13 +243,20 @@ def connect(
     from polyhop.api import open_index
 
     with open_index(index, settings=settings_of(root)) as opened:
-        found = opened.graph.connect(a, b, max_length=max_length, paths=paths)
+        found = opened.graph.connect(a, b, max_length=max_length)
     if json:
         print_json(found.to_json())
         return
     print_line(_summary(found))
     for path in found.paths:
-        _print_path(path)
+        print_line(f"  {path.text}")
+        for passage in path.passages:
+            print_line(f"    {_cited(passage)}")
+        for relation in (relation for hop in path.hops for relation in hop):  # and where each is stated
+            named = ", ".join(map(_cited, relation.passages))
+            more = relation.passage_count - len(relation.passages)
+            said = f"{named} and {more} more" if more > 0 else named or "(no passage)"
+            print_line(f"    {relation.relation}: {said}")
 
 
 def _summary(found: "Connections") -> str:
@@ -276,26 +267,9 @@ def _summary(found: "Connections") -> str:
     first = found.paths[0]
     if first.via == "passage":
         return f"{found.a} and {found.b} are not connected by up to {length}; passages that mention both:"
-    hops = len(first.hops)
-    if not hops:
+    if not first.hops:
         return f"{found.a} and {found.b} are one entity:"
-    return f"{found.a} and {found.b} are {hops} relation{'s' if hops > 1 else ''} apart:"
-
-
-def _print_path(path: "Connection") -> None:
-    """A connection on a line, and under it where each of its relations is stated."""
-    print_line(f"  {path.text}")
-    for passage in path.passages:
-        print_line(f"    {_cited(passage)}")
-    for hop in path.hops:
-        for relation in hop:
-            print_line(f"    {relation.relation}: {_sources(relation)}")
-
-
-def _sources(relation: "StatedRelation") -> str:
-    named = ", ".join(_cited(passage) for passage in relation.passages)
-    more = relation.passage_count - len(relation.passages)
-    return f"{named} and {more} more" if more > 0 else named or "(no passage)"
+    return f"{found.a} and {found.b} are {plural(len(first.hops), 'relation')} apart:"
 
 
 def _cited(passage: "CitedPassage") -> str:

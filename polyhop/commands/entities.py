@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
+from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from polyhop.schemas.resolution import EntityEdit, Kind
@@ -90,7 +91,6 @@ def undo(
     json: Json = False,
 ) -> None:
     """Undo a decision."""
-    from polyhop.schemas.errors import ConfigurationError
     from polyhop.warehouse.user_files import change_edits
 
     def without_it(edits: "Sequence[EntityEdit]") -> "list[EntityEdit]":
@@ -105,7 +105,8 @@ def undo(
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
     """Checks an edit against the current version and adds it to the file."""
-    from polyhop.schemas.resolution import EntityEdit, with_edit
+    from polyhop.schemas.resolution import NO_TYPE, EntityEdit, with_edit
+    from polyhop.schemas.types import HEADS
     from polyhop.tasks.resolution.explain import keys_of
     from polyhop.tasks.resolution.resolve import link_key
     from polyhop.warehouse.files.layout import Layout
@@ -118,11 +119,17 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
     keys = [_known_key(name, records, index, as_written=kind == "split") for name in names]
     if kind in ("merge", "split"):
         other = keys[1]
-        _check_pair(names, keys, kind)
+        if keys[0] == keys[1]:
+            wanted = "are one entity already" if kind == "merge" else "have one key and cannot be told apart"
+            raise ConfigurationError(f"'{names[0]}' and '{names[1]}' {wanted} ('{keys[0]}').")
     elif kind == "rename" and link_key(other) in records.entities and link_key(other) != keys[0]:
-        _refuse(f"'{other}' is the name of another entity. Merge the two: polyhop entities edit merge.")
+        raise ConfigurationError(
+            f"'{other}' is the name of another entity. Merge the two: polyhop entities edit merge."
+        )
     elif kind == "retype":
-        _check_type(other, read_types(layout, index))
+        types = sorted({*read_types(layout, index), *HEADS.values(), NO_TYPE})
+        if other not in types:
+            raise ConfigurationError(f"'{other}' is not a type; choose one of {', '.join(types)}.")
     edit = EntityEdit(kind, keys[0], other)
     folder = layout.index(index)
     change_edits(folder, lambda edits: with_edit(edits, edit))
@@ -134,35 +141,14 @@ def _known_key(name: str, records: "NameRecords", index: str, *, as_written: boo
     from polyhop.tasks.resolution.explain import entity_of, known_key
 
     if not records.is_resolved:
-        _refuse(f"The entities of '{index}' are nodes of a graph; edit the graph instead.")
+        raise ConfigurationError(f"The entities of '{index}' are nodes of a graph; edit the graph instead.")
     key = entity_of(name, records)
     if key is None:
         near = ", ".join(f"'{other}'" for others in records.nearest.values() for other in others[:3])
-        _refuse(
+        raise ConfigurationError(
             f"No passage of '{index}' mentions '{name}', or several entities have that name. Names like it: {near}."
         )
     return known_key(name, records) if as_written else key
-
-
-def _check_pair(names: Sequence[str], keys: Sequence[str], kind: str) -> None:
-    if keys[0] == keys[1]:
-        wanted = "are one entity already" if kind == "merge" else "have one key and cannot be told apart"
-        _refuse(f"'{names[0]}' and '{names[1]}' {wanted} ('{keys[0]}').")
-
-
-def _check_type(kind: str, known: Sequence[str]) -> None:
-    from polyhop.schemas.resolution import NO_TYPE
-    from polyhop.schemas.types import HEADS
-
-    types = sorted({*known, *HEADS.values(), NO_TYPE})
-    if kind not in types:
-        _refuse(f"'{kind}' is not a type; choose one of {', '.join(types)}.")
-
-
-def _refuse(sentence: str) -> NoReturn:
-    from polyhop.schemas.errors import ConfigurationError
-
-    raise ConfigurationError(sentence)
 
 
 def _folder(index: str, root: Any) -> "IndexFolder":
@@ -221,13 +207,9 @@ def explain(
     print_line(f"{a} and {b} are {'one entity' if explanation.same else 'not one entity'}: {explanation.reason}.")
     for name, similar in explanation.nearest.items():
         print_line(f"Names like {name}: {', '.join(similar) or 'none'}")
-    _print_decisions(explanation.decisions)
-
-
-def _print_decisions(decisions: list[Any]) -> None:
-    if decisions:
+    if explanation.decisions:
         print_line("Decisions")
-    for decision in decisions:
+    for decision in explanation.decisions:
         kind = "by hand" if decision.kind == "manual" else "resolution"
         meant = decision.canonical or ("ambiguous" if decision.is_ambiguous else "nothing")
         print_line(f"  {decision.key} -> {meant}  ({kind}{', ' + decision.scope if decision.scope else ''})")

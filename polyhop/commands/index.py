@@ -5,7 +5,7 @@ import json as json_module
 import math
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,34 +127,6 @@ def index(
     json: Json = False,
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
-    _check_source(source, graph, graph_sources, extractor)
-    flags = [*_flags(extractor, runner), *link_settings(follow_links=follow_links)]
-    settings = settings_of(root, [*(set_ or []), *flags])
-    request = _request(index, source, graph, graph_sources, add_strategy)
-    if request.source is None and not (add_strategy or full or partial or remove_source):
-        request = _known_request(settings, index, source_name)
-    request = dataclasses.replace(
-        request,
-        full=full,
-        source_name=source_name,
-        is_partial=partial,
-        wait_seconds=_longest_wait(wait_seconds, is_endless=wait),
-        removed_source=remove_source,
-        replaces=replace,
-        allows_deletions=allow_deletions,
-    )
-    use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
-    report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
-    print_unread(report.unread, report.unread_files)
-    if json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
-        _print_refused(settings, report)
-    _print_run_advice(settings, report, print_error if json else print_line)
-
-
-def _check_source(source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None) -> None:
     if source is not None and graph is not None:
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
     if graph_sources is not None and graph is None:
@@ -163,58 +135,61 @@ def _check_source(source: Path | None, graph: str | None, graph_sources: Path | 
         raise typer.BadParameter(
             "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
         )
-
-
-def _flags(extractor: str | None, runner: str | None) -> list[str]:
-    """The settings that have options of their own, as --set takes them."""
-    flags = [f"extraction.extractor={extractor}"] if extractor else []
-    return flags + ([f"runner.kind={runner}"] if runner else [])
-
-
-def _longest_wait(seconds: float, *, is_endless: bool) -> float:
-    """Seconds to wait for another process that writes the index; a number of seconds limits an endless wait."""
-    return math.inf if is_endless and not seconds else seconds
-
-
-def _known_request(settings: "Settings", index: str, source_name: str) -> "IndexRequest":
-    """The source that an index was made from, read again; of several the named one."""
-    from polyhop.flows.sources import known_request
-
-    request = known_request(settings, index, source_name)
-    if request is None:
-        raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
-    return request
-
-
-def _request(
-    index: str,
-    source: Path | None,
-    graph: str | None,
-    graph_sources: Path | None,
-    add_strategy: list[str] | None,
-) -> "IndexRequest":
-    """Without a source, its kind is that of the version before."""
-    from polyhop.schemas.records import source_of
     from polyhop.schemas.requests import IndexRequest
 
+    flags = [f"extraction.extractor={extractor}"] if extractor else []
+    flags += [f"runner.kind={runner}"] if runner else []
+    settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
+    # without a source, its kind is that of the version before
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
     named = source_of(graph) if graph is not None else source
-    return IndexRequest(index, named, tuple(add_strategy or ()), kind=kind, graph_sources=graph_sources)
+    request = IndexRequest(index, named, tuple(add_strategy or ()), kind=kind, graph_sources=graph_sources)
+    if named is None and not (add_strategy or full or partial or remove_source):
+        from polyhop.flows.sources import known_request
+
+        known = known_request(settings, index, source_name)
+        if known is None:
+            raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
+        request = known
+    request = dataclasses.replace(
+        request,
+        full=full,
+        source_name=source_name,
+        is_partial=partial,
+        wait_seconds=math.inf if wait and not wait_seconds else wait_seconds,
+        removed_source=remove_source,
+        replaces=replace,
+        allows_deletions=allow_deletions,
+    )
+    report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
+    print_unread(report.unread, report.unread_files)
+    from polyhop.flows.reports import quarantine_rows, run_advice
+
+    if json:
+        print_json(report.to_json())
+    else:
+        print_report(report)
+        if report.changed:
+            from polyhop.tasks.passages.records import refused_words
+
+            rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
+            for words in some_of(rows, report.counts.get("quarantined", 0)):
+                print_line(f"    {words}")
+    for advice in run_advice(settings, report):
+        (print_error if json else print_line)(f"  {advice}")
 
 
-def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":
+def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> "IndexReport":
+    if on_prefect:
+        print_error("Running as a Prefect flow run…")
+        from polyhop.flows.prefect_index import run_on_prefect
+
+        return run_on_prefect(settings, request)
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner, batch_pool
 
     with progress() as update, batch_pool(settings) as pool:
         return run_index(settings, request, DirectRunner(update, print_error, pool))
-
-
-def _on_prefect(settings: "Settings", request: "IndexRequest") -> "IndexReport":
-    print_error("Running as a Prefect flow run…")
-    from polyhop.flows.prefect_index import run_on_prefect
-
-    return run_on_prefect(settings, request)
 
 
 def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
@@ -230,68 +205,33 @@ def print_report(report: "IndexReport") -> None:
     """What happened, in words."""
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items() if count)
     total = sum(report.seconds.values())
+    pin = [report.pin_sentence] if report.pin_sentence else []
     if not report.changed:
         stays = "" if report.pinned else f"; version {report.version} stays current"
-        print_line(f"Index '{report.index}': nothing has changed{stays}.")
-        _print_pin(report)
         nothing = "nothing new was" if report.computed else "nothing was"
-        print_line(f"  {nothing} extracted or embedded ({total:.1f} s); it holds {counts}")
-        _print_models(report)
+        print_line(f"Index '{report.index}': nothing has changed{stays}.")
+        for sentence in (
+            *pin,
+            f"{nothing} extracted or embedded ({total:.1f} s); it holds {counts}",
+            *report.model_sentences(),
+        ):
+            print_line(f"  {sentence}")
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
-    _print_pin(report)
-    print_line(f"  {counts}")
-    _print_density_and_changes(report)
-    for sentence in report.damaged:
-        print_line(f"  damaged, made again: {sentence}")
-    for stage, seconds in report.seconds.items():
-        print_line(f"  {stage:<16}{seconds:8.2f} s  {_stage_note(report, stage)}".rstrip())
-    _print_models(report)
-    _print_advice(report)
-
-
-def _print_pin(report: "IndexReport") -> None:
-    if report.pin_sentence:
-        print_line(f"  {report.pin_sentence}")
-
-
-def _print_models(report: "IndexReport") -> None:
-    for sentence in report.model_sentences():
+    for sentence in (*pin, counts, *([report.ratios_in_words] if report.ratios else [])):
         print_line(f"  {sentence}")
-
-
-def _print_density_and_changes(report: "IndexReport") -> None:
-    """What the version holds per passage and entity, and what differs from the one before."""
-    if report.ratios:
-        print_line(f"  {report.ratios_in_words}")
     changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
     if report.version > 1 and changes:
         print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
-
-
-def _stage_note(report: "IndexReport", stage: str) -> str:
-    """Where the output of a stage comes from."""
-    if stage in report.reused:
-        return "taken over from the version before"
-    return f"{report.computed[stage]:,} computed" if stage in report.computed else ""
-
-
-def _print_refused(settings: "Settings", report: "IndexReport") -> None:
-    """Which records could not be used and why, of a version that was just published."""
-    from polyhop.flows.reports import quarantine_rows
-    from polyhop.tasks.passages.records import refused_words
-
-    if report.changed:
-        rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
-        for words in some_of(rows, report.counts.get("quarantined", 0)):
-            print_line(f"    {words}")
-
-
-def _print_run_advice(settings: "Settings", report: "IndexReport", print_: Callable[[str], None]) -> None:
-    from polyhop.flows.reports import run_advice
-
-    for advice in run_advice(settings, report):
-        print_(f"  {advice}")
+    for sentence in report.damaged:
+        print_line(f"  damaged, made again: {sentence}")
+    for stage, seconds in report.seconds.items():
+        computed = f"{report.computed[stage]:,} computed" if stage in report.computed else ""
+        origin = "taken over from the version before" if stage in report.reused else computed
+        print_line(f"  {stage:<16}{seconds:8.2f} s  {origin}".rstrip())
+    for sentence in report.model_sentences():
+        print_line(f"  {sentence}")
+    _print_advice(report)
 
 
 def _print_advice(report: "IndexReport") -> None:
@@ -347,7 +287,9 @@ def print_plan(made: "IndexPlan") -> None:
     document = made.to_json()
     sizes = made.graph or {"documents": made.documents, "passages": made.passages}
     said = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
-    print_line(f"{made.source}: {said}; {', '.join(_asked_models(made))}")
+    asked = [f"model {made.model}"] if made.model else []
+    asked += [f"encoder {made.encoder}"] if made.encoder else []
+    print_line(f"{made.source}: {said}; {', '.join(asked or ['no model'])}")
     rows = [
         [
             step,
@@ -368,14 +310,6 @@ def print_plan(made: "IndexPlan") -> None:
         verb = "embeds" if task.startswith("embed-") else "is asked about"
         print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
-
-
-def _asked_models(made: "IndexPlan") -> list[str]:
-    """What would be asked: a model, an encoder behind a server, both or none."""
-    asked = [f"model {made.model}"] if made.model else []
-    if made.encoder:
-        asked.append(f"encoder {made.encoder}")
-    return asked or ["no model"]
 
 
 def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """`polyhop deploy`, `serve`, `doctor`, `maintain` and `verify`: operation."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.doctor import Check
     from polyhop.flows.deployments import DeployedIndex
     from polyhop.flows.prefect_deploy import AutomationRequest
     from polyhop.flows.verify import VerifyReport
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 
+RUNS_AT_ONCE = 4  # of `serve`; chosen: a machine of a few cores, and what more of them start waits
 Indexes = Annotated[
     list[str] | None,
     typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),
@@ -57,10 +58,10 @@ def deploy(
 ) -> None:
     """Register deployments and automations on the Prefect server; run again after changes."""
     settings = settings_of(root, set_)
-    indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
-    switched_on = _scheduled(schedule)
+    deployed = _deployed(settings, index, source, questions, notify, after_publish, schedule)
     from polyhop.flows.prefect_deploy import deploy as deploy_all
 
+    indexes, request, switched_on = deployed
     done = deploy_all(indexes, pool, request, switched_on)
     if json:
         print_json({"pool": pool, "deployments": done.deployments, "automations": done.automations})
@@ -88,51 +89,48 @@ def serve(
     notify: Notify = "",
     after_publish: AfterPublish = None,
     schedule: Schedule = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs at the same time at most.")] = 4,
     set_: Set = None,
     root: Root = None,
 ) -> None:
     """Serve the deployments from this process, without a work pool, until it is stopped."""
     settings = settings_of(root, set_)
-    indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
-    switched_on = _scheduled(schedule)
+    deployed = _deployed(settings, index, source, questions, notify, after_publish, schedule)
     from polyhop.flows.prefect_deploy import serve_all
 
+    indexes, request, switched_on = deployed
     names = ", ".join(each.name for each in indexes)
     print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
-    serve_all(indexes, request, limit, switched_on)
+    serve_all(indexes, request, RUNS_AT_ONCE, switched_on)
 
 
-def _automations(notify: str, after_publish: list[str] | None) -> "AutomationRequest":
-    from polyhop.flows.deployments import AFTER_PUBLISH
-
-    for kind in after_publish or []:
-        if kind not in AFTER_PUBLISH:
-            raise ConfigurationError(f"--after-publish takes {' or '.join(AFTER_PUBLISH)}, not '{kind}'.")
-    from polyhop.flows.prefect_deploy import AutomationRequest
-
-    return AutomationRequest(notify, frozenset(after_publish or ()))
-
-
-def _scheduled(kinds: list[str] | None) -> frozenset[str]:
-    from polyhop.flows.deployments import SCHEDULED
-
-    for kind in kinds or []:
-        if kind not in SCHEDULED:
-            raise ConfigurationError(f"--schedule takes {', '.join(SCHEDULED[:-1])} or {SCHEDULED[-1]}, not '{kind}'.")
-    return frozenset(kinds or ())
-
-
-def _indexes(
-    settings: "Settings", names: list[str] | None, source: str | None, questions: Path | None
-) -> "list[DeployedIndex]":
-    from polyhop.flows.deployments import FIRST_INDEX, deployed_index
+def _deployed(
+    settings: "Settings",
+    names: list[str] | None,
+    source: str | None,
+    questions: Path | None,
+    notify: str,
+    after_publish: list[str] | None,
+    schedule: list[str] | None,
+) -> "tuple[list[DeployedIndex], AutomationRequest, frozenset[str]]":
+    """What `deploy` and `serve` register: indexes, automations and which schedules are switched on."""
+    from polyhop.flows.deployments import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
     from polyhop.warehouse.files.layout import Layout
 
+    for option, known, kinds in (
+        ("--after-publish", AFTER_PUBLISH, after_publish),
+        ("--schedule", SCHEDULED, schedule),
+    ):
+        for kind in kinds or ():
+            if kind not in known:
+                listed = f"{', '.join(known[:-1])} or {known[-1]}"
+                raise ConfigurationError(f"{option} takes {listed}, not '{kind}'.")
     chosen = list(dict.fromkeys(names or Layout(settings.root).index_names() or [FIRST_INDEX]))
     if source is not None and len(chosen) > 1:
         raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
-    return [deployed_index(settings, name, source, questions) for name in chosen]
+    indexes = [deployed_index(settings, name, source, questions) for name in chosen]
+    from polyhop.flows.prefect_deploy import AutomationRequest
+
+    return indexes, AutomationRequest(notify, frozenset(after_publish or ())), frozenset(schedule or ())
 
 
 def doctor(root: Root = None, json: Json = False) -> None:
@@ -142,7 +140,7 @@ def doctor(root: Root = None, json: Json = False) -> None:
     checks = run_checks(settings_of(root))
     healthy = all(check.ok for check in checks)
     if json:
-        print_json({"ok": healthy, "checks": [_row(check) for check in checks]})
+        print_json({"ok": healthy, "checks": [asdict(check) for check in checks]})
     else:
         width = max(len(check.name) for check in checks)
         for check in checks:
@@ -150,10 +148,6 @@ def doctor(root: Root = None, json: Json = False) -> None:
         print_line("Everything works." if healthy else "Fix what is marked FAIL and run `polyhop doctor` again.")
     if not healthy:
         raise typer.Exit(1)
-
-
-def _row(check: "Check") -> dict[str, object]:
-    return {"name": check.name, "ok": check.ok, "message": check.message}
 
 
 def maintain(
@@ -193,11 +187,6 @@ def print_report(report: "MaintenanceReport") -> None:
         print_line(f"{part}: {freed / 1e6:.1f} MB of empty pages {verb}")
     for sentence in report.skipped:
         print_line(sentence)
-    _print_sizes(report)
-
-
-def _print_sizes(report: "MaintenanceReport") -> None:
-    """A row per part that takes space before or after, and all together."""
     rows = [
         [part.part, part.before.files, part.after.files, part.before.bytes / 1e6, part.after.bytes / 1e6]
         for part in report.parts

@@ -348,7 +348,6 @@ def submit(
     key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
     name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
     deadline: Annotated[float | None, typer.Option("--deadline", help="Seconds after which nothing is asked.")] = None,
-    max_attempts: Annotated[int, typer.Option("--max-attempts", min=1, help="Attempts per question.")] = 3,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Submit the good questions of a file with bad ones.")
     ] = False,
@@ -374,7 +373,6 @@ def submit(
         priority=priority,
         deadline_seconds=deadline,
         key=key,
-        max_attempts=max_attempts,
         min_confidence=min_confidence,
         where=where,
     )

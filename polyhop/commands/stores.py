@@ -1,8 +1,7 @@
 """`polyhop sql`, `versions`, `cache` and `export`: what is stored."""
 
 import os
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +15,8 @@ from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, ne
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.export import ExportReport, ExportRequest
     from polyhop.schemas.settings import Settings
-    from polyhop.version_diff import AnswerDifference
-    from polyhop.warehouse.cache.replies import TaskCounts
     from polyhop.warehouse.files.layout import IndexFolder, Layout
-    from polyhop.warehouse.tables.version_rows import Compared
 
 
 def sql(
@@ -60,27 +55,17 @@ def sql(
     rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
     names = found.column_names
     if table:
-        names, rows = names[1:], _of_table(table, rows)
+        known = {str(row[0]) for row in rows}
+        if table.lower() not in known:
+            nearest = nearest_name(table.lower(), known)
+            hint = f"did you mean '{nearest}'?" if nearest else f"known are: {', '.join(sorted(known))}."
+            raise ConfigurationError(f"Unknown table '{table}'; {hint}")
+        names, rows = names[1:], [row[1:] for row in rows if row[0] == table.lower()]
     if json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     print_table(names, rows)
     print_line(f"({plural(len(rows), 'row')})")
-
-
-def _of_table(name: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """The rows whose first value is the table of this name, without it."""
-    known = _known_table(name, {str(row[0]) for row in rows})
-    return [row[1:] for row in rows if row[0] == known]
-
-
-def _known_table(name: str, known: AbstractSet[str]) -> str:
-    """The table of this name, whatever its case."""
-    if name.lower() in known:
-        return name.lower()
-    nearest = nearest_name(name.lower(), known)
-    hint = f"did you mean '{nearest}'?" if nearest else f"known are: {', '.join(sorted(known))}."
-    raise ConfigurationError(f"Unknown table '{name}'; {hint}")
 
 
 Use = Annotated[
@@ -129,9 +114,17 @@ def versions(
     if json:
         print_json(rows)
         return
-    _print_rows(rows)
-    is_pinned = pinned_version(folder) is not None
-    if is_pinned:
+    counts = ("documents", "passages", "entities", "relations", "propositions")
+    table = [
+        [
+            *(row["version"], ", ".join(name for name in ("current", "pinned") if row[name])),
+            *(row.get(name) for name in counts),
+            row["source"],
+        ]
+        for row in rows
+    ]
+    print_table(["version", "", *counts, "source"], table)
+    if pinned_version(folder) is not None:
         print_line(
             f"Version {current} of '{index}' is current and pinned: runs publish beside it until: "
             f"polyhop versions --index {index} --use latest"
@@ -181,18 +174,6 @@ def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
     return rows
 
 
-def _print_rows(rows: Sequence[Mapping[str, object]]) -> None:
-    counts = ("documents", "passages", "entities", "relations", "propositions")
-    print_table(
-        ["version", "", *counts, "source"],
-        [[row["version"], _state(row), *(row.get(name) for name in counts), row["source"]] for row in rows],
-    )
-
-
-def _state(row: Mapping[str, object]) -> str:
-    return ", ".join(name for name in ("current", "pinned") if row[name])
-
-
 def _print_difference(
     settings: "Settings", index: str, pair: tuple[int, int], questions: Path | None, strategy: str | None, *, json: bool
 ) -> None:
@@ -204,25 +185,25 @@ def _print_difference(
         return
     print_line(f"Index '{index}', version {diff.after} compared with version {diff.before}")
     for what, found in diff.compared.items():
-        _print_changes(what, found)
-    if diff.question_count:
-        answers = sum(one.has_other_answer for one in diff.answers)
-        passages = sum(one.has_other_passages for one in diff.answers)
-        print_line(
-            f"questions: {diff.question_count:,} asked; other answers: {answers:,}, other passages: {passages:,}"
-        )
-        for one in diff.answers[:_SHOWN_ANSWERS]:
-            _print_answers(one)
-
-
-def _print_changes(what: str, found: "Compared") -> None:
-    """Counts of the changed records, entities or relations, and the first of them."""
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
-    print_line(f"{what}: {counts or 'none changed'}")
-    for row in found.first:
-        print_line(f"  {_sentence(what, row)}")
-    if sum(found.counts.values()) > len(found.first):
-        print_line("  …")
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
+        print_line(f"{what}: {counts or 'none changed'}")
+        for row in found.first:
+            print_line(f"  {_sentence(what, row)}")
+        if sum(found.counts.values()) > len(found.first):
+            print_line("  …")
+    if not diff.question_count:
+        return
+    answers = sum(one.has_other_answer for one in diff.answers)
+    passages = sum(one.has_other_passages for one in diff.answers)
+    print_line(f"questions: {diff.question_count:,} asked; other answers: {answers:,}, other passages: {passages:,}")
+    for one in diff.answers[:_SHOWN_ANSWERS]:
+        print_line(f"  {one.question}")
+        if one.has_other_answer:
+            print_line(f"    {one.answers[0] or '(none)'} -> {one.answers[1] or '(none)'}")
+        document = one.to_json()
+        for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
+            if document[name]:
+                print_line(f"    {sign} {', '.join(document[name])}")
 
 
 def _sentence(what: str, row: dict[str, Any]) -> str:
@@ -238,16 +219,6 @@ def _sentence(what: str, row: dict[str, Any]) -> str:
     return f"{kind} {row['name']} ({led} {row['other']})" if led else f"{kind} {row['name']}"
 
 
-def _print_answers(one: "AnswerDifference") -> None:
-    print_line(f"  {one.question}")
-    if one.has_other_answer:
-        print_line(f"    {one.answers[0] or '(none)'} -> {one.answers[1] or '(none)'}")
-    document = one.to_json()
-    for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
-        if document[name]:
-            print_line(f"    {sign} {', '.join(document[name])}")
-
-
 cache = typer.Typer(
     name="cache",
     help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
@@ -258,16 +229,52 @@ File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet 
 
 
 @cache.command("stats")
-def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
+def stats(root: Root = None, json: Json = False) -> None:
     """Count cached entries, and what they cost."""
+    from polyhop.schemas.chat import Usage
+    from polyhop.warehouse.cache.documents import DocumentCache
+    from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
+    from polyhop.warehouse.cache.vectors import VectorCache
     from polyhop.warehouse.files.layout import Layout
 
-    layout = Layout(settings_of(root, set_).root)
-    document = {
-        "replies": _reply_stats(layout),
-        "vectors": _vector_stats(layout.vector_cache),
-        "paths": _vector_stats(layout.path_cache),
-        "documents": _document_stats(layout.document_cache),
+    layout = Layout(settings_of(root).root)
+    # zeros, and no file made, where there is no cache
+    counts, tasks = ReplyCounts(0, 0, 0, 0), []
+    if layout.reply_cache.exists():
+        with closing(ReplyCache(layout.reply_cache)) as replies_cache:
+            counts, tasks = replies_cache.stats(), replies_cache.by_task()
+    sizes = {}
+    for name, path in (("vectors", layout.vector_cache), ("paths", layout.path_cache)):
+        sizes[name] = {"count": 0, "bytes": 0}
+        if path.exists():
+            with closing(VectorCache(path)) as vectors_cache:
+                size = vectors_cache.stats()
+            sizes[name] = {"count": size.row_count, "bytes": size.byte_count}
+    sizes["documents"] = {"count": 0, "bytes": 0}
+    if layout.document_cache.exists():
+        with closing(DocumentCache(layout.document_cache)) as documents_cache:
+            sizes["documents"] = dict(zip(("count", "bytes"), documents_cache.stats(), strict=True))
+    document: dict[str, Any] = {
+        "replies": {
+            "count": counts.reply_count,
+            "raw": counts.raw_reply_count,
+            "failures": counts.failure_count,
+            "bytes": counts.byte_count,
+            "spent": asdict(sum((task.spent for task in tasks), Usage())),
+            "by_task": [
+                {
+                    "model": task.model,
+                    "task": task.task,
+                    "replies": task.reply_count,
+                    "failures": task.failure_count,
+                    **asdict(task.spent),
+                    "failed_calls": task.failed_calls,
+                    "unknown_calls": task.unknown_calls,
+                }
+                for task in tasks
+            ],
+        },
+        **sizes,
     }
     if json:
         print_json(rounded(document))
@@ -295,7 +302,6 @@ def evict(
     failures: Annotated[
         bool, typer.Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
     ] = False,
-    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -305,12 +311,11 @@ def evict(
 
     if older_than_days is None and model is None and not failures:
         raise ConfigurationError("Say what to remove: --older-than-days N, --model M or --failures.")
-    path = Layout(settings_of(root, set_).root).reply_cache
+    path = Layout(settings_of(root).root).reply_cache
     removed = Evicted(0, 0, 0)
     if path.exists():
-        cache = ReplyCache(path)
-        removed = cache.evict(older_than_days=older_than_days, model=model, only_failures=failures)
-        cache.close()
+        with closing(ReplyCache(path)) as cache:
+            removed = cache.evict(older_than_days=older_than_days, model=model, only_failures=failures)
     if json:
         print_json(asdict(removed))
         return
@@ -321,98 +326,35 @@ def evict(
 
 
 @cache.command("export")
-def export_replies(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+def export_replies(file: File, root: Root = None, json: Json = False) -> None:
     """Write all valid replies into a parquet file."""
     from polyhop.warehouse.cache.replies import ReplyCache, export_replies
     from polyhop.warehouse.files.disk import require_place
     from polyhop.warehouse.files.layout import Layout
 
     require_place(file, "the replies")
-    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
-    count = export_replies(cache, file)
-    cache.close()
+    with closing(ReplyCache(Layout(settings_of(root).root).reply_cache)) as cache:
+        count = export_replies(cache, file)
     print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")
 
 
 @cache.command("import")
-def import_(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+def import_(file: File, root: Root = None, json: Json = False) -> None:
     """Add the replies of a parquet file that are not cached; all or none of the file."""
     from polyhop.warehouse.cache.replies import ReplyCache, import_replies
     from polyhop.warehouse.files.layout import Layout
 
-    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
-    imported = import_replies(cache, file)
-    cache.close()
+    with closing(ReplyCache(Layout(settings_of(root).root).reply_cache)) as cache:
+        imported = import_replies(cache, file)
     if json:
         print_json(asdict(imported))
         return
     print_line(f"{plural(imported.added, 'reply', 'replies')} added, {imported.known:,} cached already")
 
 
-def _reply_stats(layout: "Layout") -> dict[str, Any]:
-    """What the cache of replies holds; zeros, and no file made, if there is none."""
-    from polyhop.schemas.chat import Usage
-    from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
-
-    counts, tasks = ReplyCounts(0, 0, 0, 0), []
-    if layout.reply_cache.exists():
-        cache = ReplyCache(layout.reply_cache)
-        counts, tasks = cache.stats(), cache.by_task()
-        cache.close()
-    return {
-        "count": counts.reply_count,
-        "raw": counts.raw_reply_count,
-        "failures": counts.failure_count,
-        "bytes": counts.byte_count,
-        "spent": asdict(sum((task.spent for task in tasks), Usage())),
-        "by_task": [_task_document(task) for task in tasks],
-    }
-
-
-def _task_document(task: "TaskCounts") -> dict[str, Any]:
-    return {
-        "model": task.model,
-        "task": task.task,
-        "replies": task.reply_count,
-        "failures": task.failure_count,
-        **asdict(task.spent),
-        "failed_calls": task.failed_calls,
-        "unknown_calls": task.unknown_calls,
-    }
-
-
-def _vector_stats(path: Path) -> dict[str, int]:
-    """What a cache of vectors holds; zeros, and no file made, if there is none."""
-    from polyhop.warehouse.cache.vectors import VectorCache
-
-    if not path.exists():
-        return {"count": 0, "bytes": 0}
-    cache = VectorCache(path)
-    size = cache.stats()
-    cache.close()
-    return {"count": size.row_count, "bytes": size.byte_count}
-
-
-def _document_stats(path: Path) -> dict[str, int]:
-    """What the cache of documents holds; zeros, and no file made, if there is none."""
-    from polyhop.warehouse.cache.documents import DocumentCache
-
-    if not path.exists():
-        return {"count": 0, "bytes": 0}
-    cache = DocumentCache(path)
-    count, size = cache.stats()
-    cache.close()
-    return {"count": count, "bytes": size}
-
-
 export = typer.Typer(
     name="export", help="Export an index to Neo4j, or what was extracted for it to a file.", no_args_is_help=True
 )
-
-
-@export.callback()
-def _export() -> None:
-    """Export an index to Neo4j, or what was extracted for it to a file."""
 
 
 @export.command("neo4j")
@@ -432,7 +374,17 @@ def neo4j(
 
     request = ExportRequest(index, find_address(uri, user, password, database))
     settings = settings_of(root, set_)
-    report = _on_prefect(settings, request) if os.environ.get("PREFECT_API_URL") else _directly(settings, request)
+    if os.environ.get("PREFECT_API_URL"):
+        print_error("Running as a Prefect flow run…")
+        from polyhop.flows.prefect_index import run_export_on_prefect
+
+        report = run_export_on_prefect(settings, request)
+    else:
+        from polyhop.flows.export import run_export
+        from polyhop.flows.runner import DirectRunner
+
+        with progress() as update:
+            report = run_export(settings, request, DirectRunner(update))
     if json:
         print_json(report.to_json())
         return
@@ -452,7 +404,6 @@ def neo4j(
 def extraction(
     file: Annotated[Path, typer.Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
     index: IndexName,
-    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -460,27 +411,9 @@ def extraction(
     from polyhop.warehouse.files.extractions import export_extractions
     from polyhop.warehouse.open import open_published
 
-    published = open_published(settings_of(root, set_).root, index)
-    try:
+    with closing(open_published(settings_of(root).root, index)) as published:
         count = export_extractions(published.tables_file, file)
-    finally:
-        published.close()
     if json:
         print_json({"index": index, "version": published.version, "passages": count, "file": str(file)})
         return
     print_line(f"Index '{index}', version {published.version}: {plural(count, 'passage')} written to {file}.")
-
-
-def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":
-    from polyhop.flows.export import run_export
-    from polyhop.flows.runner import DirectRunner
-
-    with progress() as update:
-        return run_export(settings, request, DirectRunner(update))
-
-
-def _on_prefect(settings: "Settings", request: "ExportRequest") -> "ExportReport":
-    print_error("Running as a Prefect flow run…")
-    from polyhop.flows.prefect_index import run_export_on_prefect
-
-    return run_export_on_prefect(settings, request)

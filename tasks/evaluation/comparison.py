@@ -35,58 +35,38 @@ def compare_runs(
         `paired` is the bootstrap over the questions of both runs, None without one.
     """
     names = [name for name in first["strategies"] if name in second["strategies"]]
-    pairs = _pairs(names, *map(_by_question, rows))
+    before, after = ({(row["strategy"], row["id"], row["question"]): row for row in some} for some in rows)
+    pairs = {
+        name: [(row, after[key]) for key, row in before.items() if key[0] == name and key in after] for name in names
+    }
+    asked, again = ({(row["id"], row["question"]) for row in some} for some in rows)
     return {
         "changed": _changed(first, second),
         "only_first": [name for name in first["strategies"] if name not in names],
         "only_second": [name for name in second["strategies"] if name not in names],
-        "questions": _question_counts(*rows),
+        "questions": {
+            "common": len(asked & again),
+            "only_first": len(asked - again),
+            "only_second": len(again - asked),
+        },
         "strategies": {name: _metrics(first["results"][name], second["results"][name], pairs[name]) for name in names},
         "most_changed": _most_changed([pair for name in names for pair in pairs[name]]),
     }
 
 
-_RowByQuestion = dict[tuple[str, str], Row]
-
-
-def _pairs(
-    names: Sequence[str], before: Mapping[str, _RowByQuestion], after: Mapping[str, _RowByQuestion]
-) -> dict[str, list[tuple[Row, Row]]]:
-    """Both runs' rows of the questions that both asked, by strategy, in the order of the first run."""
-    found: dict[str, list[tuple[Row, Row]]] = {}
-    for name in names:
-        later = after.get(name, {})
-        found[name] = [(row, later[key]) for key, row in before.get(name, {}).items() if key in later]
-    return found
-
-
-def _question_counts(first: Sequence[Row], second: Sequence[Row]) -> dict[str, int]:
-    """How many questions are in both runs and in one only."""
-    before, after = ({(row["id"], row["question"]) for row in rows} for rows in (first, second))
-    return {"common": len(before & after), "only_first": len(before - after), "only_second": len(after - before)}
-
-
-def _by_question(rows: Sequence[Row]) -> dict[str, _RowByQuestion]:
-    found: dict[str, _RowByQuestion] = {}
-    for row in rows:
-        found.setdefault(row["strategy"], {})[row["id"], row["question"]] = row
-    return found
-
-
 def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Facts, questions, parameters and settings that differ: [first, second], None where one has no such thing."""
-    before, after = _facts(first), _facts(second)
-    names = list(dict.fromkeys((*before, *after)))
+    before, after = (
+        {
+            **{name: run.get(name) for name in _FACTS},
+            **flatten(run["questions"], "questions."),
+            **{f"parameters.{name}": value for name, value in run["parameters"].items()},
+            **{f"settings.{name}": value for name, value in run.get("settings", {}).items()},
+        }
+        for run in (first, second)
+    )
+    names = dict.fromkeys((*before, *after))
     return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
-
-
-def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: run.get(name) for name in _FACTS},
-        **flatten(run["questions"], "questions."),
-        **{f"parameters.{name}": value for name, value in run["parameters"].items()},
-        **{f"settings.{name}": value for name, value in run.get("settings", {}).items()},
-    }
 
 
 def _metrics(

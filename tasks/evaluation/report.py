@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import fsum
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -43,8 +44,6 @@ from polyhop.tasks.evaluation.metrics import (
     triple_values,
 )
 
-# Source: reader.md, Confidence and silence.
-
 GROUPS = 5  # chosen: of the 100 answers of a small evaluation, 20 each
 COVERAGE_POINTS = 50  # chosen: two percent of the answers apart, closer than a plot shows
 
@@ -57,8 +56,9 @@ def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[st
 
     Returns:
         [{n, stated, observed}]: number of answers, their mean confidence, their mean exact match.
+    Source: reader.md, Confidence and silence.
     """
-    ordered = sorted(answers, key=_confidence)
+    ordered = sorted(answers, key=itemgetter(0))
     size, larger = divmod(len(ordered), groups)
     ends = accumulate(size + (number < larger) for number in range(groups))
     rows: list[dict[str, float | int]] = []
@@ -82,7 +82,7 @@ def coverage_curve(
         [{coverage, precision, confidence}]: share of the questions answered at that threshold, mean exact match of
         these answers, the threshold. Answers of equal confidence come together, so that their order decides nothing.
     """
-    ordered = sorted(answers, key=_confidence, reverse=True)
+    ordered = sorted(answers, key=itemgetter(0), reverse=True)
     right = list(accumulate(match for _, match in ordered))
     last_of_confidence = {confidence: place for place, (confidence, _) in enumerate(ordered)}
     places = list(last_of_confidence.values())
@@ -96,10 +96,6 @@ def coverage_curve(
         }
         for place in kept
     ]
-
-
-def _confidence(answer: Judged) -> float:
-    return answer[0]
 
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
@@ -220,6 +216,9 @@ def evaluate(
     means = intervals(values, metrics)
     fields = by_field([question.fields for question in gold], values, metrics)
     words = long_answer_words(question.answers for question in gold)
+    # what the file says, else the number of supporting records; None without either
+    counts = [len(question.supporting) if question.hops is None else question.hops for question in gold]
+    hops = [str(count) if count else None for count in counts]
     return {
         "n": len(gold),
         "excluded": sum(not question.supporting for question in gold),
@@ -228,7 +227,7 @@ def evaluate(
             for name, given in outcomes.items()
         },
         "paired": {f"{a} vs {b}": rows for (a, b), rows in compare_pairs(values, pairs, metrics).items()},
-        "by_hops": by_group([_hops(question) for question in gold], values, metrics),
+        "by_hops": by_group(hops, values, metrics),
         "by_type": by_group([question.type for question in gold], values, metrics),
         **({"by_field": fields} if fields else {}),
         **({} if words is None else {"long_answers": {"median_words": words}}),
@@ -344,12 +343,6 @@ def _latency_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         },
         "total_seconds": fsum(seconds),
     }
-
-
-def _hops(question: GoldQuestion) -> str | None:
-    """What the file says, else the number of supporting records; None without either."""
-    hops = question.hops if question.hops is not None else len(question.supporting)
-    return str(hops) if hops else None
 
 
 FORMAT = 1  # version of the layout of run.json: the first

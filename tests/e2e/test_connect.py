@@ -70,10 +70,10 @@ def test_the_command_shows_the_way_and_where_it_is_stated(polyhop: Run, root: Pa
 def test_what_people_and_scripts_read_agrees(
     root: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, str], max_length: int, said: str
 ) -> None:
-    connect(*names, index="people", max_length=max_length, paths=5, root=root)
+    connect(*names, index="people", max_length=max_length, root=root)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(said)
-    connect(*names, index="people", max_length=max_length, paths=5, root=root, json=True)
+    connect(*names, index="people", max_length=max_length, root=root, json=True)
     document = json.loads(capsys.readouterr().out)
     assert [f"  {path['text']}" for path in document["paths"]] == [line for line in lines[1:] if line[2] != " "]
     assert (document["index"], document["version"], document["a"], document["b"]) == ("people", 1, *names)
@@ -85,7 +85,7 @@ def test_of_many_passages_the_first_are_named_and_the_others_counted(
     (path,) = people.graph.connect("Rome", "Italy").paths
     relations = {r.relation: ([p.id for p in r.passages], r.passage_count) for hop in path.hops for r in hop}
     assert relations["is the capital of"] == (["r0", "r1", "r2"], 5)
-    connect("Rome", "Italy", index="people", max_length=4, paths=5, root=root)
+    connect("Rome", "Italy", index="people", max_length=4, root=root)
     assert "    is the capital of: [r0] Rome, [r1] Rome, [r2] Rome and 2 more\n" in capsys.readouterr().out
 
 
