@@ -67,11 +67,7 @@ class DocumentFormat:
     revision: int = 1
 
     def require(self) -> None:
-        """Makes sure that the package is installed.
-
-        Raises:
-            NotInstalledError: If it is not.
-        """
+        """Raises NotInstalledError if the package is not installed."""
         if self.module and find_spec(self.module) is None:
             raise NotInstalledError(f"reading it needs {self.package}; {INSTALL_OFFICE}")
 

@@ -237,10 +237,6 @@ def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (list, tuple)) and len(value) == 2
 
 
-def _context_question(item: Item) -> dict[str, object]:
-    return {name: value for name, value in item.items() if name not in {"context", "supporting_facts"}}
-
-
 def _musique_paragraphs(item: Item) -> list[Paragraph]:
     paragraphs = []
     for entry in _list_of(item, "paragraphs"):
@@ -290,15 +286,15 @@ def _supporting_paragraphs(item: Item) -> list[Paragraph]:
     return paragraphs
 
 
-def _question_without_passages(item: Item) -> dict[str, object]:
-    return {name: value for name, value in item.items() if name not in {"contexts", "paragraphs"}}
+def _without(*fields: str) -> Callable[[Item], dict[str, object]]:
+    return lambda item: {name: value for name, value in item.items() if name not in fields}
 
 
-HOTPOTQA = QuestionSet("HotpotQA", lambda item: _context_paragraphs(item, ""), _context_question)
-WIKI2 = QuestionSet("2WikiMultiHopQA", lambda item: _context_paragraphs(item, " "), _context_question)
+HOTPOTQA = QuestionSet("HotpotQA", lambda item: _context_paragraphs(item, ""), _without("context", "supporting_facts"))
+WIKI2 = QuestionSet("2WikiMultiHopQA", lambda item: _context_paragraphs(item, " "), HOTPOTQA.question)
 MUSIQUE = QuestionSet("MuSiQue", _musique_paragraphs, _musique_question)
-NQ = QuestionSet("NQ", _supporting_paragraphs, _question_without_passages)
-POPQA = QuestionSet("PopQA", _supporting_paragraphs, _question_without_passages)
+NQ = QuestionSet("NQ", _supporting_paragraphs, _without("contexts", "paragraphs"))
+POPQA = QuestionSet("PopQA", _supporting_paragraphs, NQ.question)
 
 
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
@@ -337,10 +333,17 @@ def usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]
 
 
 def _question(row: Row, _source: str) -> QuestionRecord:
-    fields = _plain_fields(row.fields)
+    fields, question_set = row.fields, question_set_of(row.fields)
+    if question_set is not None:
+        supporting = supporting_ids(question_set.paragraphs(fields))
+        fields = {**question_set.question(fields), "supporting": supporting}
+    fields = with_gold_answers(fields)
+    question = checked_text(fields, ("question",))
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise FaultError(f"the question is {len(question):,} characters long; the limit is {MAX_QUESTION_CHARACTERS:,}")
     return QuestionRecord(
         id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
-        question=_checked_question(fields),
+        question=question,
         answers=_string_list(fields, "answers") or _string_list(fields, "answer"),
         supporting=_string_list(fields, "supporting"),
         hops=_hops(fields.get("hops")),
@@ -349,22 +352,6 @@ def _question(row: Row, _source: str) -> QuestionRecord:
         metadata=metadata_of(fields, _USED_FIELDS),
         golden_triples=golden_triples(fields),
     )
-
-
-def _checked_question(fields: Mapping[str, object]) -> str:
-    question = checked_text(fields, ("question",))
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        raise FaultError(f"the question is {len(question):,} characters long; the limit is {MAX_QUESTION_CHARACTERS:,}")
-    return question
-
-
-def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
-    """The fields of a plain question, also for an item of a question set."""
-    question_set = question_set_of(fields)
-    if question_set is None:
-        return with_gold_answers(fields)
-    supporting = supporting_ids(question_set.paragraphs(fields))
-    return with_gold_answers({**question_set.question(fields), "supporting": supporting})
 
 
 def _string_list(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
@@ -443,17 +430,14 @@ def _prediction(row: Row, _source: str) -> Prediction:
     name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
     if name is None:
         raise FaultError("there are no gold answers: expected a field named answers or answer")
+    stated = row.fields[name]
+    answers = stated if isinstance(stated, (list, tuple)) else (stated,)
     return Prediction(
         id=checked_id(row.fields, ID_FIELDS) or f"q{row.line:06d}",
         prediction=_text("prediction", row.fields["prediction"]),
-        answers=_texts(name, row.fields[name]),
+        # each once; an empty one is an answer as well (algorithms.md, G-EVAL)
+        answers=tuple(dict.fromkeys(_text(name, answer) for answer in answers)),
     )
-
-
-def _texts(name: str, value: object) -> tuple[str, ...]:
-    """A string or a list of them, each once; an empty one is an answer as well (algorithms.md, G-EVAL)."""
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    return tuple(dict.fromkeys(_text(name, item) for item in values))
 
 
 def _text(name: str, value: object) -> str:

@@ -211,22 +211,21 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
                 if cells is None:
                     return
                 if header and cells:
-                    yield Row(start, _fields(header, cells))
+                    if len(cells) > len(header):
+                        raise FaultError(f"the row has {len(cells)} cells, but there are {len(header)} columns")
+                    yield Row(start, {name: cell for name, cell in zip(header, cells, strict=False) if cell})
                 elif cells:
                     header = [cell.strip().lower() for cell in cells]
                     require_column(header, path, needed)
             except csv.Error as error:
-                yield bad_record(path.name, start, _csv_fault(error, lines, path, start), lines.excerpt)
+                if lines.at_end:
+                    raise SourceError(
+                        f"{path} has a quote in the row at line {start} that is never closed; fix it."
+                    ) from error
+                extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
+                yield bad_record(path.name, start, f"not CSV: {error}{extent}", lines.excerpt)
             except FaultError as fault:
                 yield bad_record(path.name, start, str(fault), lines.excerpt)
-
-
-def _csv_fault(error: csv.Error, lines: "_Lines", path: Path, start: int) -> str:
-    """What is wrong with a row."""
-    if lines.at_end:
-        raise SourceError(f"{path} has a quote in the row at line {start} that is never closed; fix it.") from error
-    extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
-    return f"not CSV: {error}{extent}"
 
 
 class _Lines:
@@ -257,12 +256,6 @@ class _Lines:
         if line.is_too_long:
             raise FaultError(f"the line is longer than {size_words(MAX_RECORD_BYTES)}")
         return text
-
-
-def _fields(header: list[str], cells: list[str]) -> dict[str, object]:
-    if len(cells) > len(header):
-        raise FaultError(f"the row has {len(cells)} cells, but there are {len(header)} columns")
-    return {name: cell for name, cell in zip(header, cells, strict=False) if cell}
 
 
 def require_column(columns: Collection[str], path: Path, needed: Collection[str]) -> None:

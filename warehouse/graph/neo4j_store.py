@@ -101,12 +101,18 @@ class Neo4jGraph:
         numbers = [self._number_of[key] for key in record["keys"]]
         entities = np.array(numbers, dtype=np.intp)
         order = np.argsort(entities)
+        matches: dict[int, Match] = {}
+        for name in question.names:
+            for entity in name.entities:
+                matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
         found = [(self._number_of[key], float(score)) for key, score in record["seeds"]]
+        largest = max(score for _, score in found)
+        seeds = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
         labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
         for row in record["relations"]:
             labels[numbers[row["source"]], numbers[row["target"]]].append(row["relation"])
         return Activation(
-            seeds=_seeds(question, found),
+            seeds=tuple(sorted(seeds, key=lambda seed: (-round(seed.activation, _DECIMALS), seed.entity))),
             entities=entities[order],
             values=np.array(record["values"], dtype=np.float64)[order],
             chains=[_chain([numbers[n] for n in row["places"]], row["score"], labels) for row in record["found"]],
@@ -151,16 +157,6 @@ def _values(vector: NDArray[np.float32] | None) -> list[float] | None:
         return None
     values: list[float] = vector.astype(np.float64).tolist()
     return values
-
-
-def _seeds(question: SpreadQuestion, found: Sequence[tuple[int, float]]) -> tuple[Seed, ...]:
-    matches: dict[int, Match] = {}
-    for name in question.names:
-        for entity in name.entities:
-            matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
-    largest = max(score for _, score in found)
-    seeds = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
-    return tuple(sorted(seeds, key=lambda seed: (-round(seed.activation, _DECIMALS), seed.entity)))
 
 
 def _chain(path: Sequence[int], score: float, labels: _Labels) -> Chain:

@@ -361,7 +361,7 @@ class QuestionQueue:
     @_transaction("write")
     def cancel(self, tx: Transaction, job_id: int) -> int:
         """Ends all open questions of a job and says how many; their leases no longer hold. Raises UnknownJobError."""
-        _touch(tx, job_id)
+        _job(tx, job_id, "jobs.touch", now=tx.now)
         return tx.run("jobs.cancel", job_id=job_id, now=tx.now)
 
     @_transaction("write")
@@ -382,7 +382,7 @@ class QuestionQueue:
             SubmissionError: If the deadline does not lie ahead.
         """
         check_deadline(deadline_seconds)
-        job = _touch(tx, job_id)
+        job = _job(tx, job_id, "jobs.touch", now=tx.now)
         seconds = job["deadline_seconds"] if deadline_seconds is None else deadline_seconds
         again: dict[str, object] = {"now": tx.now, "deadline_at": None if seconds is None else tx.now + seconds}
         if question_ids is None:
@@ -570,14 +570,8 @@ def _held(lease_tokens: Iterable[str]) -> dict[str, Any]:
     return {"numbers": numbers, "lease_tokens": tokens}
 
 
-def _touch(tx: Transaction, job_id: int) -> RowMapping:
-    for row in tx.rows("jobs.touch", job_id=job_id, now=tx.now):
-        return row
-    raise UnknownJobError(job_id)
-
-
-def _job(tx: Transaction, job_id: int) -> RowMapping:
-    for row in tx.rows("jobs.one", job_id=job_id):
+def _job(tx: Transaction, job_id: int, statement: str = "jobs.one", **values: object) -> RowMapping:
+    for row in tx.rows(statement, job_id=job_id, **values):
         return row
     raise UnknownJobError(job_id)
 

@@ -105,7 +105,13 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
             return Database(_sqlite_engine(parsed, path, patience_seconds), where, clock or time.time, row_locks=False)
         return Database(_reading_engine(path), where, clock or time.time, row_locks=False, is_read_only=True)
     if name in {"postgresql", "postgres"}:
-        return Database(_postgresql_engine(parsed), where, clock, row_locks=True)
+        try:
+            engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        except ImportError as error:
+            raise ConfigurationError(
+                "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
+            ) from error
+        return Database(engine, where, clock, row_locks=True)
     raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
 
 
@@ -147,15 +153,6 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _postgresql_engine(url: URL) -> Engine:
-    try:
-        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-    except ImportError as error:
-        raise ConfigurationError(
-            "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
-        ) from error
-
-
 def passes_by_itself(error: BaseException) -> bool:
     """Whether the same transaction can be expected to work a little later."""
     if not isinstance(error, DBAPIError) or error.orig is None:
@@ -181,12 +178,6 @@ SAID_AFTER_SECONDS = 1.0  # chosen: most waits for another writer are shorter
 ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
 _REMEDY = "; stop its workers, then restore it from a backup, or move it away and submit again."
-
-_OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
-    "read": {"reads_only": True},
-    "write": {},
-    "durable": {"survives_power_cut": True},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +243,12 @@ def transact(
             _LOG.warning("waiting up to %.0f s for the question queue %s: %s", seconds, database.where, _said(state))
 
     tries = count(1)
+
+    def try_once() -> T:
+        options = {"read": {"reads_only": True}, "write": {}, "durable": {"survives_power_cut": True}}[kind]
+        with database.engine.connect().execution_options(**options) as connection, connection.begin():
+            return work(Transaction(connection, database.row_locks, database.now(connection), next(tries)))
+
     retrying = Retrying(
         retry=retry_if_exception(passes_by_itself),
         wait=wait_random_exponential(multiplier=0.02, max=1),
@@ -260,7 +257,7 @@ def transact(
         reraise=True,
     )
     try:
-        return retrying(lambda: _try_once(database, work, kind, next(tries)))
+        return retrying(try_once)
     except DBAPIError as error:
         raise _translated(error, database) from error
     except (ValueError, KeyError) as error:  # JSON, a state or a job's number that is not what was written
@@ -273,11 +270,6 @@ def _said(state: RetryCallState) -> str:
     """What the database said when the last try failed."""
     error = state.outcome.exception() if state.outcome is not None else None
     return first_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
-
-
-def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, attempt: int) -> T:
-    with database.engine.connect().execution_options(**_OPTIONS[kind]) as connection, connection.begin():
-        return work(Transaction(connection, database.row_locks, database.now(connection), attempt))
 
 
 def first_line(error: object) -> str:

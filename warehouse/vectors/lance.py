@@ -66,16 +66,6 @@ RECALL_EF = 64
 _COLUMN = "vector"
 
 
-def build_hnsw(table: Any, settings: VectorSettings) -> None:
-    """(Re)builds the graph over all rows of a table; LanceDB cannot index a table without rows."""
-    from lancedb.index import IvfHnswFlat
-
-    config = IvfHnswFlat(
-        distance_type="cosine", num_partitions=1, m=settings.hnsw_m, ef_construction=settings.hnsw_ef_construction
-    )
-    table.create_index(_COLUMN, config=config, replace=True)
-
-
 def has_hnsw(table: Any, settings: VectorSettings) -> bool:
     """Whether a graph made with these settings covers every row."""
     for index in table.list_indices():
@@ -156,6 +146,7 @@ class LanceVectors:
 
     def _synced(self, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
         import lancedb
+        from lancedb.index import IvfHnswFlat
 
         os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
         connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
@@ -176,7 +167,16 @@ class LanceVectors:
         if wanted and (is_changed or not _is_indexed(table)):
             _make_indexes(table)
         if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
-            build_hnsw(table, hnsw)
+            table.create_index(  # of all rows; LanceDB cannot index a table without rows
+                _COLUMN,
+                config=IvfHnswFlat(
+                    distance_type="cosine",
+                    num_partitions=1,
+                    m=hnsw.hnsw_m,
+                    ef_construction=hnsw.hnsw_ef_construction,
+                ),
+                replace=True,
+            )
         if table.count_rows() != len(wanted) or _stored_hashes(table) != wanted:
             reason = f"table '{name}' holds {table.count_rows()} rows instead of {len(wanted)}"
             raise DamagedStoreError(self._database, index_of(self._database), reason)
