@@ -32,7 +32,7 @@ CALLED_BY_LIBRARIES = (
 OF_TESTS = ("put_call",)
 """What prefect.yaml is compared with, and a call begun and ended at once, as five files of tests write it."""
 KINDS = frozenset(("function", "method", "class", "property", "unreachable_code"))
-DECLARED_BY = ("@strategy", "@app.*", "@flow", "@*.command")
+DECLARED_BY = ("@strategy", "@app.*", "@flow", "@*.command", "@*.callback")
 """Decorators that register what they decorate."""
 
 

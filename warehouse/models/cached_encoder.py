@@ -205,7 +205,3 @@ class PathEncoder:
                     self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
                 )
             return self._cached
-
-
-def _ignore(_count: int) -> None:
-    """Reports to nobody."""
