@@ -233,7 +233,8 @@ def empty_bytes(path: Path) -> int:
     if not path.is_file():
         return 0
     with closing(sqlite3.connect(path, timeout=0)) as connection:
-        return _number(connection, "freelist_count") * _number(connection, "page_size")
+        pragmas = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size")]
+        return int(pragmas[0] * pragmas[1])
 
 
 def compact_file(path: Path) -> bool:
@@ -254,10 +255,6 @@ def compact_file(path: Path) -> bool:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # in a write-ahead log the file shrinks now
         return True
-
-
-def _number(connection: sqlite3.Connection, pragma: str) -> int:
-    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 def is_writable(path: Path) -> bool:

@@ -79,17 +79,13 @@ def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Stat
 
 
 def _statement(row: Row, _source: str) -> Statement:
-    return Statement(_subject(row.fields), _predicate(row.fields), _object(row.fields))
-
-
-def _predicate(fields: Mapping[str, object]) -> str:
-    predicate = fields.get("predicate")
+    subject, predicate = _subject(row.fields), row.fields.get("predicate")
     if predicate is None or predicate == "":
         raise FaultError("there is no predicate")
     name = checked_name("predicate", predicate)
     if not name.strip():
         raise FaultError("the predicate is empty")
-    return name
+    return Statement(subject, name, _object(row.fields))
 
 
 def _subject(fields: Mapping[str, object]) -> Node:
@@ -124,13 +120,10 @@ def _literal(node: Mapping[str, object]) -> tuple[bool | None, str, str]:
     marked = node.get("literal")
     if marked is not None and not isinstance(marked, bool):
         raise FaultError(f"'literal' of the object is not true or false but {kind_of(marked)}")
-    datatype, language = (_tag(name, node.get(name)) for name in ("datatype", "language"))
-    is_value = True if node.get("datatype") is not None or node.get("language") is not None else None
-    return (is_value if marked is None else marked), datatype, language
-
-
-def _tag(what: str, value: object) -> str:
-    return "" if value is None else checked_name(f"{what} of the object", value)
+    stated = [(name, node.get(name)) for name in ("datatype", "language")]
+    tags = ["" if value is None else checked_name(f"{name} of the object", value) for name, value in stated]
+    is_value = True if any(value is not None for _, value in stated) else None
+    return (is_value if marked is None else marked), tags[0], tags[1]
 
 
 def _id(end: str, node: Mapping[str, object]) -> str:

@@ -82,11 +82,7 @@ class Vocabulary:
         return self._labels[own_id][1] if own_id in self._labels else name_without_label(own_id)
 
     def line(self, triple: Triple) -> GraphLine:
-        """What a triple says.
-
-        Raises:
-            FaultError: If an id, a name or a value cannot be stored.
-        """
+        """What a triple says; raises FaultError if an id, a name or a value cannot be stored."""
         subject, predicate, value = triple
         checked_name("subject", subject)
         if is_label(triple):

@@ -13,7 +13,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -194,20 +194,12 @@ def published_versions(index: IndexFolder) -> list[int]:
         for folder in index.versions.iterdir()
         if folder.name.isdigit() and (folder / "manifest.json").is_file()
     )
-    hidden = _never_current(index)
-    return [number for number in numbers if number != hidden]
-
-
-def _never_current(index: IndexFolder) -> int | None:
-    """Number of a version whose folder is there, or about to be, while the pointer has not moved to it."""
-    try:
-        number = int(index.publishing.read_text(encoding="ascii"))
-    except (FileNotFoundError, ValueError):
-        return None
-    try:
-        return None if current_version(index) == number else number
-    except ManifestMismatchError:
-        return None  # nobody knows
+    # Without a version whose folder is there, or about to be, while the pointer has not moved to it.
+    with suppress(FileNotFoundError, ValueError, ManifestMismatchError):  # a damaged pointer: nobody knows
+        hidden = int(index.publishing.read_text(encoding="ascii"))
+        if current_version(index) != hidden:
+            return [number for number in numbers if number != hidden]
+    return numbers
 
 
 def current_version(index: IndexFolder) -> int | None:
