@@ -158,7 +158,7 @@ class RootWalk:
         return np.concatenate(nodes), np.concatenate(places), layer
 
     def triples_to(self, place: int, paths: HubPaths | None = None) -> tuple[int, ...]:
-        """Triples from the topic to a place, in the order walked; `paths` are those whose `candidate_layer` were starts."""
+        """Triples from the topic to a place, in the order walked; of `paths`, if their candidates were starts."""
         steps: list[int] = []
         while place != _START:
             number = bisect_right(self._starts, place) - 1
