@@ -18,7 +18,7 @@ from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.tasks.hubs.walk import RootWalk, candidates, joined, layer_at
+from polyhop.tasks.hubs.paths import RootWalk, candidate_layer, joined, layer_at
 from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 from polyhop.worker.ranking.similarity import cosines
 
@@ -345,7 +345,7 @@ class TopicWalk:
                 ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
                 not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
                 yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
-            starts = joined(after, candidates(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
+            starts = joined(after, candidate_layer(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
             if not len(starts.nodes):
                 return
 

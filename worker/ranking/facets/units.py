@@ -219,8 +219,9 @@ sept oct nov dec
 _MONTHS = frozenset(_MONTHS_TEXT.split())
 _YES_NO = frozenset(["true", "false", "yes", "no"])
 
-# Polarity: fields of so few values, of whose paths such a share is negated; algorithms.md 4B, rule 4.
-MOST_VALUES, LEAST_SHARE, LARGEST_SHARE = 5, 0.02, 0.98
+# Polarity: fields of so few values, of whose paths such a share is negated.
+MOST_VALUES = 5  # algorithms.md 4B, rule 4.
+LEAST_SHARE, LARGEST_SHARE = 0.02, 0.98  # algorithms.md 4B, rule 4.
 
 
 class Fields:

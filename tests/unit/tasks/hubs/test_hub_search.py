@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.hubs import END_KINDS, HubGraph
-from polyhop.tasks.hubs.paths import Adjacency, PathsOfHub, find_paths_in_hub
-from polyhop.tasks.hubs.walk import RootWalk, layer_at
+from polyhop.tasks.hubs.paths import Adjacency, PathsOfHub, RootWalk, find_paths_in_hub, layer_at
 
 STATED = """H1 title t1; H1 author A1; H1 venue V1; H1 cites H2; H1 same-as H1; A1 affiliation U1; A1 wrote H2;
 U1 place C1; U1 employs A1; V1 place C1; C1 part-of K1; H2 title t2; H2 author A2; H2 cites H1; A2 affiliation U1;
