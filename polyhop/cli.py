@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from polyhop import __version__
 from polyhop.examples import EXAMPLES
@@ -96,6 +96,20 @@ def _printable_usage() -> Iterator[None]:
         raise
 
 
+class Command(TyperCommand):
+    """A command whose help may name what installed packages bring: they are asked when the help is shown."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help."""
+        for parameter in cast("Any", self.params):
+            for gap, described in FORMATS.items():
+                if gap in (getattr(parameter, "help", None) or ""):
+                    module, function = described.split(":")
+                    formats = getattr(import_module(f"polyhop.warehouse.files.{module}"), function)()
+                    parameter.help = parameter.help.replace(gap, formats)
+        super().format_help(ctx, formatter)
+
+
 class Commands(TyperGroup):
     """The group of all commands; the module of a command is imported when it is called or listed.
 
@@ -122,17 +136,11 @@ class Commands(TyperGroup):
             made: Any = typer.main.get_group(function)
         else:
             alone = typer.Typer(add_completion=False)
-            alone.command(cmd_name)(function)
+            alone.command(cmd_name, cls=Command)(function)
             made = typer.main.get_command(alone)
         made.name = cmd_name
         made.rich_help_panel = next((group for group, names in GROUPS.items() if cmd_name in names), OTHERS)
         made.epilog = "\n\n".join(("Examples:", *EXAMPLES[cmd_name])) if cmd_name in EXAMPLES else made.epilog
-        for parameter in made.params:
-            for gap, described in FORMATS.items():
-                if gap in (getattr(parameter, "help", None) or ""):
-                    module, name = described.split(":")
-                    formats = getattr(import_module(f"polyhop.warehouse.files.{module}"), name)()
-                    parameter.help = parameter.help.replace(gap, formats)
         return made
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:

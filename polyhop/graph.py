@@ -152,27 +152,6 @@ CITED = 3
 _SUGGESTED = 3  # names in an error's sentence; chosen, and no result depends on it
 
 
-def find_connections(
-    index: PublishedIndex,
-    lookup: NameLookup,
-    mentioned_in: "sparse.csr_array",
-    names: tuple[str, str],
-    limits: tuple[int, int],
-) -> Connections:
-    """The shortest connections between two names."""
-    sources, targets = (require_entities(index, lookup, name) for name in names)
-    max_length, count = limits
-    barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
-    paths = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, count, barred)
-    if paths:
-        connections = _by_relations(index, paths)
-    else:
-        shared = shared_passages(mentioned_in, sources, targets)[: max(count, 0)].tolist()
-        connections = [_by_passage(index, mentioned_in, (sources, targets), passage) for passage in shared]
-    begin, end = (tuple(graph_entities(index, numbers)) for numbers in (sources, targets))
-    return Connections(index.name, index.version, *names, begin, end, max_length, tuple(connections))
-
-
 def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tuple[int, ...]:
     """Numbers of the entities of a name, ascending."""
     key = " ".join(name_tokens(name))
@@ -280,7 +259,7 @@ class EntityGraph:
         """
         numbers = set(self._named([name]))
         if fuzzy:
-            numbers.update(self._search.like(name))
+            numbers.update(NameSearch(self._index.artefact(GRAPH).keys).like(name))
             merged = list(self._index.artefact(ALIASES).items())
             number_of = self._index.artefact(GRAPH).number_of
             found_keys = (merged[place][1] for place in NameSearch([alias for alias, _ in merged]).like(name))
@@ -307,7 +286,7 @@ class EntityGraph:
         """
         if "vectors:entity" not in self._index.artefacts:
             raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Similarity to entities")
-        vector = self._encoded(query) if isinstance(query, str) else query
+        vector = self._session.services.encode([query], SHORT_TEXTS)[0] if isinstance(query, str) else query
         numbers, cosines = similar_entities(self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity)
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)
         return [SimilarEntity(entity, cosine) for entity, cosine in pairs]
@@ -420,15 +399,21 @@ class EntityGraph:
             ConfigurationError: If one has neither letter nor digit.
             AlgorithmError: If `max_length` is negative.
         """
-        return find_connections(self._index, self._lookup, self._mentioned_in, (a, b), (max_length, paths))
+        index = self._index
+        sources, targets = (require_entities(index, self._lookup, name) for name in (a, b))
+        barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
+        ways = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, paths, barred)
+        if ways:
+            connections = _by_relations(index, ways)
+        else:
+            shared = shared_passages(self._mentioned_in, sources, targets)[: max(paths, 0)].tolist()
+            connections = [_by_passage(index, self._mentioned_in, (sources, targets), passage) for passage in shared]
+        begin, end = (tuple(graph_entities(index, numbers)) for numbers in (sources, targets))
+        return Connections(index.name, index.version, a, b, begin, end, max_length, tuple(connections))
 
     @cached_property
     def _lookup(self) -> NameLookup:
         return NameLookup(self._index)
-
-    @cached_property
-    def _search(self) -> NameSearch:
-        return NameSearch(self._index.artefact(GRAPH).keys)
 
     @cached_property
     def _mentioned_in(self) -> "sparse.csr_array":
@@ -447,7 +432,3 @@ class EntityGraph:
         """Numbers of the entities with these names (or this one name), ascending, each once."""
         given = [names] if isinstance(names, str) else names
         return sorted({number for name in given for number in self._lookup.find(QuestionName(name, name))[1]})
-
-    def _encoded(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = self._session.services.encode([text], SHORT_TEXTS)[0]
-        return vector

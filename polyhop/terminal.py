@@ -1,7 +1,7 @@
 """Answers, passages and evidence as lines for a terminal."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from typing import Any
@@ -22,7 +22,10 @@ def passage_lines(
 ) -> Iterator[str]:
     """A line for each passage and one for its text, if that is known."""
     if any(before["score"] < after["score"] for before, after in pairwise(passages)):
-        yield f"  {_order(evidence)}"
+        order = "ranked so that together they cover the question; a score is of its passage alone"
+        if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
+            order = "the first ones have the scores of who re-ranked them, the others their own"
+        yield f"  {order}"
     for passage in passages:
         yield passage_line(passage)
         text = text_line(texts.get(passage["id"], ""))
@@ -50,12 +53,6 @@ def text_line(text: str) -> str:
     """How a text begins, below its passage; "" if it is empty."""
     line = _line(text)
     return f"{'':14}{line[:_SHOWN_CHARACTERS].rstrip()}{'…' if len(line) > _SHOWN_CHARACTERS else ''}" if line else ""
-
-
-def _order(evidence: Mapping[str, Any]) -> str:
-    if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
-        return "the first ones have the scores of who re-ranked them, the others their own"
-    return "ranked so that together they cover the question; a score is of its passage alone"
 
 
 def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
@@ -160,13 +157,14 @@ def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
     lines += _reached(evidence)
     if evidence.paths:
         lines.append("Paths")
-    lines += [f"  {_score(path.score)}{_plain(path.text)}" for path in evidence.paths]
+    for path in evidence.paths:
+        lines.append("  " + ("" if path.score is None else f"{path.score:.3f}  ") + _line(path.text))
     return lines + [_note(note) for note in evidence.notes]
 
 
 def _names(names: QuestionNames) -> str:
     groups = (("matched", names.matched), ("unmatched", names.unmatched))
-    listed = "; ".join(f"{kind}: {', '.join(map(_plain, some))}" for kind, some in groups if some)
+    listed = "; ".join(f"{kind}: {', '.join(map(_line, some))}" for kind, some in groups if some)
     return f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}"
 
 
@@ -183,7 +181,7 @@ def _seed(seed: Seed, titles: Mapping[str, str]) -> str:
     if seed.similarity is not None and seed.match != "exact":
         found.append(f"similarity {seed.similarity:.3f}")
     kind = f"{seed.kind} " if seed.kind != "entity" else ""
-    return f"  {seed.weight:.3f}  {kind}{_plain(name)}" + (f"  ({', '.join(found)})" if found else "")
+    return f"  {seed.weight:.3f}  {kind}{_line(name)}" + (f"  ({', '.join(found)})" if found else "")
 
 
 def _reached(evidence: Evidence) -> list[str]:
@@ -195,8 +193,12 @@ def _reached(evidence: Evidence) -> list[str]:
     by = f", by {evidence.measure}" if evidence.measure else ""
     lines = [f"Reached  ({counted}{by})"]
     for distance in sorted(groups, key=lambda hops: (hops is None, hops or 0)):
-        head = f"  {_distance(distance) if len(groups) > 1 or distance is not None else '':<8}"
-        lines += _wrapped(head, [_node(node) for node in _strongest(groups[distance])])
+        words = "others" if distance is None else {0: "seeds", 1: "1 hop"}.get(distance, f"{distance} hops")
+        head = f"  {words if len(groups) > 1 or distance is not None else '':<8}"
+        nodes = sorted(groups[distance], key=lambda node: -(node.weight or 0.0))
+        lines += _wrapped(
+            head, [_line(one.name) + ("" if one.weight is None else f" {one.weight:.3f}") for one in nodes]
+        )
     return lines
 
 
@@ -211,19 +213,11 @@ def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
     return groups
 
 
-def _strongest(nodes: Iterable[Node]) -> list[Node]:
-    return sorted(nodes, key=lambda node: -(node.weight or 0.0))
-
-
-def _node(node: Node) -> str:
-    return _plain(node.name) + ("" if node.weight is None else f" {node.weight:.3f}")
-
-
 def _note(note: Note) -> str:
-    items = [f"{_plain(name)} {weight:.3f}" for name, weight in note.items[:SHOWN]]
+    items = [f"{_line(name)} {weight:.3f}" for name, weight in note.items[:SHOWN]]
     rest = len(note.items) - len(items)
-    said = [part for part in (_plain(note.text), ", ".join([*items, f"{rest} more"] if rest else items)) if part]
-    return "  ".join([_plain(note.label), *(said or ["none"])])
+    said = [part for part in (_line(note.text), ", ".join([*items, f"{rest} more"] if rest else items)) if part]
+    return "  ".join([_line(note.label), *(said or ["none"])])
 
 
 def _wrapped(head: str, items: Sequence[str]) -> list[str]:
@@ -238,17 +232,3 @@ def _wrapped(head: str, items: Sequence[str]) -> list[str]:
         break_on_hyphens=False,
     )
     return [line.replace(_GLUE, " ") for line in lines]
-
-
-def _distance(distance: int | None) -> str:
-    if distance is None:
-        return "others"
-    return {0: "seeds", 1: "1 hop"}.get(distance, f"{distance} hops")
-
-
-def _score(score: float | None) -> str:
-    return "" if score is None else f"{score:.3f}  "
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 
-RUNS_AT_ONCE = 4  # of `serve`; chosen: a machine of a few cores, and what more of them start waits
 Indexes = Annotated[
     list[str] | None,
     typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),
@@ -89,6 +88,7 @@ def serve(
     notify: Notify = "",
     after_publish: AfterPublish = None,
     schedule: Schedule = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs at the same time at most.")] = 4,
     set_: Set = None,
     root: Root = None,
 ) -> None:
@@ -100,7 +100,7 @@ def serve(
     indexes, request, switched_on = deployed
     names = ", ".join(each.name for each in indexes)
     print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
-    serve_all(indexes, request, RUNS_AT_ONCE, switched_on)
+    serve_all(indexes, request, limit, switched_on)
 
 
 def _deployed(

@@ -14,6 +14,8 @@ import typer
 
 from polyhop.cli import GROUPS, app
 from polyhop.examples import EXAMPLES
+from polyhop.warehouse.files.formats import described_formats
+from polyhop.warehouse.files.graph_files import described_graphs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 ROOT: Any = typer.main.get_command(app)
@@ -57,6 +59,8 @@ def shown_parameter(parameter: Any) -> str:
     )
     needed = "required" if parameter.required else plain
     said = getattr(parameter, "help", None) or ""
+    for gap, formats in (("{corpus formats}", described_formats()), ("{graph formats}", described_graphs())):
+        said = said.replace(gap, formats)
     return f"| {names} | {needed} | {' '.join(said.split())} |".replace("||", "\\|\\|")
 
 
