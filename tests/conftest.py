@@ -63,7 +63,7 @@ _LONG_FILES = {"architecture", "e2e", "property"}
 """Folders with files that take longer than half a minute: mypy over everything, commands in processes, long texts."""
 
 
-_SAMPLE = "POLYHOP_TEST_SAMPLE"
+_SAMPLE = "TESTS_OF_COMMIT"
 """Variable by which the session tells its test processes the commit that chooses among the rare tests; "" for all."""
 
 _SHARE = 5

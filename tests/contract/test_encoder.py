@@ -23,7 +23,6 @@ TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Par
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 FAKES = {
-    "memory_index/memory_index.py MemoryServices": "vectors count the words of an index",
     "unit/warehouse/test_path_encoder.py Lengths": "a component is the text's length, which a test can read",
     "unit/warehouse/test_vector_cache.py CountingEncoder": "the same",
 }
