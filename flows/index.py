@@ -38,7 +38,7 @@ from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
-from polyhop.warehouse.integrity import Damage, find_damage
+from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts
 

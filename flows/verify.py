@@ -39,8 +39,7 @@ from polyhop.warehouse.files.versions import (
     writer_lease,
 )
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.index_reader import open_vector_store
-from polyhop.warehouse.integrity import find_damage
+from polyhop.warehouse.index_reader import find_damage, open_vector_store
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.open_encoders import close_encoders
 

@@ -41,8 +41,7 @@ from polyhop.warehouse.files.versions import (
     read_manifest,
     surplus_versions,
 )
-from polyhop.warehouse.index_reader import open_vector_store
-from polyhop.warehouse.integrity import Damage
+from polyhop.warehouse.index_reader import Damage, open_vector_store
 from polyhop.warehouse.open_encoders import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (

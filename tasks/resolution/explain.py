@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.graph import Decision
 from polyhop.schemas.names import FUNCTION_WORDS
-from polyhop.schemas.resolution import Decision
 from polyhop.tasks.resolution.candidates import name_words, quoted_name
 from polyhop.tasks.resolution.resolve import link_key
 from polyhop.warehouse.tables.version_rows import NameRecords

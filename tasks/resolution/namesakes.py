@@ -14,8 +14,8 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
+from polyhop.schemas.graph import Decision
 from polyhop.schemas.names import name_tokens, title_forms
-from polyhop.schemas.resolution import Decision
 from polyhop.schemas.text import without_last_parenthesis
 from polyhop.tasks.resolution.candidates import DisjointSets, quoted_name
 from polyhop.tasks.resolution.resolve import Resolution

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.graph import Decision, NamePair
 from polyhop.schemas.names import name_tokens
-from polyhop.schemas.resolution import Decision, NamePair
 from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
     COMPANY_WORDS,

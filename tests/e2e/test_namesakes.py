@@ -9,8 +9,8 @@ import pytest
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.graph import EntityEdit
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.resolution import EntityEdit
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.resolution.explain import explain, keys_of
 from polyhop.warehouse.files.layout import Layout

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
+from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import SourceKind
-from polyhop.schemas.resolution import Decision
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.warehouse.files.kept_records import kept_files

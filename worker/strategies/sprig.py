@@ -23,7 +23,6 @@ from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import norm_lower, norm_simple, without_last_parenthesis
 from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.fusion import best, weighted_fusion
-from polyhop.worker.ranking.graph_statistics import filtered, relabelled, term_graph
 from polyhop.worker.ranking.pagerank import (
     Mixing,
     TouchedWalk,
@@ -31,11 +30,14 @@ from polyhop.worker.ranking.pagerank import (
     Weighting,
     bipartite_transition,
     entity_weights,
+    filtered,
     joined,
     kept_edges,
     mix,
     passage_weights,
     ppr_push,
+    relabelled,
+    term_graph,
 )
 from polyhop.worker.strategies.base import (
     Found,

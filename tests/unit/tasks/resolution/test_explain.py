@@ -1,7 +1,7 @@
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.resolution import Decision
+from polyhop.schemas.graph import Decision
 from polyhop.tasks.resolution.explain import Explanation, explain, keys_of
 from polyhop.warehouse.tables.version_rows import NameRecords
 

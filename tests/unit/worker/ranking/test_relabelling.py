@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.graph_statistics import filtered, relabelled, term_graph
+from polyhop.worker.ranking.pagerank import filtered, relabelled, term_graph
 
 
 def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
