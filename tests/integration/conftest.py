@@ -82,12 +82,14 @@ def _own_runs_only() -> None:
 
 @pytest.fixture
 def clean_server(prefect_server: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The server without what would go on afterwards: automations, schedules, runs that nobody serves any more."""
+    """The server without what would go on or be in the way afterwards: automations, blocks, schedules, open runs."""
     yield prefect_server
     for deployment in post(prefect_server, "/deployments/filter"):
         ask(prefect_server, f"/deployments/{deployment['id']}", "DELETE")
     for automation in post(prefect_server, "/automations/filter"):
         ask(prefect_server, f"/automations/{automation['id']}", "DELETE")
+    for block in post(prefect_server, "/block_documents/filter"):
+        ask(prefect_server, f"/block_documents/{block['id']}", "DELETE")
     open_states = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]}}
     for run in post(prefect_server, "/flow_runs/filter", {"flow_runs": {"state": open_states}}):
         ask(prefect_server, f"/flow_runs/{run['id']}", "DELETE")

@@ -1,4 +1,4 @@
-"""Personalised PageRank: seeds, pruning, matrices; by power iteration, push, or touched walk.
+"""Personalised PageRank: graphs, seeds, pruning, matrices; by power iteration, push, or touched walk.
 
 The matrices are built once per version; a walk computes the half of a step that it needs. Source: algorithms.md 0.4,
 2.4, 2.5, 2.6, 2B.3.
