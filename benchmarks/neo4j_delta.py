@@ -24,11 +24,11 @@ from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
+from polyhop.schemas.records import Address
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
-from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.user_files import load_settings
 
 CHANGED = 20

@@ -28,13 +28,13 @@ from polyhop.flows.export import ExportRequest, run_export
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.graph import Activation, SeedName, SpreadQuestion
 from polyhop.schemas.query import Question
+from polyhop.schemas.records import Address
 from polyhop.warehouse.artefacts import GRAPH, NAMES
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.graph.address import Address, find_address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open import find_address, open_published
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.questions.parts import RuleNaming

@@ -15,10 +15,9 @@ from neo4j import GraphDatabase
 from neo4j_latency import spread_questions
 
 from polyhop.warehouse.artefacts import GRAPH
-from polyhop.warehouse.graph.address import find_address
 from polyhop.warehouse.graph.neo4j_server import vector_index
 from polyhop.warehouse.graph.neo4j_store import question_values, rule_values
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open import find_address, open_published
 from polyhop.warehouse.statements import activation_query
 from polyhop.worker.strategies.qasa import QasaParameters, rules_of
 

@@ -25,6 +25,7 @@ from polyhop.schemas.ports import (
     GraphRecord,
     GraphStore,
 )
+from polyhop.schemas.records import Address
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.export.rows import MAKERS, Difference, ExportRow, compare, graph_row, wanted_rows
@@ -32,7 +33,6 @@ from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import hold_version, read_manifest
-from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.version_rows import export_rows
 

@@ -56,7 +56,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.address import find_address
+from polyhop.warehouse.open import find_address
 
 T = TypeVar("T")
 

@@ -25,6 +25,7 @@ from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
+from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.open_models import chats_usage, close_chats
 
 T = TypeVar("T")
@@ -127,11 +128,6 @@ LEAST_UNITS = 10_000
 """Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
 passages (1 ms each, and 2 s for a process to start); chosen."""
 _ORPHANED = 1  # exit code of a process whose run was killed: a failure, though nobody is left to read it
-
-
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ProcessPool:

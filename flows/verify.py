@@ -17,7 +17,7 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import GRAPH_KINDS, GraphKind, GraphStore
-from polyhop.schemas.records import source_of
+from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
@@ -38,7 +38,6 @@ from polyhop.warehouse.files.versions import (
     require_version,
     writer_lease,
 )
-from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.index_reader import find_damage, open_vector_store
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.open_encoders import close_encoders

@@ -350,6 +350,34 @@ class GraphServer:
         return self.uri
 
 
+BY_OPTION = "--uri"
+"""How commands name a graph database that they write to; these have options for user and password, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a graph database is and who asks.
+
+    Attributes:
+        uri: Its address.
+        user: Who asks.
+        password: Of the user.
+        database: Name of the database.
+        named_by: The option or variable that a user names the server with, for messages.
+    """
+
+    uri: str
+    user: str
+    password: str
+    database: str = "neo4j"
+    named_by: str = BY_OPTION
+
+    @property
+    def credentials(self) -> str:
+        """What a user checks if the server refuses the user."""
+        return "the user and NEO4J_PASSWORD" if self.named_by == BY_OPTION else "NEO4J_USER and NEO4J_PASSWORD"
+
+
 Source = Path | GraphServer
 """A file or folder, or a graph database."""
 

@@ -37,6 +37,11 @@ def peak_rss_mb() -> float:
     return round(largest * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
 
 
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def now() -> str:
     """The time, UTC, to the second, as ISO 8601."""
     return datetime.now(tz=UTC).isoformat(timespec="seconds")

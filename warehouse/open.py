@@ -3,11 +3,14 @@
 Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy.
 """
 
+import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyhop.schemas.records import GraphServer
+from polyhop.schemas.errors import ConfigurationError, remember_secrets
+from polyhop.schemas.records import BY_OPTION, Address, GraphServer
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from polyhop.schemas.graph import GraphLine, Neo4jMapping
     from polyhop.schemas.ports import GraphStore
     from polyhop.schemas.records import BadRecord
-    from polyhop.warehouse.graph.address import Address
     from polyhop.warehouse.graph.neo4j_server import GraphServerHealth
     from polyhop.warehouse.index_reader import PublishedIndex
     from polyhop.warehouse.queue.queue import QuestionQueue
@@ -54,9 +56,39 @@ def open_published(root: Path, name: str, version: int | None = None) -> "Publis
     return PublishedIndex(Layout(root), name, version)
 
 
+def find_address(
+    uri: str | None,
+    user: str | None,
+    password: str | None,
+    database: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    named_by: str = BY_OPTION,
+) -> Address:
+    """The address from what was given, else from NEO4J_URI, NEO4J_USER (or NEO4J_USERNAME), NEO4J_PASSWORD.
+
+    `named_by` is the option or variable that a user names the server with: messages name no option that is not there.
+
+    Raises:
+        ConfigurationError: If there is no address or no password.
+    """
+    found_uri = uri or environment.get("NEO4J_URI", "")
+    found_password = password or environment.get("NEO4J_PASSWORD", "")
+    if not found_uri:
+        option = f"use {named_by} bolt://HOST:7687 or " if named_by.startswith("--") else ""
+        raise ConfigurationError(f"No Neo4j server is named; {option}set NEO4J_URI.")
+    if not found_password:
+        option = " (or use --password)" if named_by == BY_OPTION else ""
+        raise ConfigurationError(f"Neo4j needs a password; set NEO4J_PASSWORD{option}.")
+    # an address may hold user:password@, which no message may show
+    remember_secrets([found_password, *([found_uri] if "@" in found_uri else [])])
+    found_user = user or environment.get("NEO4J_USER") or environment.get("NEO4J_USERNAME") or "neo4j"
+    found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
+    return Address(found_uri, found_user, found_password, found_database, named_by)
+
+
 def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator[GraphLine | BadRecord]":
     """Yields the lines of a graph in a database, as the user and with the password of the environment."""
-    from polyhop.warehouse.graph.address import find_address
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_source import source_lines
 
@@ -69,7 +101,6 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
 
 def examine_graph_server() -> "GraphServerHealth":
     """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
-    from polyhop.warehouse.graph.address import find_address
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, examine
 
     connection = Neo4jConnection(find_address(None, None, None))
@@ -79,7 +110,7 @@ def examine_graph_server() -> "GraphServerHealth":
         connection.close()
 
 
-def open_graph_store(address: "Address", index: str) -> "GraphStore":
+def open_graph_store(address: Address, index: str) -> "GraphStore":
     """The part of a graph database that belongs to an index; to be closed."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_store import Neo4jStore

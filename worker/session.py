@@ -74,7 +74,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
 
     def open_database() -> SpreadingDatabase:
-        from polyhop.warehouse.graph.address import find_address
+        from polyhop.warehouse.open import find_address
 
         store = open_graph_store(find_address(None, None, None, named_by="NEO4J_URI"), published.name)
         closing.callback(store.close)

@@ -214,7 +214,7 @@ def verify(
     """Compare what is stored with what was published, and Neo4j with it; exit code 1 if something differs."""
     from polyhop.flows.verify import repair as repair_stores
     from polyhop.flows.verify import run_verify
-    from polyhop.warehouse.graph.address import find_address
+    from polyhop.warehouse.open import find_address
 
     settings = settings_of(root, set_)
     address = find_address(uri, user, password, database) if neo4j or uri else None

@@ -370,7 +370,7 @@ def neo4j(
 ) -> None:
     """Make a Neo4j database hold the current version of an index: only what differs is written."""
     from polyhop.flows.export import ExportRequest
-    from polyhop.warehouse.graph.address import find_address
+    from polyhop.warehouse.open import find_address
 
     request = ExportRequest(index, find_address(uri, user, password, database))
     settings = settings_of(root, set_)

@@ -15,11 +15,12 @@ from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.errors import ConfigurationError, StoreConflictError, StoreError, StoreUnavailableError
+from polyhop.schemas.records import Address
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.graph.address import Address, find_address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, require_version
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.warehouse.open import find_address
 
 pytestmark = pytest.mark.neo4j
 TOWNS = 24

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Activation, ChainRule, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.ports import Artefact, GraphKind, GraphStore
+from polyhop.schemas.records import Address
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
 from polyhop.tasks.export.rows import MAKERS, graph_row
 from polyhop.tasks.graph.stage import relation_arrays
 from polyhop.warehouse.artefacts import RELATIONS, vectors_of
-from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
 from polyhop.schemas.ports import HUB_KINDS, NODE_KINDS, GraphKind
+from polyhop.schemas.records import Address
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.statements import cypher, slow_noted
 
 if TYPE_CHECKING:

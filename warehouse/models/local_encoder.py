@@ -5,7 +5,6 @@ nothing is padded. Measured: padded batches differ in a fifth of the texts, by u
 """
 
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from hashlib import file_digest, sha256
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.models.onnx_session import BFloat16Session, load_tokenizer, open_session
 
 PACKAGE = "polyhop-weights"
@@ -74,7 +74,7 @@ class LocalEncoder:
         model_folder: Path | None = None,
     ) -> None:
         if threads is None:
-            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            threads = usable_cores()
         if threads < 1 or batch_size < 1:
             raise ConfigurationError(
                 f"The encoder needs threads >= 1 and batch_size >= 1, not {threads}, {batch_size}."
