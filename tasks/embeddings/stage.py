@@ -190,16 +190,16 @@ class EmbedStage(Stage):
     def _listed(self, build: Build) -> Iterator[list[Thing]]:
         """Ids and texts, a batch at a time; says whose rows they are if DuckDB refuses to read them."""
         kind = self.kind
-        try:
-            with build.tables(read_only=True) as connection:
+        with build.tables(read_only=True) as connection:
+            try:
                 found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
-                while rows := found.fetchmany(build.settings.batch_size):
-                    yield [(thing, kind.text(first, second)) for thing, first, second in rows]
-        except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-            raise ConfigurationError(
-                f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. Update or "
-                "uninstall the package that brings it."
-            ) from error
+            except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+                raise ConfigurationError(
+                    f"The rows of the vector kind '{kind.name}' cannot be read: {str(error).splitlines()[0]}. "
+                    "Update or uninstall the package that brings it."
+                ) from error
+            while rows := found.fetchmany(build.settings.batch_size):
+                yield [(thing, kind.text(first, second)) for thing, first, second in rows]
 
     def _earlier(self, build: Build, dimension: int) -> EarlierVectors:
         """The vectors of this kind in the version before, if they may be copied."""
