@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from polyhop.schemas.settings import Settings
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 238
+MODULES = 237
 PRODUCT_LINES = 61_750
 SETTINGS = 118
 TEST_LINES = 60_400
