@@ -233,7 +233,7 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
             ]
         )
     codes = {name: output.rpartition("<code> ")[2].strip() for name, output in done.items()}
-    refused = {"ask": "2", "doctor": "1", "export": "2", "source": "2", "jobs": "1", "debug": "2"}
+    refused = {"ask": "1", "doctor": "1", "export": "2", "source": "2", "jobs": "1", "debug": "2"}
     assert codes == dict.fromkeys(done, "0") | refused, planted.printed
     assert json.loads(done["ask-2"].splitlines()[0])["answer"] == "Basic ***"
     time.sleep(3)  # Prefect's server stores logs a little later
