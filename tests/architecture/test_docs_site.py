@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-pytestmark = pytest.mark.rare
-
 PROJECT = Path(__file__).resolve().parents[2]
 OUTSIDE = (
     "README.md",

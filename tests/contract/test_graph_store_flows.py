@@ -21,7 +21,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph import neo4j_store
 
-pytestmark = [pytest.mark.rare, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOWNS = 12
 BATCH = 2

@@ -23,7 +23,7 @@ from polyhop.schemas.queue import (
 from polyhop.warehouse.queue.queue import open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
 
-pytestmark = [pytest.mark.rare, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 LEASE_SECONDS = 10.0
 MOST_ATTEMPTS = 2

@@ -22,7 +22,7 @@ from polyhop.schemas.queue import QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import Transaction
 
-pytestmark = [pytest.mark.rare, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 ANSWER_ALL = """
 import sys

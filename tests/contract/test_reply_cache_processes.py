@@ -15,7 +15,7 @@ from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache
 
-pytestmark = [pytest.mark.rare, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 CHAT = """
 import sys, time

@@ -21,8 +21,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import read_manifest, require_version
 
-pytestmark = pytest.mark.rare
-
 NAME = "bridge-masked"
 OF_THE_GRAPH = ("bridge", "bridge-lexical", "graph", "graph-hybrid", "graph-dense", "rrf-ppr", "fusion", "bm25-rm3")
 FIRST = 20

@@ -12,8 +12,6 @@ import duckdb
 import pytest
 from command_processes import Commands, Started
 
-pytestmark = pytest.mark.rare
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
 

@@ -18,8 +18,6 @@ from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.report import METRICS
 
-pytestmark = pytest.mark.rare
-
 Command = Callable[..., Result]
 PROJECT = Path(__file__).resolve().parents[2]
 

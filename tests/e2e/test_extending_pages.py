@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from shown_commands import blocks, commands, is_shown, plain, write, write_files
 
-pytestmark = pytest.mark.rare
-
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = sorted((PROJECT / "docs" / "extending").glob("*.md"))
 OWN = ("my-strategy/", "my-format/", "corpus.jsonl", "rivers.cards")

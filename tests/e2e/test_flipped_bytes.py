@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.rare
-
 FLIPS = int(os.environ.get("POLYHOP_FLIPS", "0"))
 SAMPLED = (
     ".duckdb",

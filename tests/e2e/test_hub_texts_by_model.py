@@ -22,8 +22,6 @@ from polyhop.warehouse.tables.query import query_rows
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
-pytestmark = pytest.mark.rare
-
 SettingsFor = Callable[..., Settings]
 PAPERS = 12
 

@@ -13,8 +13,6 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
 
-pytestmark = pytest.mark.rare
-
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "languages"
 FIRST = 5
 MISSED_BY_BM25 = {"de": {"de-q2", "de-q8"}}

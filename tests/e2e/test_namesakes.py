@@ -19,8 +19,6 @@ from polyhop.warehouse.tables.connection import connect
 from polyhop.warehouse.tables.version_rows import read_name_records
 from polyhop.warehouse.user_files import change_edits
 
-pytestmark = pytest.mark.rare
-
 ROWS = [
     ("a1", "Mercury (planet)", "Mercury is the smallest planet. It orbits the Sun near Venus."),
     ("a2", "Mercury (mythology)", "Mercury is a Roman god. He is the son of Jupiter and Maia."),

@@ -13,8 +13,6 @@ from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerOptions
 from polyhop.worker.session import IndexPool
 
-pytestmark = pytest.mark.rare
-
 RECORDS: list[dict[str, object]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo."},
     {"id": "p2", "title": "Cairo", "text": "Cairo is the capital of Egypt. <script>alert(1)</script>"},

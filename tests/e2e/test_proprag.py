@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from command_processes import Commands
 
-pytestmark = pytest.mark.rare
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RECORDS: list[dict[str, object]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},

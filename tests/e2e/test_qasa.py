@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.rare
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CORPUS: list[dict[str, object]] = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She wrote notes on a machine."},

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from command_processes import Commands, clean_environment
 
 from polyhop.flows.index import run_index
@@ -19,8 +18,6 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import published_versions
-
-pytestmark = pytest.mark.rare
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 REINDEXES = int(os.environ.get("POLYHOP_REINDEXES", "5"))

@@ -11,8 +11,6 @@ import polyhop
 from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError, UnknownIndexError
 
-pytestmark = pytest.mark.rare
-
 SHARED = {"title": "Thames", "text": "The River Thames flows through London."}
 RECORDS = {
     "people": [

@@ -14,8 +14,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.worker.strategies.registry import make
 
-pytestmark = pytest.mark.rare
-
 RECORDS = [
     {"id": "a", "title": "Hermes (god)", "text": "Then, Hermes flew. The Hermes of Rome."},
     {"id": "b", "title": "", "text": "Then, Rome met Hermes."},

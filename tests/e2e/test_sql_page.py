@@ -12,8 +12,6 @@ from command_processes import Commands
 
 from polyhop.commands.stores import sql
 
-pytestmark = pytest.mark.rare
-
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "sql.md"
 TEXT = PAGE.read_text(encoding="utf-8")

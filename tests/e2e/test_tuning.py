@@ -14,8 +14,6 @@ from polyhop.schemas.errors import StoreConflictError
 from polyhop.schemas.requests import IndexRequest, TuningRequest
 from polyhop.schemas.settings import Settings
 
-pytestmark = pytest.mark.rare
-
 Command = Callable[..., Result]
 COUNT = 24
 

@@ -19,7 +19,7 @@ import pytest
 from polyhop.schemas.queue import JobRow, JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue
 
-pytestmark = [pytest.mark.rare, pytest.mark.real_time]
+pytestmark = pytest.mark.real_time
 QUESTION_COUNT = int(os.environ.get("POLYHOP_CHAOS_QUESTIONS", "1000"))
 WORKER_COUNT = 3
 SECONDS_BETWEEN_KILLS = 1.0

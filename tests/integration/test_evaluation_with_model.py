@@ -16,8 +16,6 @@ from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.warehouse.open_models import close_chats
 
-pytestmark = pytest.mark.rare
-
 Command = Callable[..., Result]
 RECORDS = [
     {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on River {n % 2} in Wessex."} for n in range(4)

@@ -13,8 +13,6 @@ from typer.testing import CliRunner, Result
 from polyhop.cli import app
 from polyhop.warehouse.open_models import close_chats
 
-pytestmark = pytest.mark.rare
-
 Command = Callable[..., Result]
 PAPERS = {
     "P1": ("Tactics of Microservices", "Ann Roe", "interview study"),

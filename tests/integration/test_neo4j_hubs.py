@@ -20,7 +20,7 @@ from polyhop.schemas.settings import parse_settings
 from polyhop.schemas.text import node_id
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 
-pytestmark = [pytest.mark.rare, pytest.mark.neo4j]
+pytestmark = pytest.mark.neo4j
 
 Triple = Mapping[str, object]
 

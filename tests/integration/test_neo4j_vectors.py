@@ -22,7 +22,7 @@ from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, vector_index
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 from polyhop.warehouse.open import open_published
 
-pytestmark = [pytest.mark.rare, pytest.mark.neo4j]
+pytestmark = pytest.mark.neo4j
 TEXTS = [
     ("Oslo", "Oslo lies on the Oslo Fjord in Norway."),
     ("Bergen", "Bergen is a city in Norway near Mount Ulriken."),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prefect_rest import events_of, post, runs_named
 
-pytestmark = [pytest.mark.rare, pytest.mark.prefect]
+pytestmark = pytest.mark.prefect
 
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(4)

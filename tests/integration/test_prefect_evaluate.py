@@ -13,7 +13,7 @@ from prefect_rest import post, runs_named
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
-pytestmark = [pytest.mark.rare, pytest.mark.prefect]
+pytestmark = pytest.mark.prefect
 
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(8)

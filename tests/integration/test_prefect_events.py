@@ -12,7 +12,7 @@ from command_processes import Commands
 from prefect_rest import events_of, runs_named
 
 WriteCorpus = Callable[..., Path]
-pytestmark = [pytest.mark.rare, pytest.mark.prefect]
+pytestmark = pytest.mark.prefect
 
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(4)

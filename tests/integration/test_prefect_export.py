@@ -12,8 +12,6 @@ from prefect_rest import post
 
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS
 
-pytestmark = pytest.mark.rare
-
 PREFECT_FILE = Path(__file__).resolve().parents[2] / "prefect.yaml"
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Norland."}

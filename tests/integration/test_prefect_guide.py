@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 from prefect_rest import ask, post
 
-pytestmark = pytest.mark.rare
-
 PROJECT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 GUIDE = re.search(

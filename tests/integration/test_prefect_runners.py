@@ -23,7 +23,7 @@ from polyhop.schemas.settings import parse_settings
 KINDS = os.environ.get("POLYHOP_RUNNERS", "dask").split(",")
 SIZE = 10
 WriteCorpus = Callable[..., Path]
-pytestmark = [pytest.mark.rare, pytest.mark.prefect]
+pytestmark = pytest.mark.prefect
 
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 50} in Country {n % 3}."}

@@ -16,7 +16,6 @@ from prefect_rest import ended_by_schedule, post, schedule_once
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
 pytestmark = [
-    pytest.mark.rare,
     pytest.mark.prefect,
     pytest.mark.skipif("POLYHOP_SCHEDULED_KINDS" not in os.environ, reason="a minute; run by hand"),
 ]

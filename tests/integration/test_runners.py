@@ -21,8 +21,6 @@ from polyhop.tasks.extraction.stage import EXTRACT
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.layout import Layout
 
-pytestmark = pytest.mark.rare
-
 BATCHES = 4
 SIZE = 6
 KINDS = ("processes", "dask")

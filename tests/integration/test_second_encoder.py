@@ -24,8 +24,6 @@ from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.open_models import close_chats
 from polyhop.worker.session import IndexSession
 
-pytestmark = pytest.mark.rare
-
 TEXTS = {
     "Lille": "Lille liegt im Norden Frankreichs an der Deûle.",
     "Oslo": "Oslo is the capital of Norway and its largest city.",

@@ -22,7 +22,7 @@ import pytest
 from prefect_rest import ask as ask_server
 from prefect_rest import events_of, post
 
-pytestmark = [pytest.mark.rare, pytest.mark.prefect, pytest.mark.postgres]
+pytestmark = [pytest.mark.prefect, pytest.mark.postgres]
 WriteCorpus = Callable[..., Path]
 
 KEY, BASE, QUEUE, GRAPH, PREFECT = (

@@ -20,8 +20,6 @@ from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.open_models import close_chats
 from polyhop.worker.session import IndexSession
 
-pytestmark = pytest.mark.rare
-
 STRATEGIES = ("naive-vector", "qasa", "proprag", "hublink", "hub-facets", "fusion", "dense", "bridge")
 QUESTION = "Who founded the village on the River Lech?"
 NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")

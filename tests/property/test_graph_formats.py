@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +14,6 @@ from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
-
-pytestmark = pytest.mark.rare
 
 NODES = tuple(f"http://x/node/N_{n}" for n in range(5))
 PREDICATES = ("http://x/p/worksWith", "http://x/p/born%20in", "http://y/p#worksWith")

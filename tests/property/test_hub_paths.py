@@ -6,14 +6,11 @@ The expectation is written from the definition of a hub's region (algorithms.md 
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.hubs import HUB, LEAF, LIMIT, REVISIT, HubGraph
 from polyhop.tasks.hubs.paths import Adjacency, Path, PathsOfHub, find_paths_in_hub
-
-pytestmark = pytest.mark.rare
 
 Triple = tuple[int, int, int]
 

@@ -23,8 +23,6 @@ from polyhop.tasks.extraction.stage import ChangedTitles
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 
-pytestmark = pytest.mark.rare
-
 WORDS = (
     "Alpha",
     "alpha",

@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
 from generated_corpus import generate
 
 from polyhop.api import Index, open_index
@@ -18,8 +17,6 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.strategies.registry import STRATEGIES as REGISTERED
-
-pytestmark = pytest.mark.rare
 
 PASSAGES, QUESTIONS = 240, 36
 CHEAP = {"graph", "graph:relations", "lexical:plain", "lexical:stems"}

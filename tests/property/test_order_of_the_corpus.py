@@ -15,8 +15,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import read_manifest
 
-pytestmark = pytest.mark.rare
-
 STRATEGIES = (
     "bridge", "bridge-lexical", "bridge-masked", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf",
     "rrf", "qasa",

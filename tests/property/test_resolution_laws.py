@@ -3,15 +3,12 @@
 from dataclasses import replace
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import NamePair
 from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
 from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
-
-pytestmark = pytest.mark.rare
 
 WORDS = st.sampled_from(["ada", "king", "louis", "xiii", "of", "france", "the", "acme", "corp", "film", "x", "y"])
 TYPES = st.sampled_from(["PERSON", "ORGANIZATION", "LOCATION", None])
