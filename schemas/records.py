@@ -1,4 +1,4 @@
-"""What comes out of reading a corpus or a question file: records, questions, and what could not be read."""
+"""What comes out of reading a corpus, a question file or a file of decisions: records, questions, edits of entities."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from polyhop.schemas.errors import ConfigurationError
@@ -531,3 +531,57 @@ class Prediction:
     id: str
     prediction: str
     answers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamePair:
+    """Two names that a person says are one entity, or are not.
+
+    Attributes:
+        a: A name as written in the file.
+        b: The other one.
+        type: Type that both must have for the pair to count, "" for any.
+        place: File and line, for messages.
+    """
+
+    a: str
+    b: str
+    type: str = ""
+    place: str = ""
+
+
+Kind = Literal["rename", "merge", "split", "retype", "delete"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NO_TYPE = "NONE"
+"""What a person writes for an entity that has no type."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityEdit:
+    """One decision of a person.
+
+    Attributes:
+        kind: What is done.
+        key: Key of the name that it is done to.
+        other: Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
+        place: File and line, for messages and reasons.
+    """
+
+    kind: Kind
+    key: str
+    other: str = ""
+    place: str = field(default="", compare=False)
+
+
+def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:
+    """The edits with one more, without those that it takes the place of.
+
+    A new name or type replaces the one before; merge and split of the same two names replace each other.
+    """
+    return [edit for edit in edits if _subject(edit) != _subject(added)] + [added]
+
+
+def _subject(edit: EntityEdit) -> tuple[str, ...]:
+    if edit.kind in ("merge", "split"):
+        return ("pair", *sorted((edit.key, edit.other)))
+    return (edit.kind, edit.key)

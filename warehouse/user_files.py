@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from polyhop.schemas.errors import ConfigurationError, remember_secrets
-from polyhop.schemas.graph import KINDS, EntityEdit, NamePair
+from polyhop.schemas.records import KINDS, EntityEdit, NamePair
 from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import locked_file, write_whole, writing

@@ -11,7 +11,7 @@ from polyhop.output import print_json, print_line
 from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from polyhop.schemas.graph import EntityEdit, Kind
+    from polyhop.schemas.records import EntityEdit, Kind
     from polyhop.warehouse.files.layout import IndexFolder
     from polyhop.warehouse.tables.version_rows import NameRecords
 
@@ -105,7 +105,7 @@ def undo(
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
     """Checks an edit against the current version and adds it to the file."""
-    from polyhop.schemas.graph import NO_TYPE, EntityEdit, with_edit
+    from polyhop.schemas.records import NO_TYPE, EntityEdit, with_edit
     from polyhop.schemas.types import HEADS
     from polyhop.tasks.resolution.explain import keys_of
     from polyhop.tasks.resolution.resolve import link_key

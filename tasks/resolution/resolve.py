@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.graph import Decision, NamePair
+from polyhop.schemas.graph import Decision
 from polyhop.schemas.names import name_tokens
+from polyhop.schemas.records import NamePair
 from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
     COMPANY_WORDS,

@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
-from polyhop.schemas.graph import NO_TYPE, EntityEdit, NamePair
 from polyhop.schemas.names import title_keys
+from polyhop.schemas.records import NO_TYPE, EntityEdit, NamePair
 from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.tables import (
     ALIASES,

@@ -9,7 +9,7 @@ import pytest
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.graph import EntityEdit
+from polyhop.schemas.records import EntityEdit
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.resolution.explain import explain, keys_of

@@ -14,6 +14,8 @@ from typer.testing import CliRunner, Result
 
 from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.run_history import stage_timings
 from polyhop.warehouse.open_models import close_chats
 
 Command = Callable[..., Result]
@@ -135,10 +137,8 @@ def test_costs_of_index_and_questions_stand_side_by_side(evaluated: Callable[...
     options = ("--reader", "model", "--closed-book", "--strategies", "bm25,bridge-lexical")
     report = evaluated(*options)
     costs = report["costs"]
-    version = Path("root/indexes/towns/versions/000001")
-    seconds = {
-        name: one["seconds"] for name, one in json.loads((version / "timings.json").read_text())["stages"].items()
-    }
+    timings = stage_timings(Layout(Path("root")).index("towns"), 1)
+    seconds = {name: stage.seconds for name, stage in timings.items()}
     query = "SELECT sum(prompt_tokens)::INT AS p, sum(completion_tokens)::INT AS c FROM extraction_ledger"
     (spent,) = json.loads(command("sql", query, "--index", "towns", "--json").stdout)
     index = costs["bridge-lexical"]["index"]

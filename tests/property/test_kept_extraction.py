@@ -167,5 +167,5 @@ def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
 
 def test_other_settings_or_another_revision_keep_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(tmp_path, PAGES)
-    monkeypatch.setattr("polyhop.tasks.extraction.stage.REVISION", 999)
+    monkeypatch.setattr("polyhop.tasks.extraction.stage.Extract.revision", 999)
     assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 9

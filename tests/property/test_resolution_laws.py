@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.schemas.graph import NamePair
+from polyhop.schemas.records import NamePair
 from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
 from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
 

@@ -26,8 +26,10 @@ MAX_STRAY_QUOTES = 20  # chosen: json_repair takes 6 s for 1,500 of them in 10 k
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _OPENING = re.compile(r"[{\[](?=\s*+(?:[\"'“{}\[\]]|//|/\*|#|[A-Za-z_]\w{0,40}\s*+:))")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[{\]}]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{\]}]', re.DOTALL)
 _STRAY_QUOTE = re.compile(r'[^\s{\[,:\\][ \t]*+"(?=[ \t]*+[^\s}\],:])')
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+_MISREAD_ESCAPES = {r"\/": "/", r"\f": r"\u000c", r"\\": r"\u005c"}  # by json_repair 0.64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REFUSAL = re.compile(
     r"\A[\s\W]*(?:i['’]?m sorry|i am sorry|sorry[,.]|i apologi[sz]e|unfortunately,? i|as an ai\b"
@@ -125,7 +127,9 @@ def _repaired(reply: type[BaseModel], text: str) -> Iterator[Any]:
             raise ValueError("it ends too early, or a quote is missing")
         if sum(1 for _ in _STRAY_QUOTE.finditer(part)) > MAX_STRAY_QUOTES:
             raise ValueError("it has many quotes inside of texts, which need a backslash each")
-        value = loads(part[tokens[0].start() : tokens[-1].end()], skip_json_loads=True, strict=True)
+        json_text = part[tokens[0].start() : tokens[-1].end()]
+        json_text = _ESCAPE.sub(lambda escape: _MISREAD_ESCAPES.get(escape[0], escape[0]), json_text)
+        value = loads(json_text, skip_json_loads=True, strict=True)
         _check_repair(value, part)
         renamed = _renamed(value, names)
         if isinstance(renamed, list) and renamed and len(reply.model_fields) == 1:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.graph import EntityEdit
+from polyhop.schemas.records import EntityEdit
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.user_files import change_edits, read_edits
 
 ADD = """
 import sys
 from pathlib import Path
-from polyhop.schemas.graph import EntityEdit, with_edit
+from polyhop.schemas.records import EntityEdit, with_edit
 from polyhop.warehouse.user_files import change_edits
 from polyhop.warehouse.files.layout import Layout
 folder = Layout(Path(sys.argv[1])).index("one")

@@ -1,6 +1,6 @@
 """What people's edits mean for resolution."""
 
-from polyhop.schemas.graph import EntityEdit, NamePair, with_edit
+from polyhop.schemas.records import EntityEdit, NamePair, with_edit
 from polyhop.tasks.resolution.resolve import Links
 from polyhop.tasks.resolution.stage import EditedEntity, edited_entities, edited_links
 

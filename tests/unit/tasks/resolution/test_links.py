@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.graph import NamePair
+from polyhop.schemas.records import NamePair
 from polyhop.tasks.resolution.candidates import Name
 from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
 from polyhop.warehouse.user_files import links_hash, read_links
