@@ -158,7 +158,7 @@ def _files(evaluation: Evaluation) -> dict[str, bytes]:
     from polyhop.tasks.evaluation.plots import report_plots
 
     run, timings = evaluation.run, evaluation.timings
-    plots = report_plots(run, timings)
+    plots = report_plots(run)
     return {
         RUN: json_bytes(run),
         TIMINGS: json_bytes(timings),

@@ -205,7 +205,7 @@ def tuning_page(report: Document, run: Document, timings: Document) -> str:
         [
             (
                 *(Cell(metric), Cell(decimal(found["default"])), Cell(decimal(found["chosen"]))),
-                difference_cell(found["paired"], counted=True),
+                difference_cell(found["paired"]),
                 Cell(f"{found['paired']['p']:.3g}" if found["paired"] else NOTHING),
             )
             for metric, found in {**first, **rest["metrics"]}.items()
