@@ -161,15 +161,7 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
 def deployed_index(settings: Settings, name: str, source: str | None, questions: Path | None) -> DeployedIndex:
     """The index with its source; paths become absolute, because runs start in other folders.
 
-    Args:
-        settings: Say where the root is.
-        name: Of the index; it need not exist yet if its source is named.
-        source: What it is to be made from; None: what it was made from.
-        questions: Question file; None: questions.jsonl in the folder that the deployment is made in.
-
-    Raises:
-        ConfigurationError: If the source holds a password: parameters are shown to all who may look; or if there is
-            neither a source nor such an index, whose runs would all fail.
+    Without a source it is what the index was made from, without questions questions.jsonl in the folder of the call.
     """
     known = Layout(settings.root).index_names()
     if source is None and name not in known:

@@ -129,11 +129,6 @@ def evaluate_index(
     """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
 
     A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
-
-    Raises:
-        ConfigurationError: For a gate that is malformed, or for what is not evaluated or measured.
-        StoreError: If the run cannot be stored, before anything runs.
-        PolyhopError: As `run_evaluation`.
     """
     request = with_strategies(settings, request)
     gates = [parse_gate(text) for text in request.fail_below]
@@ -158,7 +153,7 @@ def _files(evaluation: Evaluation) -> dict[str, bytes]:
     from polyhop.tasks.evaluation.plots import report_plots
 
     run, timings = evaluation.run, evaluation.timings
-    plots = report_plots(run, timings)
+    plots = report_plots(run)
     return {
         RUN: json_bytes(run),
         TIMINGS: json_bytes(timings),
@@ -408,14 +403,10 @@ def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -
 def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report: Mapping[str, Any]) -> dict[str, Any]:
     """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
 
-    Args:
-        published: The open version.
-        variants: Strategies by label; a row that is none of them (closed-book) needs no index.
-        report: From `polyhop.tasks.evaluation.report.evaluate`.
-
-    `index` sums over the stages whose work is in the artefacts that the strategy declares. Tokens are those of the
-    replies when they were made, whoever paid for them. Seconds are those of the runs that computed the results, None
-    if one of them was not recorded; `stages` has each one, or None.
+    `index` sums over the stages whose work is in the artefacts that the strategy declares; closed-book needs none.
+    Tokens
+    are those of the replies when they were made, whoever paid for them. Seconds are those of the runs that computed the
+    results, None if one of them was not recorded; `stages` has each one, or None.
     """
     found = {}
     for label, result in report["strategies"].items():
@@ -607,12 +598,7 @@ def _row(stored: StoredRun) -> dict[str, Any]:
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
-    """What changed from one stored evaluation to another.
-
-    Raises:
-        UnknownIdError: If there is none of such a number.
-        ContractError: If one cannot be read.
-    """
+    """What changed from one stored evaluation to another."""
     one, other = stored_run(settings, first), stored_run(settings, second)
     changes = compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
     latency = {

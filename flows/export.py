@@ -1,7 +1,6 @@
 """A published version to Neo4j: only what differs from what the database holds, checked, and recorded last.
 
-Plain functions: `prefect_index.py` wraps the same ones into a flow run. A run that was killed leaves a database that
-says it is incomplete; the next run writes what is still missing.
+A run that was killed leaves a database that says it is incomplete; the next run writes what is still missing.
 """
 
 import time
@@ -113,11 +112,7 @@ class Published:
         return {row.id: row.hash for row in self.rows(kind)}
 
     def record(self, counts: Mapping[GraphKind, int] | None = None) -> GraphRecord:
-        """What the database says, last of all, about itself.
-
-        Args:
-            counts: Rows by kind; counted if not given.
-        """
+        """What the database says, last of all, about itself; rows are counted if no counts by kind are given."""
         known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in self.kinds}
         return GraphRecord(self.version, self.fingerprint, self.dimension, known)
 

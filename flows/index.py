@@ -1,7 +1,4 @@
-"""A source to a published version: the stages in order, what is taken over, the run's record, and its report.
-
-Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds the writer's lease from start to end.
-"""
+"""A source to a published version: the stages in order, what is taken over, the run's record, and its report."""
 
 import logging
 import time
@@ -146,10 +143,10 @@ class RunHistory:
 
 
 def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
-    """The settings of this run: what an index is made of stays as it is unless they say otherwise.
+    """The settings of this run: what an index is made of stays as in the version before unless they say otherwise.
 
     That is the language, the extractor, who bears a name, the encoder, and what hubs are: a later run without them
-    would quietly make another index than that of the manifest, the version before.
+    would quietly make another index.
     """
     if manifest is None:
         return settings
@@ -188,14 +185,7 @@ _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 
 def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -> IndexReport:
-    """Indexes a corpus, or finds that nothing has changed.
-
-    Raises:
-        SourceError: If the corpus cannot be used; nothing is published.
-        UnknownIndexError: If there is neither a source nor a version to build on.
-        StoreConflictError: If another process is writing this index, and still is after the wait.
-        StoreError: If the disk refuses; nothing is published.
-    """
+    """Indexes a corpus, or finds that nothing has changed."""
     folder, report = Layout(settings.root).index(request.index), IndexReport(index=request.index)
     history = RunHistory(folder, request, report)
     with span("polyhop.index", {"polyhop.index": request.index}), history.recorded():
@@ -299,10 +289,7 @@ class _Run:
         return record.is_final and record.fingerprint == build.fingerprint(stage.name)
 
     def _is_known_source(self) -> bool:
-        """Whether the current version was made of the very source that was just read, and nothing of it is damaged.
-
-        One that moved makes a version that says where it lies now.
-        """
+        """Whether the current version was made of the very source that was just read, in the same place, undamaged."""
         build, record = self._build, self._record_to_keep(self._source)
         if self._damage or record is None or is_elsewhere(build, self._require()):
             return False

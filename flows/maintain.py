@@ -1,7 +1,6 @@
 """Maintenance: prunes versions by policy, frees vectors, vacuums caches and queue, removes what killed runs left.
 
-Plain functions: `prefect_index.py` wraps the same ones into a flow run. It can be killed at any moment and run
-again. An index that is being written is left alone, and so are versions in use and the current one.
+It can be killed at any moment and run again. Versions in use, and indexes that are being written, are left alone.
 """
 
 import sqlite3

@@ -133,10 +133,6 @@ def plan_index(
     """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
 
     Extraction is planned as if a model did it, and for these strategies besides the settings' own.
-
-    Raises:
-        SourceError: If the source cannot be used.
-        ConfigurationError: If no model is configured; a graph needs one only if a stage asks it.
     """
     if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")

@@ -43,9 +43,9 @@ def merged_schedules(
 ) -> list[DeploymentScheduleCreate]:
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
-    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on, unless
-    all are to be on; the source's path, which may have moved, is set again unless somebody made it read another file in
-    part.
+    The schedule of a source is found by its slug, the source's name. The source's path, which may have moved, is set
+    again
+    unless somebody made it read another file in part.
     """
     names = ("schedule", "active", "max_scheduled_runs", "parameters", "slug")
     there = found.schedules if found is not None else []
@@ -227,15 +227,7 @@ def deploy(
 ) -> Deployed:
     """Registers all deployments for a work pool, which is made if it is missing, and their automations.
 
-    Args:
-        indexes: What to make deployments for.
-        pool: Name of the work pool.
-        request: What automations are to do.
-        switched_on: Kinds (deployments.SCHEDULED) whose schedules are switched on; others stay as they are.
-
-    Raises:
-        ConfigurationError: If no server is named, or the block to notify by does not exist.
-        StoreUnavailableError: If the server does not answer.
+    The schedules of the kinds `switched_on` are switched on; others stay as they are.
     """
     with _server() as client:
         is_new = False

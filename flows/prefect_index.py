@@ -1,7 +1,4 @@
-"""The flows that change or check an index on Prefect: index, export, maintain and verify, each step a task run.
-
-A shell: decides nothing about stages; the only module besides its siblings `prefect_*.py` that imports prefect.
-"""
+"""The flows that change or check an index on Prefect: index, export, maintain and verify, each step a task run."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -83,10 +80,6 @@ class PrefectRunner(DirectRunner):
     """Runs steps, and groups of a stage's batches, as Prefect task runs.
 
     Of a stage there are at most `TASK_RUNS` groups, or two per process of the pool if those are more.
-
-    Args:
-        index: Name of the index, for the keys of artifacts.
-        pool: Does the batches that other processes can do; None: this process does them.
     """
 
     def __init__(self, index: str, pool: Pool | None = None) -> None:

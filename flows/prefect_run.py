@@ -1,7 +1,4 @@
-"""What every flow run shares: a server that answers, no secrets, task runs, artifacts and events.
-
-Everything that depends on Prefect's insides (its loggers, its threads) is here.
-"""
+"""What every flow run shares: a server that answers, no secrets, task runs, artifacts, events, Prefect's insides."""
 
 import atexit
 import json

@@ -1,8 +1,4 @@
-"""What an index run says it did (the JSON contract of `polyhop index`), and how people see it.
-
-Pages of changes and coverage, rows, and the payloads of events are read from the published version; `prefect_index.py`
-shows them.
-"""
+"""What an index run says it did (the JSON contract of `polyhop index`), and how people see it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -133,13 +133,8 @@ _ORPHANED = 1  # exit code of a process whose run was killed: a failure, though 
 class ProcessPool:
     """Further processes on this machine, each with an equal share of its cores; they end when the run does.
 
-    Args:
-        workers: Number of processes.
-        may_do_without: Whether the run does batches itself where no process can start (a program without
-            `if __name__ == "__main__"`).
-
-    Attributes:
-        width: How many batches it takes at once.
+    With `may_do_without` the run does batches itself where no process can start (a program without
+    `if __name__ == "__main__"`). `width`: how many batches it takes at once.
     """
 
     def __init__(self, workers: int, *, may_do_without: bool = False) -> None:
@@ -222,16 +217,7 @@ Prefect holds the tasks it ran; were the modules taken apart, DuckDB's binding w
 
 
 class DaskPool:
-    """Workers of a Dask cluster, one batch at a time each.
-
-    Args:
-        address: Address of its scheduler; "" for a cluster of processes on this machine, which ends with the pool.
-        workers: Processes of that cluster.
-
-    Attributes:
-        threads: Threads of an encoder on a worker; 0: as many as the worker was given.
-        losses: Errors by which Dask says that workers keep dying.
-    """
+    """Workers of a Dask cluster, one batch at a time each; without an address it is on this machine, for the run."""
 
     def __init__(self, address: str, workers: int) -> None:
         try:
@@ -295,11 +281,7 @@ Pool = ProcessPool | DaskPool
 
 @contextmanager
 def batch_pool(settings: Settings) -> Iterator[Pool | None]:
-    """The pool that the settings name, closed after the block; None: the run does its batches itself.
-
-    Raises:
-        ConfigurationError: If it is Dask's, and Dask is not installed or no scheduler answers.
-    """
+    """The pool that the settings name, closed after the block; None: the run does its batches itself."""
     chosen = settings.runner
     workers = chosen.workers or usable_cores()
     if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
@@ -319,10 +301,8 @@ def batch_pool(settings: Settings) -> Iterator[Pool | None]:
 class DirectRunner:
     """Runs stages and steps in this process, in order, but what a pool of processes can do.
 
-    Args:
-        on_progress: Called after each batch with stage, units done, units of all batches at most.
-        on_note: Called with lines about what the run waits for.
-        pool: Does the batches that other processes can do; None: this process does them.
+    `on_progress` is called with stage, units done and units of all batches at most, `on_note` with what the run waits
+    for.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Which sources a request names and whether they go together; which of an index's sources a run reads, and keeps.
-
-Reads no source: what it holds is found out by the stage that reads it.
-"""
+"""Which sources a request names and whether they go together; which of an index's sources a run reads, and keeps."""
 
 import re
 from collections.abc import Collection, Mapping

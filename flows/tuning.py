@@ -28,17 +28,7 @@ class Tuning:
 
 
 def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgress = None) -> Tuning:
-    """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report.
-
-    Raises:
-        ConfigurationError: For a metric that does not exist or is not measured, settings that are malformed, out of
-            their range, too many or only one, or too few questions, before anything runs.
-        UnknownStrategyError: If there is no such strategy.
-        UnknownIndexError: If there is no such index.
-        MissingArtefactError: If the index was not built for the strategy.
-        SourceError: If the file has no usable question.
-        StoreError: If the result cannot be stored, or another version was published meanwhile.
-    """
+    """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report."""
     spec, tried = _tried(settings, request)
     records, _ = usable_questions(request.questions)
     size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample

@@ -74,12 +74,7 @@ class VerifyReport:
 
 
 def run_verify(settings: Settings, index: str, address: Address | None = None) -> VerifyReport:
-    """Compares every store with what it should hold; writes nothing.
-
-    Raises:
-        ManifestMismatchError: If the current version's manifest is damaged; nothing says then what there should be.
-        StoreUnavailableError: If Neo4j is asked for and does not answer.
-    """
+    """Compares every store with what it should hold; writes nothing."""
     layout = Layout(settings.root)
     folder = layout.index(index)
     with hold_version(layout, index) as held:
@@ -107,9 +102,6 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
 
     Damaged caches are set aside first, because everything is derived from them. An older version that is damaged cannot
     be derived again: it is removed, unless it is in use.
-
-    Raises:
-        PolyhopError: If the index itself cannot be derived again; its source is needed then.
     """
     layout = Layout(settings.root)
     folder = layout.index(report.index)

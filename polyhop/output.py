@@ -1,7 +1,4 @@
-"""What people and scripts see: JSON on standard output, everything else on standard error, progress on terminals only.
-
-Knows no command. All that is printed goes through here, and here it is made fit for a terminal.
-"""
+"""What people and scripts see: JSON on standard output, all else on standard error, progress on terminals only."""
 
 import json
 import sys

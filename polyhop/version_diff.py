@@ -81,15 +81,9 @@ def diff_versions(
     *,
     limit: int = 10,
 ) -> VersionDiff:
-    """Compares two published versions.
+    """Compares two published versions: `limit` changes of each kind are listed, and each question is asked of both.
 
-    Args:
-        settings: All settings.
-        index: Name of the index.
-        versions: Numbers of the version to compare with, and of the other.
-        questions: A question file, each of which is asked of both versions.
-        strategy: How passages are found; None: the default of each version.
-        limit: How many changes of each kind are listed.
+    Without a strategy each version answers by its own default.
     """
     layout = Layout(settings.root)
     with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:

@@ -23,12 +23,8 @@ from polyhop.warehouse.open_models import model_name
 class PlannedStep:
     """One kind of question over a corpus, or a part of it.
 
-    Attributes:
-        task: What kind of question.
-        units: Documents or passages that it is about.
-        cached: Of these, how many have a reply.
-        prompt_tokens: Estimated tokens of the prompts still to send.
-        text_tokens: Of these, the tokens of texts; how long replies become depends on them.
+    `cached` counts the units that have a reply; `text_tokens` those of `prompt_tokens` on which lengths of replies
+    depend.
     """
 
     task: ChatTask[Any]
@@ -59,16 +55,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEmbedding:
-    """Vectors of one kind over a corpus, by an encoder behind a server.
-
-    Attributes:
-        name: Of the stage.
-        units: Distinct texts.
-        cached: Of these, how many have a vector.
-        calls: Calls to make, if none has to be repeated.
-        prompt_tokens: Estimated tokens of the texts still to send.
-        space: Whose encoder it is.
-    """
+    """Vectors of one kind over a corpus, by an encoder behind a server; `cached` counts texts that have one."""
 
     name: str
     units: int
@@ -89,15 +76,10 @@ _ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LEN
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """A step with what it may take; ranges are (low, high).
+    """A step with what it may take as expected; ranges are (low, high), a price is in dollars per million tokens.
 
-    Attributes:
-        planned: What is asked.
-        completion_tokens: Tokens of all replies still to come, as expected.
-        completion_range: The same, low and high.
-        has_history: Lengths and seconds come from earlier calls of this project.
-        seconds: Of all calls still to make, side by side as configured.
-        price: Dollars per million tokens of prompts and of replies, None if unknown.
+    With `has_history` lengths and seconds come from earlier calls of this project. Seconds are of all calls side by
+    side.
     """
 
     planned: PlannedStep | PlannedEmbedding

@@ -38,13 +38,7 @@ def raw_files(build: Build, name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Where all rows of one of `RAW` are: in files, but for passages with other rows since, and in a file of these.
-
-    Attributes:
-        files: Parquet files.
-        since: A file of further rows, None if there is none.
-        replaced: A file of the ids of passages whose rows in `files` do not count.
-    """
+    """Where all rows of one of `RAW` are: in files but for replaced passages, and in a file of rows since."""
 
     files: Sequence[str]
     since: Path | None = None

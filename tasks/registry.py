@@ -45,11 +45,7 @@ ALWAYS = ("source", "entities")
 
 
 def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
-    """The stages that build these artefacts from a source, each after all whose results it reads.
-
-    Raises:
-        ConfigurationError: If nobody builds one of them, or stages of other packages do not fit together.
-    """
+    """The stages that build these artefacts from a source, each after all whose results it reads."""
     ordered = producing_stages({*ALWAYS, *artefacts}, source)
     # No two stages fill one table or write arrays of one name, and no other package takes a name of ours.
     owner: dict[str, str] = {}

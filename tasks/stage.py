@@ -62,14 +62,7 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch did.
-
-    Attributes:
-        units: In it.
-        computed: How many of them no cache could answer.
-        unread: Files that it did not read, by kind.
-        unread_files: The first of them by name.
-    """
+    """What a batch did: its units, how many no cache could answer; files that it did not read, the first by name."""
 
     units: int
     computed: int
@@ -179,11 +172,7 @@ class Stage:
         return (*(table.name for table in self.tables), *(table for table, _, _ in self.rows))
 
     def fingerprint(self, build: Build) -> str:
-        """sha256 of everything that determines the result, for a build with the results of all that the stage reads.
-
-        Raises:
-            PolyhopError: If a file or a setting that it needs cannot be used.
-        """
+        """sha256 of everything that determines the result, for a build with the results of all that the stage reads."""
         inputs = {**build.hashes(self.reads), **self.files(build)}
         return chain_fingerprint(self.name, self.revision, inputs, dict(self.settings(build)))
 

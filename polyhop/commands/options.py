@@ -96,11 +96,7 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:
-    """{name: value} of repeated `name=value` options.
-
-    Raises:
-        ConfigurationError: If one has no '='.
-    """
+    """{name: value} of repeated `name=value` options."""
     parsed = {}
     for value in values or []:
         name, separator, content = value.partition("=")

@@ -472,14 +472,7 @@ def _unknown_queues(queue: "QuestionQueue", names: Iterable[str]) -> str:
 def say_progress(
     running: "Worker", queue: "QuestionQueue", queues: Sequence[str], wait: Callable[[float], bool]
 ) -> None:
-    """Says now and then how far a worker is, until `wait` says that it has ended; nothing while there is nothing to do.
-
-    Args:
-        running: The worker.
-        queue: Where its questions come from.
-        queues: Those it answers.
-        wait: Waits so many seconds; True once the worker has ended.
-    """
+    """Says now and then how far a worker is, until `wait` says that it has ended; nothing while nothing is open."""
     from polyhop.jobs import QuestionPace, pace_words
 
     pace, said = QuestionPace(), 0

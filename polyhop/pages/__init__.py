@@ -1,4 +1,1 @@
-"""Pages for people: an answer with its evidence as one self-contained HTML file, no network, no script.
-
-Answers nothing: what a page shows was found before.
-"""
+"""Pages for people: an answer with its evidence as one self-contained HTML file, no network, no script."""

@@ -53,12 +53,7 @@ class PageMaterial:
 
 
 def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
-    """The page.
-
-    Args:
-        document: An answer in the JSON contract of `polyhop ask`.
-        material: Texts of its passages, parameters and the like.
-    """
+    """The page of an answer in the JSON contract of `polyhop ask`, with texts of its passages and parameters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     evidence = evidence_of(document["evidence"])
@@ -100,12 +95,7 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """The text in pieces, each with whether it is inside one of the spans; joined they are the text.
-
-    Args:
-        text: Any text.
-        spans: (start, end) offsets into it; may overlap, and may leave it.
-    """
+    """The text in pieces, each with whether it is inside one of the spans, which may overlap and leave the text."""
     pieces: list[tuple[str, bool]] = []
     place = 0
     for start, end in sorted(spans):
@@ -188,13 +178,7 @@ def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int,
 
 
 def material_of(session: IndexSession, document: Mapping[str, Any], parameters: Mapping[str, object]) -> PageMaterial:
-    """Texts and mentions of an answer's passages, from the version that gave it.
-
-    Args:
-        session: The open version.
-        document: The answer in the JSON contract of `polyhop ask`.
-        parameters: Those that were given; the page shows the defaults of the others too.
-    """
+    """Texts and mentions of an answer's passages, from the version that gave it; parameters with defaults."""
     index = session.index
     ids = [str(row["id"]) for row in document["passages"]]
     numbers = [index.number_of_passage[passage_id] for passage_id in ids]

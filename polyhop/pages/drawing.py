@@ -150,15 +150,9 @@ def distances(edges: Iterable[Edge], roots: Mapping[str, int]) -> dict[str, int]
 
 
 def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float) -> dict[str, float]:
-    """The height of every node: columns are centred, and ordered by the middle of neighbours in other columns.
+    """The height of every node, 0 or more: columns are centred, ordered by the middle of their neighbours.
 
-    Args:
-        columns: Nodes by column; the order in a column decides between nodes that nothing else distinguishes.
-        edges: Between these nodes.
-        gap: Distance between two nodes of a column.
-
-    Returns:
-        0 or more.
+    The order in a column decides between nodes that nothing else distinguishes.
     Cost: O(sweeps * (edges + nodes log nodes)).
     """
     neighbours = _neighbours(edges)
@@ -232,16 +226,7 @@ def _lines(
 
 
 def wrapped(text: str, width: float, most: int) -> tuple[tuple[str, ...], bool]:
-    """The text in lines of at most this width (in plain letters), broken at spaces where there are any.
-
-    Args:
-        text: Any text.
-        width: In plain letters.
-        most: Lines at most; the last one ends with an ellipsis if there is more.
-
-    Returns:
-        At least one line, and whether something was cut.
-    """
+    """The text in at most `most` lines of this width (in plain letters), broken at spaces; whether it was cut."""
     lines: list[str] = []
     rest = " ".join(text.split())
     while rest and len(lines) < most - 1 and text_width(rest) > width:

@@ -169,11 +169,8 @@ _ROWS = 20_000
 class Unchanged:
     """Takes unchanged records out of a stream, and writes the parts that splitting them would.
 
-    Attributes:
-        tables: The tables of the version before, None if nothing can be taken from there.
-        folder: Of the parts.
-        numbers: Numbers of parts that are not used yet.
-        count: How many records were taken out.
+    `tables` are those of the version before, None if nothing can be taken from there; `count` says how many were taken
+    out.
     """
 
     tables: Path | None
@@ -221,8 +218,7 @@ class Unchanged:
     def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
         """Writes the parts of records of a kept source that are whole passages of the version before.
 
-        Returns:
-            Ids of its records that have to be split, some of which may be gone; None for all.
+        Returns ids of its records that have to be split, some of which may be gone; None for all.
         """
         if self.tables is None or "sections_json" in pq.read_schema(source.records).names:
             return None

@@ -54,13 +54,7 @@ def bootstrap_columns(
 ) -> list[PairedDifference]:
     """Bootstraps many columns of differences, or of one strategy's values, with one common stream of resamples.
 
-    Args:
-        differences: Shape (n, m): n questions, m comparisons or metrics; not modified.
-        resamples: Number of resampled means.
-        seed: Of numpy's default generator.
-
-    Returns:
-        One result per column, each equal to that of the column alone.
+    `differences` has shape (n, m): n questions, m comparisons or metrics. Each result equals that of its column alone.
 
     Source: algorithms.md 6.3; values are rounded to 12 places as in 0.3, so that summation order decides nothing.
     Cost: O(resamples * n * m) time, O(n * m + resamples * m) memory besides a chunk of about a million counts.
@@ -75,16 +69,9 @@ def bootstrap_columns(
 
 
 def bootstrap_p(differences: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
-    """Two-sided p value of paired differences: how often chance alone turns their mean's sign, of the same resamples.
+    """Two-sided p value of paired differences, shape (n,): how often chance alone turns their mean's sign.
 
-    Args:
-        differences: Shape (n,): A - B of each question; not modified.
-        resamples: Number of resampled means.
-        seed: Of numpy's default generator.
-
-    Returns:
-        In (0, 1]; below .05 about where the 95 % interval excludes 0, never 0: one more resample could turn the sign.
-
+    In (0, 1]; below .05 about where the 95 % interval excludes 0, never 0: one more resample could turn the sign.
     Source: algorithms.md 6.3.
     """
     if differences.shape[0] == 0:
@@ -120,10 +107,7 @@ DEFAULT_SEED = 13  # architecture.md 9, as all seeds here: algorithms.md 0.3.
 def sampled(records: Sequence[QuestionRecord], size: int, seed: int) -> list[QuestionRecord]:
     """The `size` questions whose hash of seed and id is smallest, in the order of `records`; all if there are fewer.
 
-    Args:
-        records: Questions with distinct ids.
-        size: At least 1.
-        seed: Of the sample; hashes instead of a generator, whose numbers a library may change.
+    Hashes instead of a generator, whose numbers a library may change.
     """
     place = {record.id: content_hash("sample", str(seed), record.id) for record in records}
     chosen = set(sorted(place, key=place.__getitem__)[:size])

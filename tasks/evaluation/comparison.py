@@ -22,17 +22,12 @@ Row = Mapping[str, Any]
 def compare_runs(
     first: Mapping[str, Any], second: Mapping[str, Any], rows: tuple[Sequence[Row], Sequence[Row]]
 ) -> dict[str, Any]:
-    """What changed between two runs.
+    """What changed between two runs (run.json, questions.jsonl); a question is the same where id and text are.
 
-    Args:
-        first: run.json of the one.
-        second: run.json of the other.
-        rows: Both runs' questions.jsonl; a question is the same where id and text are.
-
-    Returns:
-        {changed{name: [first, second]}, strategies{name: {metric: {first, second, difference, paired}}},
-        questions{common, only_first, only_second}, most_changed[…], only_first[…], only_second[…]};
-        `paired` is the bootstrap over the questions of both runs, None without one.
+    Returns {changed{name: [first, second]}, strategies{name: {metric: {first, second, difference, paired}}},
+    questions{common, only_first, only_second}, most_changed[…], only_first[…], only_second[…]}; `paired` is the
+    bootstrap
+    over the questions of both runs, None without one.
     """
     names = [name for name in first["strategies"] if name in second["strategies"]]
     before, after = ({(row["strategy"], row["id"], row["question"]): row for row in some} for some in rows)
@@ -121,11 +116,7 @@ class Gate:
 
 
 def parse_gate(text: str) -> Gate:
-    """A gate from `metric=value` or `strategy:metric=value`; the strategy may have parameters of its own.
-
-    Raises:
-        ConfigurationError: If it is written otherwise, or there is no such metric.
-    """
+    """A gate from `metric=value` or `strategy:metric=value`; the strategy may have parameters of its own."""
     left, separator, value = text.rpartition("=")
     strategy, colon, metric = left.rpartition(":")
     try:
@@ -144,11 +135,7 @@ def parse_gate(text: str) -> Gate:
 
 
 def check_names(gates: Sequence[Gate], strategies: Sequence[str]) -> None:
-    """Refuses gates for what is not evaluated, before anything runs.
-
-    Raises:
-        ConfigurationError: If a gate names a strategy that is not among `strategies`.
-    """
+    """Refuses gates for what is not evaluated, before anything runs."""
     for gate in gates:
         if gate.strategy is not None and gate.strategy not in strategies:
             raise ConfigurationError(
@@ -157,16 +144,7 @@ def check_names(gates: Sequence[Gate], strategies: Sequence[str]) -> None:
 
 
 def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None:
-    """Refuses gates for what this evaluation does not measure, before anything runs.
-
-    Args:
-        gates: All gates.
-        unranked: The row that ranks no passages.
-        reads: Whether answers are read.
-
-    Raises:
-        ConfigurationError: If a gate is for answers that nobody reads, or for the retrieval of `unranked`.
-    """
+    """Refuses gates for what this evaluation does not measure, before anything runs; `unranked` ranks nothing."""
     for gate in gates:
         if gate.metric in ANSWER_METRICS and not reads:
             raise ConfigurationError(f"--fail-below {gate.metric} needs answers, and --reader none reads none.")

@@ -29,18 +29,9 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
 
 
 def token_f1(prediction: str, answers: Sequence[str], *, hotpot_yes_no: bool = False) -> float:
-    """Overlap of the token multisets with the nearest gold answer.
+    """Overlap of the token multisets with the nearest of the gold answers, 2PR / (P + R); 1.0 if both are empty.
 
-    Args:
-        prediction: Any text, may be empty.
-        answers: One or more gold answers; the best one counts.
-        hotpot_yes_no: HotpotQA's special case: 0 where one side is yes, no or noanswer and the other differs.
-
-    Returns:
-        2PR / (P + R) in [0, 1]; 1.0 if both sides are empty after normalisation.
-
-    Raises:
-        ValueError: If `answers` is empty.
+    `hotpot_yes_no`: 0 where one side is yes, no or noanswer and the other differs.
     Source: algorithms.md 6.1 (SQuAD; HotpotQA's official script for the special case).
     """
     predicted = norm_answer(prediction)
@@ -76,15 +67,9 @@ def _contained(said: Collection[str], gold: set[str]) -> float:
 def judged_ranking(
     passage_ids: Sequence[str], supporting: Collection[str], record_of: Callable[[str], str]
 ) -> list[str]:
-    """The ranking in the ids that gold uses: pieces of a split record become their record, its first piece counts.
+    """The ranking in the ids that gold uses, each once: pieces of a record become it at the first piece.
 
-    Args:
-        passage_ids: Ranked, in descending order of score.
-        supporting: Gold ids: records, or single pieces (a piece that gold names stays itself).
-        record_of: Record id of a passage id.
-
-    Returns:
-        Ids without repetition, in descending order of score.
+    A piece that gold names stays itself.
     """
     judged = (passage_id if passage_id in supporting else record_of(passage_id) for passage_id in passage_ids)
     return list(dict.fromkeys(judged))
@@ -190,14 +175,7 @@ class Score:
 
 
 def score_rows(predictions: Sequence[Prediction], *, hotpot_yes_no: bool = False) -> list[Score | None]:
-    """The score of each prediction, in order; None where there is no gold answer to judge by.
-
-    Args:
-        predictions: Each with one or more gold answers, of which the best counts, or with none.
-        hotpot_yes_no: HotpotQA's special case of F1 for yes, no and noanswer.
-
-    Source: algorithms.md 6.1.
-    """
+    """The score of each prediction; None where there is no gold answer to judge by. Source: algorithms.md 6.1."""
     return [
         Score(exact_match(p.prediction, p.answers), token_f1(p.prediction, p.answers, hotpot_yes_no=hotpot_yes_no))
         if p.answers
@@ -235,11 +213,7 @@ def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[NamedTriple]) -
     A text is the stated triple whose ids and predicate are in it: `id:name, predicate, id:name`, in parentheses or not;
     names may be missing or differ, and a value may be written instead of its id. Of several such triples it is the one
     whose names are the text's own, then the one whose predicate begins last, then the one with the smallest ids.
-
-    Args:
-        golden: Of any questions.
-        stated: Triples of the graph, at least those of `possible_subjects`.
-
+    `stated` has at least the graph's triples of `possible_subjects`.
     Cost: O(golden * triples of its possible subjects).
     """
     rows = sorted(stated)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from polyhop.schemas.text import escaped, table_lines
-from polyhop.tasks.evaluation.metrics import CONTAINMENT, TRIPLE_METRICS
-from polyhop.tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.metrics import CONTAINMENT
 
 Document = Mapping[str, Any]
 MAIN_TRIPLE_METRICS = ("triple_recall@10", "triple_recall@30", "triple_hit@10", "triple_mrr")
@@ -21,9 +20,6 @@ MAIN_METRICS = (
 COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", CONTAINMENT)
 LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
 RANGE_METRICS = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", CONTAINMENT, *MAIN_TRIPLE_METRICS)
-_OTHERS = tuple(name for name in (*METRICS, *TRIPLE_METRICS) if name not in COMPARED_METRICS)
-OTHER_METRICS = tuple(_OTHERS[start : start + 6] for start in range(0, len(_OTHERS), 6))
-"""In groups: all at once would be a table wider than the page."""
 FAILURES_SHOWN = 50  # rows; chosen: bounds the page of a run in which all fail, and run.json has them all
 NOTHING = "–"
 _BEST = "the best value of each column is marked"
@@ -49,7 +45,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page: sentences, plots by file name with their captions, tables, and tables that are folded away.
+    """A part of a page: sentences, tables, plots by file name with their captions.
 
     A section without a plot that was drawn or a table with rows is not shown.
     """
@@ -59,7 +55,6 @@ class Section:
     tables: Sequence[Table]
     texts: tuple[str, ...] = ()
     plots: Mapping[str, str] | None = None
-    folded: Sequence[Table] = ()
 
 
 def metric(run: Document, label: str, name: str) -> float | None:
@@ -114,22 +109,13 @@ def long_answers_sentence(found: Document) -> str:
 
 
 def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) -> str:
-    """A stored evaluation as HTML, complete in one file: no script, nothing loaded from anywhere.
-
-    Args:
-        run: The document of the run.
-        timings: Its timings.
-        plots: `report_plots` of both.
-
-    Returns:
-        The page; equal arguments give equal text.
-    """
+    """A stored evaluation with its plots as HTML, complete in one file: no script, nothing loaded from anywhere."""
     title = f"Evaluation of index {run['index']}, version {run['version']}"
     return render(title, facts(run, timings), sections(run, timings), plots)
 
 
 def summary_markdown(run: Document, timings: Document) -> str:
-    """The same in Markdown, without plots and folded tables; ends with a newline."""
+    """The same in Markdown, without plots."""
     title = f"# Evaluation of index {escaped(str(run['index']))}, version {escaped(str(run['version']))}"
     about = "\n".join(f"* {escaped(name)}: {escaped(value)}" for name, value in facts(run, timings).items())
     tables = [table for section in sections(run, timings) for table in section.tables if table.rows]
@@ -158,11 +144,10 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], pl
                 if name in plots
             ],
             "tables": [table for table in section.tables if table.rows],
-            "folded": [table for table in section.folded if table.rows],
         }
         for section in sections
     ]
-    shown = [one for one in drawn if one["images"] or one["tables"] or one["folded"]]
+    shown = [one for one in drawn if one["images"] or one["tables"]]
     return environment.get_template("report.html.jinja").render(title=title, facts=facts, sections=shown)
 
 
@@ -243,60 +228,42 @@ def sections(run: Document, timings: Document) -> list[Section]:
         "apart.",
         "answers": "Over all questions with gold answers, and over those that got an answer at all. A reader that "
         "stays silent where it knows nothing answers fewer questions and is right in more of them.",
-        "confidence": "Answers in groups of equal size by stated confidence; below 0, answers are right less often "
-        "than stated.",
         "latency": "Questions one after another on the machine named above; timings differ from run to run. Medians of "
         "parts need not add up to the median of the whole, which also holds what belongs to no part.",
     }
     kinds = {"hops": run["by_hops"], "type": run["by_type"], **run.get("by_field", {})}
     differences = {place: f"Strategy minus {name}" for place, name in enumerate(baselines)}
+    names = ranked(run)
+    means = {name: _means(run, names, name) for name in judged_metrics(run, COMPARED_METRICS)}
     return [
         Section(
             "results",
             "Results",
-            (_results(run, timings), means_table(run, COMPARED_METRICS)),
+            (_results(run, timings), _by_strategy(f"Mean [interval: {interval_words(run)}]; {_BEST}", names, means)),
             (texts["results"],),
             {
                 "recall_at_k.png": "Recall against the number of passages that are looked at.",
                 "triple_recall_at_k.png": "Recall against the number of triples that are looked at.",
             },
-            [means_table(run, names, "Other metrics. ") for names in OTHER_METRICS],
         ),
         Section(
             "differences",
             "Differences to the baseline" + ("s" if len(baselines) > 1 else ""),
-            [_differences(run, name, COMPARED_METRICS) for name in baselines],
+            [_differences(run, name) for name in baselines],
             (texts["differences"],),
             {
                 differences_plot(place): f"{caption}; filled points: the 95 % interval excludes 0."
                 for place, caption in differences.items()
             },
-            [_differences(run, name, names, "Other metrics. ") for name in baselines for names in OTHER_METRICS],
         ),
         ranges_section(run, timings, "Over a parameter"),
         *(
-            Section(
-                f"by-{n}",
-                f"By {kind}",
-                [_groups(run, kind, found, name) for name in (leading,) if name],
-                folded=[
-                    _groups(run, kind, found, name) for name in judged_metrics(run, COMPARED_METRICS) if name != leading
-                ],
-            )
+            Section(f"by-{n}", f"By {kind}", [_groups(run, kind, found, leading)])
             for n, (kind, found) in enumerate(kinds.items(), start=1)
+            if leading
         ),
         Section("answers", "Answers", (_answers(run),), (texts["answers"],)),
-        Section("confidence", "Stated confidence", (), (texts["confidence"],), folded=(_calibration(run),)),
-        Section(
-            "latency",
-            "Latency",
-            (_latency(run, timings),),
-            (texts["latency"],),
-            {
-                "latency_against_recall.png": "Median latency against quality: the further up and left, the better.",
-                "latency_by_part.png": "Median milliseconds of each part of a question.",
-            },
-        ),
+        Section("latency", "Latency", (_latency(run, timings),), (texts["latency"],)),
         Section("cost", "Tokens and cost", (_index_costs(run, timings), _reading_costs(run))),
         Section("failures", "Failures", (_failures(run),)),
     ]
@@ -339,13 +306,6 @@ def _results(run: Document, timings: Document) -> Table:
     return _by_strategy(f"Means over the questions; {_BEST}", names, columns)
 
 
-def means_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
-    """The mean and its interval of every strategy in these metrics, as far as they were judged."""
-    names = ranked(run)
-    columns = {name: _means(run, names, name) for name in judged_metrics(run, metrics)}
-    return _by_strategy(f"{what}Mean [interval: {interval_words(run)}]; {_BEST}", names, columns)
-
-
 def _means(run: Document, names: Sequence[str], name: str) -> list[Cell]:
     cells = _column([metric(run, label, name) for label in names], decimal, max)
     bounds = [run["results"][label]["intervals"].get(name) for label in names]
@@ -355,25 +315,25 @@ def _means(run: Document, names: Sequence[str], name: str) -> list[Cell]:
     ]
 
 
-def _differences(run: Document, baseline: str, metrics: Sequence[str], what: str = "") -> Table:
+def _differences(run: Document, baseline: str) -> Table:
     """Each strategy minus a baseline: difference, interval, and questions won, tied and lost."""
     found = paired(run, baseline)
     names = [label for label in ranked(run) if found.get(label)]
     columns = {
-        name: [difference_cell(found[label].get(name), counted=True) for label in names]
-        for name in metrics
+        name: [difference_cell(found[label].get(name)) for label in names]
+        for name in COMPARED_METRICS
         if any(name in found[label] for label in names)
     }
-    caption = f"{what}Strategy minus {baseline}: difference [95 % interval] questions won/tied/lost; "
+    caption = f"Strategy minus {baseline}: difference [95 % interval] questions won/tied/lost; "
     return _by_strategy(f"{caption}marked where the interval excludes 0", names, columns)
 
 
-def difference_cell(found: Document | None, *, counted: bool) -> Cell:
-    """A paired difference with its interval and, if `counted`, the questions won, tied and lost."""
+def difference_cell(found: Document | None) -> Cell:
+    """A paired difference with its interval, and the questions won, tied and lost."""
     if found is None:
         return Cell(NOTHING)
     text = f"{found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}]"
-    text += f" {found['wins']}/{found['ties']}/{found['losses']}" if counted else ""
+    text += f" {found['wins']}/{found['ties']}/{found['losses']}"
     return Cell(text, ("better" if found["difference"] > 0 else "worse") if found["significant"] else "")
 
 
@@ -400,21 +360,6 @@ def _answers(run: Document) -> Table:
     if "long_answers" not in run:
         meaning = "em is the share of exact matches"
     return _by_strategy(f"Answers: {meaning}; {_BEST}", names, columns)
-
-
-def _calibration(run: Document) -> Table:
-    """Stated confidence against observed exact match in groups of answers, the least confident first."""
-    rows = [
-        [
-            *(Cell(label), Cell(str(place)), Cell(_count(row["n"]))),
-            *(Cell(decimal(row["stated"])), Cell(decimal(row["observed"]))),
-            Cell(f"{row['observed'] - row['stated']:+.3f}"),
-        ]
-        for label in ranked(run, "em")
-        for place, row in enumerate(run["results"][label]["calibration"] or (), start=1)
-    ]
-    header = ("strategy", "group", "answers", "stated", "observed", "observed minus stated")
-    return Table("Stated confidence and observed exact match by group of answers", header, rows)
 
 
 def _latency(run: Document, timings: Document) -> Table:

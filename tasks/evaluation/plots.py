@@ -1,8 +1,7 @@
-"""The plots of an evaluation: recall curve, paired differences, latency against quality, parts of a question's time.
+"""The plots of an evaluation, recall curve and paired differences: of equal runs the same bytes.
 
-Those named `latency_…` show timings, which differ from run to run; the others depend on the run alone and are the same
-bytes every time. Colours: Okabe and Ito's palette, which people with any colour vision tell apart; line styles and
-markers repeat what colour says.
+Colours: Okabe and Ito's palette, which people with any colour vision tell apart; line styles and markers repeat what
+colour says.
 """
 
 from __future__ import annotations
@@ -18,11 +17,8 @@ from polyhop.tasks.evaluation.page import (
     COMPARED_METRICS,
     Document,
     differences_plot,
-    latency,
-    leading_metric,
     metric,
     paired,
-    parts,
     ranked,
 )
 
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LINES = ("-", "--", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
 GREY, INK = "#9a9a9a", "#333333"
 HIGHLIGHTED = 8  # strategies with a colour and a name; chosen: there are seven colours, and more are not told apart
 WIDTH_INCHES, DPI = 9.0, 130  # chosen: 1,170 pixels, sharp where a page shows the figure at its width
@@ -53,20 +48,13 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def report_plots(run: Document, timings: Document) -> dict[str, bytes]:
-    """Every plot that the documents have values for.
-
-    Returns:
-        PNG bytes by file name; equal documents give equal bytes.
-    Cost: about a quarter of a second per plot, once Matplotlib is imported.
-    """
+def report_plots(run: Document) -> dict[str, bytes]:
+    """PNG bytes by file name of every plot that a run has values for; a quarter of a second each."""
     import matplotlib as mpl
 
     drawers: dict[str, Callable[[], Figure | None]] = {
         "recall_at_k.png": lambda: _recall_curves(run, "", "passages"),
         "triple_recall_at_k.png": lambda: _recall_curves(run, PREFIX, "triples"),
-        "latency_against_recall.png": lambda: _latency_against_recall(run, timings),
-        "latency_by_part.png": lambda: _latency_by_part(run, timings),
     }
     for place, baseline in enumerate(run["baselines"]):
         drawers[differences_plot(place)] = lambda baseline=baseline: _paired_differences(run, baseline)  # type: ignore[misc]
@@ -126,60 +114,6 @@ def _paired_differences(run: Document, baseline: str) -> Figure | None:
     _name_rows(panels[0], names)
     title = f"Better (right) or worse (left), mean and 95 % interval, than {_label(baseline)}"
     drawn.suptitle(title, x=0.01, ha="left")
-    return drawn
-
-
-def _latency_against_recall(run: Document, timings: Document) -> Figure | None:
-    """Median milliseconds (logarithmic) against the leading metric."""
-    from matplotlib.ticker import LogLocator
-
-    leading = leading_metric(run)
-    points = {
-        label: (milliseconds, value)
-        for label in ranked(run)
-        if leading
-        and (value := metric(run, label, leading)) is not None
-        and (milliseconds := latency(timings, label, "p50"))
-    }
-    if not points:
-        return None
-    drawn, (axes,) = _figure(max(4.6, 0.9 + 0.19 * len(points)))
-    for place, (label, (x, y)) in enumerate(points.items()):
-        axes.plot([x], [y], **{**_look(place), "linestyle": "none"}, markersize=8, label=_label(label))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xticks([], minor=True)
-    axes.margins(x=0.2, y=0.12)
-    axes.set(xlabel="median latency of a question (milliseconds, logarithmic)", ylabel=f"{leading} (mean, 0 to 1)")
-    axes.set_title("Time against quality: the further up and left, the better")
-    drawn.legend(loc="outside right upper")
-    return drawn
-
-
-def _latency_by_part(run: Document, timings: Document) -> Figure | None:
-    """Stacked medians of the parts of a question's time, one row per strategy, and the median of the whole."""
-    names = [label for label in ranked(run) if parts(timings, [label])]
-    if not names:
-        return None
-    drawn, (axes,) = _figure(1.7 + 0.27 * max(len(names), 2))
-    reached = [0.0] * len(names)
-    for place, part in enumerate(parts(timings, names)):
-        measured = [timings["strategies"][label]["parts_ms"].get(part, {}) for label in names]
-        widths = [found.get("p50") or 0.0 for found in measured]
-        look: dict[str, Any] = {
-            "color": COLOURS[place % len(COLOURS)],
-            "hatch": HATCHES[place % len(HATCHES)],
-            "edgecolor": "white",
-        }
-        axes.barh(range(len(names)), widths, left=reached, height=0.62, label=part, **look)
-        reached = [x + width for x, width in zip(reached, widths, strict=True)]
-    whole = [latency(timings, label, "p50") or 0.0 for label in names]
-    axes.plot(whole, range(len(names)), "D", color=INK, markersize=4.5, label="whole question")
-    _name_rows(axes, names)
-    axes.set_xlim(left=0)
-    axes.set(title="Where the time of a question goes", xlabel="median latency (milliseconds)")
-    drawn.legend(loc="outside right upper")
     return drawn
 
 

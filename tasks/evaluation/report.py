@@ -52,10 +52,8 @@ Judged = tuple[float, float]
 
 
 def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[str, float | int]]:
-    """Stated confidence against observed exact match in groups of equal size, the least confident first.
+    """[{n, stated, observed}]: confidence against exact match in groups of equal size, the least confident first.
 
-    Returns:
-        [{n, stated, observed}]: number of answers, their mean confidence, their mean exact match.
     Source: reader.md, Confidence and silence.
     """
     ordered = sorted(answers, key=itemgetter(0))
@@ -76,11 +74,9 @@ def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[st
 def coverage_curve(
     answers: Sequence[Judged], question_count: int, points: int = COVERAGE_POINTS
 ) -> list[dict[str, float]]:
-    """Precision when only the most confident answers are given, for ever lower thresholds.
+    """Precision when only the most confident answers are given: [{coverage, precision, confidence}].
 
-    Returns:
-        [{coverage, precision, confidence}]: share of the questions answered at that threshold, mean exact match of
-        these answers, the threshold. Answers of equal confidence come together, so that their order decides nothing.
+    Answers of equal confidence come together, so that their order decides nothing.
     """
     ordered = sorted(answers, key=itemgetter(0), reverse=True)
     right = list(accumulate(match for _, match in ordered))
@@ -134,20 +130,15 @@ class GoldQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one strategy made of one question.
+    """What one strategy made of one question; tokens and cost are those of the models' replies when they were made.
 
     Attributes:
         ranking: Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
         answer: "" if nothing was found, None if no reader ran.
-        seconds: None if unmeasured.
         error: Why the question failed; it then counts 0 and has no latency.
-        confidence: The reader's, 0 to 1; None if it states none.
         kind: Of the answer: "extracted", "computed", "span", "generated", "none" or "unread".
         is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
         parts: Seconds by part (encoding, seed, traversal, reading).
-        prompt_tokens: Of the models' replies when they were made.
-        completion_tokens: Likewise.
-        cost_usd: Likewise; None if a price is unknown.
         triples: Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
     """
 
@@ -166,13 +157,10 @@ class Outcome:
 
 
 def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:
-    """The median words of the questions' gold answers if they are long: exact match then says nothing.
+    """The median words of the questions' gold answers if above LONGEST_SHORT_ANSWER: exact match says nothing.
 
-    Words are separated by whitespace; of a question with several answers the shortest one counts, and questions without
-    any do not.
-
-    Returns:
-        None if it is at most LONGEST_SHORT_ANSWER, or no question has gold answers. Source: algorithms.md 6.1.
+    Of a question with several answers the shortest one counts, and questions without any do not. Source: algorithms.md
+    6.1.
     """
     words = [min(len(answer.split()) for answer in answers) for answers in gold if answers]
     middle = median(words) if words else 0
@@ -190,24 +178,15 @@ def evaluate(
     record_of: Callable[[str], str],
     baselines: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Metrics of every strategy and paired comparisons of them, in the order given.
+    """Metrics of every strategy and paired comparisons of them, in the order given; one outcome per question.
 
-    Args:
-        gold: The questions.
-        outcomes: By strategy: one outcome per question, in the same order.
-        record_of: Record id of a passage id (pieces of a split record are judged as their record).
-        baselines: The strategies that all are compared with where there are too many pairs; default: the first.
-
-    Returns:
-        {n, excluded, strategies{name: {…METRICS, answered, calibration, coverage, tokens, cost_usd, latency_ms,
-        parts_ms, total_seconds, failures, failed, intervals{metric: {low, high}}}},
-        paired{"a vs b": {metric: …}}, by_hops, by_type, by_field{field: …} if a field groups the questions};
-        a mean over no question is None, has no comparison and None as its interval; `failed` lists {id, error}.
-        Where gold answers are long (`long_answer_words`), `long_answers` is {median_words}, CONTAINMENT is among the
-        metrics, and em, calibration and coverage are None.
-
-    Raises:
-        AlgorithmError: If a strategy has not exactly one outcome per question.
+    `record_of` gives the record of a passage id: pieces of a split record are judged as their record. `baselines`
+    (default: the first) count where there are too many pairs. Returns {n, excluded, strategies{name: {…METRICS,
+    answered, calibration, coverage, tokens, cost_usd, latency_ms, parts_ms, total_seconds, failures, failed,
+    intervals{metric: {low, high}}}}, paired{"a vs b": {metric: …}}, by_hops, by_type, by_field{field: …} if a field
+    groups the questions}; a mean over no question is None, has no comparison and None as its interval; `failed` lists
+    {id, error}. Where gold answers are long (`long_answer_words`), `long_answers` is {median_words}, CONTAINMENT is
+    among the metrics, and em, calibration and coverage are None.
     Source: architecture.md 9, algorithms.md 6.
     """
     values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
@@ -237,11 +216,7 @@ def evaluate(
 def question_values(
     gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], record_of: Callable[[str], str]
 ) -> list[QuestionValues]:
-    """Every metric of every question, in order; a failed question has 0 wherever it counts.
-
-    Raises:
-        AlgorithmError: If there is not exactly one outcome per question.
-    """
+    """Every metric of every question, in order; a failed question has 0 wherever it counts."""
     if len(gold) != len(outcomes):
         raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
     read = any(o.answer is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
@@ -355,19 +330,10 @@ _TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
 def run_document(
     facts: Mapping[str, Any], report: Mapping[str, Any], values: Mapping[str, Values], baselines: Sequence[str]
 ) -> dict[str, Any]:
-    """The part of an evaluation that is the same every time.
+    """The part of an evaluation that is the same every time: its facts, its report, the questions' values.
 
-    Args:
-        facts: What was evaluated: polyhop, index, version, questions, left_out, parameters, settings, reader, depth,
-            ranges.
-        report: From `polyhop.tasks.evaluation.report.evaluate`.
-        values: By strategy: the metrics of each question.
-        baselines: The strategies that the others are compared with, at least one.
-
-    Returns:
-        {format, index, version, questions, strategies, parameters, settings_hash, results, baseline, paired, …};
-        `paired` is every other strategy minus `baseline`, the first of `baselines`; `paired_further` has the same by
-        baseline for the others.
+    `paired` is every other strategy minus `baseline`, the first of `baselines`; `paired_further` has the same by
+    baseline for the others.
     """
     first, *further = baselines
     paired = against(values, baselines, metrics_of(METRICS, values))
@@ -401,16 +367,7 @@ def run_document(
 def timings_document(
     report: Mapping[str, Any], started: str, seconds: float, machine: Mapping[str, Any], peak_rss_mb: float
 ) -> dict[str, Any]:
-    """The part of an evaluation that differs from run to run.
-
-    Args:
-        report: From `polyhop.tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`, and
-            what index and questions cost as `costs`.
-        started: Time of the start, ISO 8601.
-        seconds: Wall seconds of the whole evaluation.
-        machine: What it ran on.
-        peak_rss_mb: Largest resident memory of the process.
-    """
+    """The part of an evaluation that differs from run to run; `seconds` are those of the whole evaluation."""
     document = {
         "started": started,
         "seconds": seconds,

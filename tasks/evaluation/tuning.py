@@ -52,16 +52,7 @@ def is_judged(record: QuestionRecord, name: str) -> bool:
 
 
 def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
-    """Refuses to tune on too few questions, or to judge by too few.
-
-    Args:
-        parts: The questions to tune on, and the rest.
-        name: The metric.
-
-    Raises:
-        ConfigurationError: If a part has fewer than LEAST_JUDGED questions that the metric judges, or its gold answers
-            are too long or too short for it.
-    """
+    """Refuses to tune on questions, or to judge by a rest, of which the metric judges fewer than LEAST_JUDGED."""
     for part in parts:
         is_long = long_answer_words(record.answers for record in part) is not None
         if name == ("em" if is_long else CONTAINMENT):
@@ -84,11 +75,7 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
 
 
 def chosen_setting(name: str, default: str, labels: Sequence[str], run: Document) -> str:
-    """The setting with the highest mean: of equal ones the default, then the first in the order tried.
-
-    Raises:
-        ConfigurationError: If the metric judged none of them.
-    """
+    """The setting with the highest mean: of equal ones the default, then the first in the order tried."""
     values = {label: value for label in labels if (value := metric(run, label, name)) is not None}
     if not values:
         raise ConfigurationError(f"{name} judged nothing: the questions have no gold for it; take another --metric.")
@@ -101,18 +88,10 @@ def tuning_document(
 ) -> dict[str, Any]:
     """What was tried on some questions, what was best, and what it is worth on the others.
 
-    Args:
-        name: The metric.
-        default: The strategy without parameters of its own.
-        tried: The settings tried.
-        tuning: The questions that all were tried on.
-        rest: Those that the default and the best one were judged on.
-        parameters: Given to all of them.
-
-    Returns:
-        {strategy, metric, grid, default, chosen, is_default, tried[{label, values, mean, low, high}],
-        tuning{n, default, chosen}, rest{n, default, chosen, paired, metrics}, use}; `paired` is chosen minus default
-        with wins, ties, losses and p, None if the default is chosen; `metrics` has the same of the other main metrics.
+    Returns {strategy, metric, grid, default, chosen, is_default, tried[{label, values, mean, low, high}],
+    tuning{n, default, chosen}, rest{n, default, chosen, paired, metrics}, use}; `paired` is chosen minus default with
+    wins,
+    ties, losses and p, None if the default is chosen; `metrics` has the same of the other main metrics.
     """
     labels = [default, *tried.points]
     chosen = chosen_setting(name, default, labels, tuning.run)
@@ -181,13 +160,7 @@ def _paired(name: str, default: str, chosen: str, part: Part) -> dict[str, Any] 
 
 
 def tuning_page(report: Document, run: Document, timings: Document) -> str:
-    """The page as HTML, complete in one file.
-
-    Args:
-        report: The JSON of `polyhop tune`.
-        run: The run on the sample.
-        timings: Its timings.
-    """
+    """The page of the JSON of `polyhop tune` and the run on the sample as HTML, complete in one file."""
     name, rest = report["metric"], report["rest"]
     means = Table(
         f"{name}: mean [95 % interval]",
@@ -205,7 +178,7 @@ def tuning_page(report: Document, run: Document, timings: Document) -> str:
         [
             (
                 *(Cell(metric), Cell(decimal(found["default"])), Cell(decimal(found["chosen"]))),
-                difference_cell(found["paired"], counted=True),
+                difference_cell(found["paired"]),
                 Cell(f"{found['paired']['p']:.3g}" if found["paired"] else NOTHING),
             )
             for metric, found in {**first, **rest["metrics"]}.items()

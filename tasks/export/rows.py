@@ -15,15 +15,7 @@ from polyhop.schemas.text import ID_LENGTH, content_hash
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    """A node, or a relationship between two.
-
-    Attributes:
-        id: Unique in its kind and index.
-        properties: What it says besides its id; nothing that is None.
-        source: Id of the node it leaves, "" for a node.
-        target: Id of the node it enters, "" for a node.
-        number: Row of its vector, None if it has none.
-    """
+    """A node, or a relationship (with ends): an id unique in kind and index, properties, row of its vector or None."""
 
     id: str
     properties: Mapping[str, Any]

@@ -120,10 +120,7 @@ class Questions:
 
 @cache
 def questions(*, demonstration: bool) -> Questions:
-    """The three questions.
-
-    Source: algorithms.md 3.3 (1), (2).
-    """
+    """The three questions. Source: algorithms.md 3.3 (1), (2)."""
     return Questions(
         ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0),
         ChatTask(PROP_ENTITIES, _prompt(PROP_ENTITIES, has_example=demonstration), PhrasesReply, output_per_input=0.5),
@@ -156,10 +153,7 @@ def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
 
 
 def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:
-    """Entities, relations and triples of a document's reply.
-
-    Source: algorithms.md 1.3 (2).
-    """
+    """Entities, relations and triples of a document's reply. Source: algorithms.md 1.3 (2)."""
     names = _entities(reply, contract, counts)
     stated = Stated(list(names.values()))
     _add_relations(stated, reply, names, contract, counts)

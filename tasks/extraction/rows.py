@@ -219,15 +219,7 @@ def count_units(rows: Sequence[LedgerRow]) -> Counter[str]:
 
 @dataclass(slots=True)
 class BatchPages:
-    """Pages, ledger rows and counts of a batch.
-
-    Attributes:
-        pages: One per passage that no rule failed on.
-        ledger: Rows of the ledger.
-        counts: What was counted, by name.
-        computed: Units that no cache could answer.
-        faults: Passages that a rule failed on, with the reason.
-    """
+    """Pages, ledger rows and counts of a batch; units that no cache could answer; passages that a rule failed on."""
 
     pages: list[Page] = field(default_factory=list)
     ledger: list[LedgerRow] = field(default_factory=list)

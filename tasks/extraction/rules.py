@@ -50,10 +50,7 @@ _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 
 
 def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
-    """Relations between consecutive names of one sentence, in text order.
-
-    Source: algorithms.md 0.8 (F-REL). Cost: O(characters).
-    """
+    """Relations between consecutive names of one sentence, in text order. Source: algorithms.md 0.8 (F-REL)."""
     found = []
     before: Mention | None = None
     before_home = -1
@@ -81,10 +78,7 @@ def _label(words: Sequence[str]) -> str:
 
 
 def title_relations(title_keys: Sequence[str], keys: Sequence[str], stated: Sequence[Relation]) -> list[Relation]:
-    """`mentions` from the title's first key to each of `keys` that no stated relation links to a title key.
-
-    Source: algorithms.md 0.8 (F-REL).
-    """
+    """`mentions` from the title's first key to each of `keys` that no stated relation links to a title key (F-REL)."""
     if not title_keys:
         return []
     own = set(title_keys)
@@ -107,10 +101,7 @@ def sentence_propositions(
     names: Sequence[Mention],
     dates: Sequence[Mention],
 ) -> list[Proposition]:
-    """Each sentence of a passage as a proposition.
-
-    Source: algorithms.md 0.8 (F-PROP). Cost: O(characters).
-    """
+    """Each sentence of a passage as a proposition. Source: algorithms.md 0.8 (F-PROP)."""
     found = []
     places = sorted([*names, *dates], key=lambda mention: mention.start)
     own = set(title_keys)
@@ -206,18 +197,12 @@ TYPED_MENTIONS = 2
 
 
 def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = RULES) -> Bundle:
-    """Names of passages, and what is said about them.
+    """Names of passages, and what is said about them: the three raw tables, in the order of their keys.
 
     The text of a passage is its title and its text; the keys of its own title are always mentioned, whatever the
-    finder. Dates and numbers have rows of their own; dates stand in propositions, neither stands in relations.
+    finder, which is called on title and text separately, so that no name reaches across. Dates and numbers have rows of
+    their own; dates stand in propositions, neither stands in relations.
 
-    Args:
-        passages: Passages with distinct ids, in any order.
-        finder: Finds names; called on title and text separately, so that no name reaches across.
-        extractor: Label of the mentions: rules, regex or spacy.
-
-    Returns:
-        The three raw tables, in the order of their keys; the same for the same passages in another order.
     Source: algorithms.md 0.8.
     Cost: O(characters).
     """

@@ -63,12 +63,7 @@ if TYPE_CHECKING:
 
 
 class ChangedTitles:
-    """Keys of titles that only one of two corpora has.
-
-    Args:
-        before: Titles of the one corpus.
-        after: Titles of the other.
-    """
+    """Keys of titles that only one of two corpora has."""
 
     def __init__(self, before: Iterable[str], after: Iterable[str]) -> None:
         changed = set(before).symmetric_difference(after)

@@ -49,12 +49,9 @@ _LABEL_CHARACTERS = 200  # chosen: longer than labels of relations are; a model'
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Known types, and how to handle unknown ones: evolve, freeze or discard.
+    """Types that a prompt asks for, types and labels that are known, and what to do with other ones.
 
-    Attributes:
-        asked_types: Entity types that a prompt asks for.
-        entity_types: Entity types that are known.
-        relation_types: Relation labels that are known; empty: any.
+    That is to evolve, to freeze or to discard; without relation types any label is known.
     """
 
     asked_types: tuple[str, ...]
@@ -256,10 +253,8 @@ def named(name: str, kind: str | None = None, description: str = "") -> StatedNa
 def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
     """Gives each passage of a document what it holds of the document's statements.
 
-    Returns:
-        One Stated per passage: a name goes to every passage in which it stands, else to the first; a relation,
-        proposition or triple to the first passage that holds all its names, else to the first.
-    Source: algorithms.md 1.3 (2).
+    A name goes to every passage in which it stands, else to the first; a relation, proposition or triple to the first
+    passage that holds all its names, else to the first. Source: algorithms.md 1.3 (2).
     """
     if len(passages) == 1:
         return [stated]

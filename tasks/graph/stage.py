@@ -22,12 +22,7 @@ def relation_arrays(
 ) -> dict[str, NDArray[np.generic]]:
     """The relation graph's arrays by name.
 
-    Args:
-        sources: Shape (m,): entity that each relation leaves; relations ordered by source, target, label.
-        targets: Shape (m,): entity that it enters, never its source.
-        labels: Shape (m,): its label.
-        entity_count: Number of entities.
-
+    Shape (m,) each: the entity that a relation leaves, the other that it enters, its label; ordered by these.
     Cost: O(m log m).
     """
     directed = sources * entity_count + targets
@@ -87,13 +82,9 @@ def _may_be_name(first: str, lows: Sequence[str]) -> bool:
 def chunk_edges(
     titles: Sequence[str], number_of: Mapping[str, int], indptr: NDArray[np.int64], indices: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Edges from passages to the entities that parts of their titles name.
+    """Edges from passages to entities that parts of their titles name, but those that the graph has already.
 
-    Args:
-        titles: Of the passages, in number order.
-        number_of: Entity number by key, of all entities of the graph.
-        indptr: Shape (n_passages + 1,): where the edges of each passage begin that the graph has already.
-        indices: Shape (nnz,): entity numbers of those; no edge is added beside one of them.
+    `number_of` has all entities of the graph by key, `indptr` and `indices` the edges from passages that there are.
     """
     known: dict[str, list[int]] = {}
     rows = []

@@ -22,10 +22,7 @@ from polyhop.schemas.query import RankedTriple
 def triples_left(stated: NDArray[np.int64], count: int, is_allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Numbers of the triples that an allowed passage states, and of those that no passage does; ascending.
 
-    Args:
-        stated: Shape (e, 2): pairs of a triple and a passage.
-        count: Triples.
-        is_allowed: Shape (passages,).
+    `stated` has shape (e, 2): pairs of a triple and a passage.
     """
     is_left = np.ones(count, dtype=np.bool_)
     is_left[stated[:, 0]] = False
@@ -42,12 +39,7 @@ def passages_left(
 
 
 def paths_left(paths: HubPaths, triples: NDArray[np.int64]) -> tuple[HubPaths, NDArray[np.int64]]:
-    """The paths and candidates whose triples are all left, and the old numbers of these paths.
-
-    Args:
-        paths: All of them.
-        triples: New number of each triple, -1 if it is gone.
-    """
+    """The paths and candidates whose triples are all left (new number -1: gone), and the old numbers of these paths."""
     kept, starts, steps = _whole(paths.triple_starts, triples[paths.path_triples])
     on, on_starts, on_steps = _whole(paths.candidate_triple_starts, triples[paths.candidate_triples])
     left = replace(
@@ -76,13 +68,7 @@ def _whole(starts: Numbers, moved: NDArray[np.int64]) -> tuple[NDArray[np.int64]
 
 
 def rows_left(rows: HubRows, paths: NDArray[np.int64], triples: NDArray[np.int64]) -> HubRows:
-    """The rows of paths that are left; all triples of these are, too.
-
-    Args:
-        rows: All of them.
-        paths: New number of each path, -1 if it is gone.
-        triples: New number of each triple, -1 if it is gone.
-    """
+    """The rows of paths that are left, by new numbers (-1: gone); all triples of these are left, too."""
     moved = paths[rows.row_paths]
     kept = np.flatnonzero(moved >= 0)
     stated = np.asarray(rows.row_triples)[kept]
@@ -99,15 +85,9 @@ class StoredHubs:
     """The graph, its hubs and their paths, and all names; numbers as in polyhop.schemas.hubs.
 
     Attributes:
-        graph: The triples.
-        paths: Hubs and their paths.
         rows: What `hublink` compares with a question.
-        path_texts: Distinct texts of paths, by number.
         values: Shape (p,), int32: number of each path's text for `hub-facets` (signature and value; algorithms.md 4B)
             among the distinct ones, which is the row of their vectors.
-        own_ids: Of the nodes.
-        labels: Of the nodes.
-        predicates: As the graph has them.
         relation_ids: Of the triples: rows of the table `relations`.
         hub_types: Names of the types that hubs were chosen by, or that they have: their words tell no hub from others.
         triple_passages: Shape (e, 2), int64: pairs of a triple and the number of a passage that states it.

@@ -41,11 +41,7 @@ def nodes_beside(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> ND
 
 
 def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: int) -> NDArray[np.uint8]:
-    """The rules by which each node is a hub, as a sum of TYPES and EDGES; 0: it is none.
-
-    Returns:
-        Shape (n,).
-    """
+    """Shape (n,): the rules by which each node is a hub, as a sum of TYPES and EDGES; 0: it is none."""
     edges = np.diff(graph.out_starts) + np.diff(graph.in_starts) >= min_edges
     by_type = np.zeros(graph.node_count, dtype=np.bool_)
     by_type[np.asarray(typed, dtype=np.int64)] = True
@@ -57,12 +53,7 @@ def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: i
 
 
 class Adjacency:
-    """Triples by subject; numbers are those of the graph.
-
-    Attributes:
-        subjects: Node of each triple's subject.
-        objects: Node of each triple's object.
-    """
+    """Triples by subject; numbers are those of the graph."""
 
     def __init__(self, graph: HubGraph) -> None:
         self.subjects = view_of(graph.subjects)
@@ -131,11 +122,9 @@ class RootWalk:
         self._count = 0
 
     def level(self, starts: Layer, *, until_hub: bool = True) -> tuple[Places, Places, Layer]:
-        """One level of the search.
+        """One level of the search: nodes of the hubs found and their places, in order, and where the next begins.
 
-        Returns:
-            Nodes of the hubs found and their places, in the order of finding; and where the next level begins (without
-            the hubs' candidates), nothing if `until_hub`.
+        That is without the hubs' candidates, and nothing if `until_hub`.
         """
         nodes, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         layer = starts
@@ -348,12 +337,7 @@ class FoundHub:
 
 @dataclass(slots=True)
 class HubSearch:
-    """What a search found.
-
-    Attributes:
-        rules: Shape (n,): why each node is a hub (tasks/hubs/paths.py); those that a split made are among them.
-        hubs: By node, in the order of finding.
-    """
+    """Why each node is a hub, shape (n,), those of splits among them; and the hubs by node, in order of finding."""
 
     rules: NDArray[np.uint8]
     hubs: dict[int, FoundHub] = field(default_factory=dict)
@@ -374,12 +358,9 @@ def search_hubs(
 ) -> HubSearch:
     """Finds hubs and their paths.
 
-    Args:
-        graph: The triples.
-        rules: Shape (n,): why each node is a hub, 0 if it is none; not modified.
-        starts: Nodes from which hubs are searched in both directions; None: all hubs, in order.
-        limits: How far.
-
+    `rules`, shape (n,), say why each node is a hub, 0 if it is none. From `starts` hubs are searched in both
+    directions;
+    None: all hubs, in order.
     Cost: O(edges) for hubs, and for each of them O(edges of its region * path length).
     """
     found, adjacent = HubSearch(rules.copy()), Adjacency(graph)
@@ -511,11 +492,7 @@ MIN_SIGNATURES = 10
 
 
 def signature_texts(signatures: Collection[Signature]) -> Mapping[Signature, str]:
-    """The text of each signature: its humanised predicates but the frequent ones; its last one always stays.
-
-    Args:
-        signatures: Distinct ones, none empty.
-    """
+    """The text of each distinct signature: its humanised predicates but the frequent ones, and its last one."""
     uses = Counter(predicate for signature in signatures for predicate in set(signature))
     limit = MAX_SHARE * len(signatures) if len(signatures) >= MIN_SIGNATURES else len(signatures)
     words = {predicate: humanised(predicate) for predicate in uses}
@@ -585,12 +562,7 @@ class NamedGraph:
         ]
 
     def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[NamedTriple]]:
-        """Each of several paths, one after the other.
-
-        Args:
-            starts: Shape (p + 1,): where each path begins.
-            triples: Shape (triples of all,): triple numbers.
-        """
+        """Each of several paths: where each begins, shape (p + 1,), and the triple numbers of all."""
         numbers = view_of(triples)
         for first, end in pairwise(starts.tolist()):
             yield self.path(numbers[first:end])

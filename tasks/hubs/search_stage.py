@@ -270,18 +270,7 @@ PATH_ARRAYS = "hub-paths"
 
 @dataclass(frozen=True, slots=True)
 class SearchedPaths:
-    """Hubs and their paths, in emission order, with names.
-
-    Attributes:
-        named: The graph.
-        entity_ids: Of the nodes.
-        hubs: Shape (h,): node of each hub.
-        path_starts: Shape (h + 1,): paths of each hub.
-        triple_starts: Shape (p + 1,): triples of each path.
-        triples: Triples of all paths.
-        end_kinds: Shape (p,).
-        hashes: Shape (p, 32).
-    """
+    """Hubs and their paths, in emission order, with names; starts say where paths of a hub, triples of a path begin."""
 
     named: NamedGraph
     entity_ids: list[str]

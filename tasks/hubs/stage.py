@@ -73,12 +73,7 @@ class DistinctTexts:
 
 @dataclass(slots=True)
 class RowCollector:
-    """Takes paths one after the other and makes their rows.
-
-    Attributes:
-        levels: Names in LEVELS.
-        texts: Distinct texts of all rows.
-    """
+    """Takes paths one after the other and makes their rows; `texts` are the distinct ones of all rows."""
 
     levels: Collection[str]
     texts: DistinctTexts = field(default_factory=DistinctTexts)

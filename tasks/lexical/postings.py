@@ -12,13 +12,7 @@ from polyhop.schemas.graph import LexicalIndex
 
 
 def build_postings(passages: Iterable[Sequence[str]]) -> LexicalIndex:
-    """Term statistics of passages in number order.
-
-    Args:
-        passages: Tokens of each passage.
-
-    Returns:
-        Postings, terms numbered in ascending order.
+    """Term statistics of passages (their tokens, in number order), terms numbered in ascending order.
 
     Cost: O(tokens); memory O(postings).
     """
@@ -53,11 +47,8 @@ def build_postings(passages: Iterable[Sequence[str]]) -> LexicalIndex:
 def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: LexicalIndex) -> LexicalIndex:
     """Term statistics of passages of which most were counted before: those that `build_postings` gives of all.
 
-    Args:
-        earlier: Postings of other passages, some of which are still there; not modified.
-        numbers: Shape (passages,): number of each passage in `earlier`, ascending; -1 for those that are not.
-        changed: Postings of those alone, in their order.
-
+    `numbers` has the number of each passage in `earlier`, ascending, -1 for those that are not there; `changed` has
+    those alone, in their order.
     Cost: O(postings) without a loop over passages; O(terms) Python.
     """
     is_kept = numbers >= 0

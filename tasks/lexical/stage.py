@@ -27,12 +27,7 @@ from polyhop.warehouse.tables.connection import attached
 
 @dataclass(frozen=True, slots=True)
 class KeptPostings:
-    """The postings of the version before.
-
-    Attributes:
-        index: All of them.
-        numbers: Shape (passages now,): the number that each passage had, -1 where its text is not in `index`.
-    """
+    """The postings of the version before, and the number there of each passage, -1 where its text is not in it."""
 
     index: LexicalIndex
     numbers: NDArray[np.int64]

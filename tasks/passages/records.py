@@ -51,23 +51,15 @@ def split_record(
     overlap_sentences: int = 0,
     min_section_characters: int = MIN_SECTION_CHARACTERS,
 ) -> list[Passage]:
-    """The passages of a record: itself, or pieces that together hold all its words.
+    """The passages of a record: itself, or pieces that together hold all its words; none of whitespace only.
 
     A record with sections is first cut where one begins: always where a slide, sheet or chapter does, and where a
     heading does, unless what stands before it is a heading alone or too short for a passage. What is still too long
     is cut at the last empty line, else the last end of a sentence, in the second half of what still fits; else at the
-    last of either at all, else at the last whitespace, else after `max_characters`. Pieces are trimmed.
+    last of either at all, else at the last whitespace, else after `max_characters`. Pieces are trimmed. A piece repeats
+    `overlap_sentences` of the one before, at most half a passage and never across a heading.
 
-    Args:
-        record: Its id may be empty; then it is made of title and text.
-        max_characters: Longest passage, at least 1.
-        overlap_sentences: How many sentences a piece repeats of the one before, at most half a passage and never
-            across a heading; 0: pieces do not overlap.
-        min_section_characters: Shorter sections are joined with the next one.
-
-    Returns:
-        Passages in order with ids `<record id>#0`, `#1`…; one with the record's own id if nothing was cut; none for a
-        whitespace only.
+    Its id may be empty; then it is made of title and text. Pieces have the ids `<record id>#0`, `#1`…
     Cost: O(characters + sections), with whitespace or without.
     """
     text = record.text

@@ -45,12 +45,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SynonymRule:
-    """Which names are synonyms.
-
-    Attributes:
-        threshold: Least cosine, above 0.
-        neighbours: Most similar names that an entity finds, at least 1.
-    """
+    """Which names are synonyms: the least cosine, above 0, and how many names an entity finds, at least 1."""
 
     threshold: float = 0.8
     neighbours: int = 100
@@ -58,12 +53,9 @@ class SynonymRule:
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """Pairs of entities with similar names.
+    """Pairs of entities with similar names: numbers, shape (n, 2), the smaller one first, ascending; and their cosines.
 
-    Attributes:
-        pairs: Shape (n, 2), int64: entity numbers, the smaller one first; ascending, each pair once.
-        cosines: Shape (n,), float64.
-        recall: Share of the exact neighbours of a sample of entities that the search found, 1 where it compared all.
+    `recall` is the share of a sample's exact neighbours that the search found, 1 where it compared all.
     """
 
     pairs: Numbers
@@ -72,15 +64,9 @@ class Synonyms:
 
 
 def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Synonyms:
-    """Pairs of which at least one found the other among its nearest.
+    """Pairs of entities of which one found the other among its nearest that reach the threshold (ties: smaller number).
 
-    Args:
-        vectors: Shape (n, d), float32, length 1: of the names, in number order.
-        names: Shape (n,).
-        rule: Which pairs count.
-
-    Returns:
-        All pairs that reach the threshold, as far as each entity's nearest go (ties: smaller number).
+    `vectors` has shape (n, d), float32, length 1: of the names, in number order.
     Source: algorithms.md 3.3 (3).
     Cost: O(n sqrt(n) d); memory O(n sqrt(n)) bytes at most a block at a time.
     """
@@ -217,14 +203,7 @@ def _pairs(connection: duckdb.DuckDBPyConnection, name: str, origin: Proposition
 
 
 class PropositionStage(Stage):
-    """One graph, over propositions or triples, and pairs of its entities with similar names.
-
-    Args:
-        graph: Which of the two.
-        vectors: Kind of the vectors of its entities' names.
-        synonyms: Table of the pairs.
-        comment: What the table says of itself.
-    """
+    """One graph, over propositions or triples, and a table of pairs of its entities with similar names."""
 
     def __init__(self, graph: GraphName, vectors: str, synonyms: str, comment: str) -> None:
         self.graph: GraphName = graph

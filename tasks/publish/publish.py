@@ -70,17 +70,10 @@ FEWEST_GUARDED = 20
 def check_deletions(build: Build, before: Manifest, damage: Damage) -> None:
     """Refuses a run that, once its source is read, would delete too much of what the version before has of it.
 
-    A record whose title and text are still there, under another id or in another source, counts as kept. Of a graph,
-    its relations and its passages count.
-
-    Args:
-        build: The build, its source read.
-        before: Manifest of the version before.
-        damage: What of that version cannot be compared; where its records are damaged, their number is.
-
-    Raises:
-        LossRefusedError: If more than `corpus.max_deleted_share` of at least `FEWEST_GUARDED` records would go, or any
-            records below a folder that cannot be opened.
+    That is more than `corpus.max_deleted_share` of at least `FEWEST_GUARDED` records, or any below a folder that cannot
+    be
+    opened. A record whose title and text are still there, under another id or in another source, counts as kept. Of a
+    graph, its relations and its passages count. Where records before are damaged, their number is compared.
     """
     published = build.folder.version(before.version)
     with build.tables(read_only=True) as connection:
@@ -203,11 +196,7 @@ Row = tuple[str, str]
 def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> EncoderRecord:
     """The record of a kind's encoder; that of the version before, if its vectors are taken over.
 
-    Args:
-        build: The build, all stages done.
-        kind: Of vectors.
-        rows: What is embedded, in the order of the matrix.
-        matrix: Shape (n, d), rows of length 1.
+    `rows` are in the order of the matrix, shape (n, d).
     """
     current, stage = latest_manifest(build), f"embed-{kind.name}"
     record = current.stages.get(stage) if current is not None else None
@@ -238,9 +227,7 @@ def _spreads(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArra
 def prune(build: Build, *, is_after_kill: bool = False) -> list[int]:
     """Removes versions beyond `keep_versions` that nobody uses, and the vectors that only they held.
 
-    Args:
-        build: The build.
-        is_after_kill: Whether an earlier process was killed while it changed vectors: what it left goes, too.
+    `is_after_kill`: an earlier process was killed while it changed vectors; what it left goes, too.
     """
     begin_removal(build.folder)
     removed = prune_versions(build.folder, build.settings.keep_versions)

@@ -36,15 +36,9 @@ FORM_WORDS = COMPANY_WORDS | frozenset(("the", "mr", "mrs", "ms", "dr", "sir", "
 
 @dataclass(frozen=True)
 class Name:
-    """A name before resolution.
+    """A name before resolution: distinct key, most frequent spelling, type if any is known, mentions in all passages.
 
-    Attributes:
-        key: Key of the name; distinct.
-        name: Most frequent spelling.
-        type: Entity type, None if nothing is known of it.
-        mention_count: Mentions in all passages.
-        descriptions: What passages say about it; only a model reads them.
-        is_guess: Whether the type is less than nearly certain: then it separates nothing.
+    Only a model reads `descriptions`. A type that `is_guess` is less than nearly certain: then it separates nothing.
     """
 
     key: str
@@ -86,14 +80,9 @@ def _words(form: str) -> frozenset[str]:
 
 
 def candidate_pairs(names: Sequence[Name]) -> Candidates:
-    """All pairs of names of one type where one has every word of the other.
+    """All pairs (a, b) of positions of names of one type where b has every word of a, one at least; in order.
 
-    Args:
-        names: Names in any order; those without type or without words take no part.
-
-    Returns:
-        Pairs (a, b) of positions in `names` with the words of a among those of b; names with equal words give both
-        (a, b) and (b, a). In order of a and b.
+    Names with equal words give both (a, b) and (b, a).
     Source: algorithms.md 1.4, steps 2 and 3.
     Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
@@ -149,14 +138,7 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
 
 
 class _Words(NamedTuple):
-    """Distinct words of names, in order of name and word.
-
-    Attributes:
-        names: Shape (n,): position of the name.
-        words: Shape (n,): number of the word.
-        typed: Shape (n,): number of type and word together.
-        width: How many words there are.
-    """
+    """Distinct words of names, in order of name and word: index of the name, number of the word, of type and word."""
 
     names: NDArray[np.int64]
     words: NDArray[np.int64]
@@ -268,17 +250,10 @@ class Clusters:
 
 
 def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> Clusters:
-    """Connected components with at least two and at most `max_size` members.
+    """Connected components of 0..count-1 with 2 to `max_size` members, in order of their first member.
 
-    From a larger one the member with most candidates is left out, ties by number, until every piece is small enough.
-
-    Args:
-        count: Items are 0..count-1; smaller numbers are smaller names.
-        pairs: Edges in any order and direction; equal ones count once.
-        max_size: Most members of a cluster, at least 2.
-
-    Returns:
-        Clusters in order of their first member.
+    From a larger one the member with most candidates is left out, ties by number (smaller numbers are smaller names),
+    until every piece is small enough.
     Source: algorithms.md 1.4, steps 4 and 5.
     Cost: O(edges log items).
     """
@@ -396,10 +371,7 @@ def resolve_task() -> ChatTask[NameGroups]:
 
 
 def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatRequest[NameGroups]:
-    """The question about one cluster.
-
-    Source: algorithms.md 1.4, step 6 (input lines).
-    """
+    """The question about one cluster. Source: algorithms.md 1.4, step 6 (input lines)."""
     members = [names[number] for number in cluster]
     lines = [
         json.dumps({"name": member.name, "type": member.type, "descriptions": _short(member)}, ensure_ascii=False)
@@ -412,10 +384,7 @@ def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatReques
 def verdict_of(
     names: Sequence[Name], clusters: Sequence[Sequence[int]], outcomes: Sequence[ChatOutcome[NameGroups]]
 ) -> Verdict:
-    """What the model's replies mean, as far as they may be believed.
-
-    Source: algorithms.md 1.4, step 6 (validation).
-    """
+    """What the model's replies mean, as far as they may be believed. Source: algorithms.md 1.4, step 6 (validation)."""
     merges: list[tuple[int, int, str]] = []
     refusals: dict[int, str] = {}
     descriptions: dict[int, str] = {}

@@ -15,14 +15,7 @@ _NO_NODE = "the graph that this index was made from has no node, or several, of 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether two names are one entity, and why.
-
-    Attributes:
-        same: They are one.
-        reason: One sentence or several.
-        decisions: Every decision about either name.
-        nearest: Name that no passage has, to the most similar ones.
-    """
+    """Whether two names are one entity, why, all decisions about either, and names like one that nobody has."""
 
     same: bool
     reason: str
@@ -31,11 +24,7 @@ class Explanation:
 
 
 def keys_of(a: str, b: str) -> tuple[str, ...]:
-    """Keys under which a version may know two names: as written, and without function words in front.
-
-    Raises:
-        ConfigurationError: If one has neither letter nor digit.
-    """
+    """Keys under which a version may know two names: as written, and without function words in front."""
     return tuple(dict.fromkeys(key for name in (a, b) for key in _spellings(name)))
 
 
@@ -60,13 +49,7 @@ def entity_of(name: str, records: NameRecords) -> str | None:
 
 
 def explain(a: str, b: str, records: NameRecords) -> Explanation:
-    """Why two names are one entity or are not.
-
-    Args:
-        a: A name as a person writes it.
-        b: Another one.
-        records: What the version knows about both.
-    """
+    """Why two names, as a person writes them, are one entity or are not, by what the version knows about both."""
     keys = known_key(a, records), known_key(b, records)
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}

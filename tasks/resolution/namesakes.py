@@ -36,14 +36,7 @@ ROUNDS = 3
 
 
 class Bearer(NamedTuple):
-    """One thing that has a name.
-
-    Attributes:
-        key: Its key: the name's own for the bearer that keeps it.
-        name: How it is written, with what tells it apart.
-        passages: Passages that say by themselves that they mean it.
-        reason: How they say it.
-    """
+    """One thing that has a name: its key, how it is written, passages that say that they mean it, and how they do."""
 
     key: str
     name: str
@@ -53,12 +46,7 @@ class Bearer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Senses:
-    """Which names mean another bearer than their key says.
-
-    Attributes:
-        rows: (passage id, key of the name, key of the bearer, name of the bearer), in order.
-        decisions: One per name and bearer, in order.
-    """
+    """Which names mean another bearer than their key says, (passage id, key, key and name of the bearer), and why."""
 
     rows: list[tuple[str, str, str, str]]
     decisions: list[Decision]
@@ -74,11 +62,7 @@ class Senses:
 
 
 def titled_bearers(titles: Mapping[str, Collection[str]]) -> dict[str, list[Bearer]]:
-    """Names that several titles share once their parentheses, or what follows a comma, are dropped.
-
-    Returns:
-        Key of a name to two bearers or more, in order of their keys.
-    """
+    """Names that several titles share once their parentheses, or what follows a comma, are dropped; by key."""
     found: dict[str, dict[str, Bearer]] = defaultdict(dict)
     for title in sorted(titles):
         forms = title_forms(title)
@@ -172,10 +156,8 @@ def senses_of(
     counts: Mapping[str, int],
     mentioning: Mapping[str, Collection[str]],
 ) -> Senses:
-    """Which passages mean which bearer.
+    """Which passages mean which bearer; one that several bearers claim, or none clearly, keeps the name's key.
 
-    Returns:
-        A passage that several bearers claim, or none clearly, keeps the name's key.
     Cost: O(ROUNDS * names in the passages that mention shared names).
     """
     rows: list[tuple[str, str, str, str]] = []

@@ -40,15 +40,9 @@ Similarity = Callable[[Name, Name], float | None]
 
 
 def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity | None = None) -> Verdict:
-    """Decides on candidate pairs.
+    """Decides on candidate pairs (a, b), the words of a among those of b: at most one merge per name.
 
-    Args:
-        names: All names.
-        pairs: Candidates (a, b), the words of a among those of b, of clusters that are small enough.
-        similarity: Similarity of two descriptions, None to do without.
-
-    Returns:
-        At most one merge per name: into the preferred one of its longest acceptable forms.
+    That is into the preferred one of its longest acceptable forms. Without `similarity` descriptions do not count.
     Source: algorithms.md 1.4, token-free acceptance.
     Cost: O(sum over names of the squared number of its acceptable forms).
     """
@@ -74,10 +68,7 @@ def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity 
 
 
 def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
-    """The best name for an entity: most words, then most mentions, no comma, longest, smallest.
-
-    Source: algorithms.md 1.4, last lines.
-    """
+    """The best name of an entity: most words, most mentions, no comma, longest, smallest. Source: algorithms.md 1.4."""
 
     def rank(number: int) -> tuple[int, int, bool, int, str, str]:
         name = names[number]
@@ -217,16 +208,8 @@ class Resolution:
 
 
 def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int) -> Resolution:
-    """Decides which names are one entity.
+    """Decides which names, with distinct keys, are one entity; without a judge only people's links do.
 
-    Args:
-        names: Names with distinct keys, in any order.
-        links: What people said.
-        judge: Rules or a model; None to follow the links only.
-        max_cluster: Most names in one candidate cluster, at least 2.
-
-    Raises:
-        ConfigurationError: If links contradict each other.
     Source: algorithms.md 1.4.
     Cost: near linear in names, see candidates.py.
     """

@@ -67,15 +67,7 @@ def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
 
 
 class EditedEntity(NamedTuple):
-    """What edits say of one entity.
-
-    Attributes:
-        key: Its key, after names were merged.
-        name: Its new name, None to keep it.
-        is_retyped: Whether `type` counts.
-        type: Its new type, None for none.
-        is_deleted: Whether nothing mentions it any more.
-    """
+    """What edits say of one entity, after names were merged; `type` counts if `is_retyped`, no name keeps it."""
 
     key: str
     name: str | None = None
@@ -126,14 +118,7 @@ _DIFFERENCES = (
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The version before.
-
-    Attributes:
-        tables: File of its tables.
-        raw: Its raw rows by name.
-        passages: Ids of passages whose raw rows are others now, removed ones among them.
-        counts: What resolution counted in it.
-    """
+    """The version before: its tables, its raw rows, passages with other raw rows now (or gone), and its counts."""
 
     tables: Path
     raw: Mapping[str, RawRows]

@@ -78,7 +78,7 @@ def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
     assert [folder.name for folder in folders] == ["000001", "000002"]
     files = [{path.name for path in folder.iterdir()} for folder in folders]
     assert files[0] == files[1] >= {*DETERMINISTIC, "timings.json", "report.html", "summary.md"}
-    plots = {name for name in files[0] if name.endswith(".png") and not name.startswith("latency_")}
+    plots = {name for name in files[0] if name.endswith(".png")}
     assert plots
     for name in DETERMINISTIC | plots:
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name

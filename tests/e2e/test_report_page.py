@@ -69,7 +69,7 @@ def test_the_report_that_eval_stores_is_a_readable_page(
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
         values = looked.values
         assert values["title"] == "Evaluation of index tiny, version 1 – Polyhop"
-        assert values["images"] == values["drawn"] == 5  # recall, two differences, two of latency
+        assert values["images"] == values["drawn"] == 3  # recall, two differences
         assert values["width"] <= width
         assert (values["active"], values["fetched"]) == (0, "refused")
     points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
