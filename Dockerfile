@@ -1,4 +1,4 @@
-# Polyhop with its encoder's weights and litellm, as the lock file has it; no PyTorch, and no network when it runs (docs/install.md).
+# Polyhop with its encoder's weights, litellm and Matplotlib, as the lock file has it; no PyTorch, and no network when it runs (docs/install.md).
 # tests/e2e/test_bare_environment.py runs these steps without an engine, and knows the instructions used here.
 FROM python:3.11-slim AS build
 ENV UV_PYTHON_DOWNLOADS=never
@@ -9,7 +9,7 @@ RUN uv build --quiet --all-packages --wheel --out-dir /dist
 RUN uv export --quiet --locked --no-dev --all-extras --no-emit-workspace --no-hashes --output-file /dist/constraints.txt
 RUN uv venv --quiet /opt/polyhop \
     && uv pip install --quiet --python /opt/polyhop --constraints /dist/constraints.txt \
-    "$(ls /dist/polyhop-*.whl)[models]" /dist/polyhop_weights-*.whl
+    "$(ls /dist/polyhop-*.whl)[models,plots]" /dist/polyhop_weights-*.whl
 
 FROM python:3.11-slim
 COPY --from=build /opt/polyhop /opt/polyhop

@@ -6,6 +6,7 @@ Invariant: names and errors are data; what would be markup in them is escaped.
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 from polyhop.schemas.text import escaped, table_lines
@@ -184,6 +185,7 @@ def facts(run: Document, timings: Document) -> dict[str, str]:
         "Duration": f"{timings['seconds']:.1f} s",
         "Peak memory": f"{timings['peak_rss_mb']:,.0f} MB",
         "Machine": " · ".join(f"{name}: {value}" for name, value in timings["machine"].items()),
+        "Plots": "" if find_spec("matplotlib") else "none; they need matplotlib: pip install 'polyhop[plots]'",
     }
     return {name: str(value) for name, value in found.items() if value != ""}
 

@@ -49,8 +49,14 @@ _STYLE: dict[str, Any] = {
 
 
 def report_plots(run: Document) -> dict[str, bytes]:
-    """PNG bytes by file name of every plot that a run has values for; a quarter of a second each."""
-    import matplotlib as mpl
+    """PNG bytes by file name of every plot that a run has values for, a quarter of a second each.
+
+    Without Matplotlib there is none, which the page says.
+    """
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError:
+        return {}
 
     drawers: dict[str, Callable[[], Figure | None]] = {
         "recall_at_k.png": lambda: _recall_curves(run, "", "passages"),

@@ -1,5 +1,6 @@
 """The report's plots: what is drawn, that names of any kind and number fit, and that equal runs give equal bytes."""
 
+import sys
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from struct import unpack
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.tasks.evaluation.page import ranked
+from polyhop.tasks.evaluation.page import facts, ranked
 from polyhop.tasks.evaluation.plots import DPI, WIDTH_INCHES, report_plots
 
 pytestmark = pytest.mark.slow
@@ -64,3 +65,12 @@ def test_strategies_come_by_their_leading_metric_and_those_without_one_come_last
         result["recall@5"] = None
     run["results"]["b"]["mrr"] = 0.99
     assert ranked(run) == ["b", "a", "c", "d"]
+
+
+def test_without_matplotlib_nothing_is_drawn_and_the_page_says_so(
+    documents: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    run, timings = documents(["bridge", "dense"])
+    assert report_plots(run, timings) == {}
+    assert facts(run, timings)["Plots"] == "none; they need matplotlib: pip install 'polyhop[plots]'"
