@@ -121,7 +121,34 @@ def make_automations(
     client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], request: AutomationRequest
 ) -> list[str]:
     """Makes or replaces all automations."""
-    wanted = [*_of_crashes(), *(_notifications(client, request.notify) if request.notify else ())]
+    # After a heartbeat, another event of the run is due; a run of a host that died has none. A crash is never the
+    # work's own failure: that is a state of its own, and would only fail again.
+    seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
+    of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
+    again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
+    wanted = [
+        AutomationCore(
+            name="polyhop: runs without a heartbeat crash",
+            description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
+            trigger=EventTrigger(
+                after={"prefect.flow-run.heartbeat"},
+                expect={"prefect.flow-run.*"},
+                match=_RUNS,
+                posture=Posture.Proactive,
+                threshold=1,
+                within=timedelta(seconds=seconds),
+                **of_a_run,
+            ),
+            actions=[ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {seconds} s.")],
+        ),
+        AutomationCore(
+            name="polyhop: crashed runs start again",
+            description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
+            trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, **of_a_run),
+            actions=[again],
+        ),
+        *(_notifications(client, request.notify) if request.notify else ()),
+    ]
     for index, by_kind in deployments.items():
         wanted += [
             AutomationCore(
@@ -150,38 +177,6 @@ def make_automations(
 def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
     """Acts at once on each of these events."""
     return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
-
-
-def _of_crashes() -> list[AutomationCore]:
-    """After a heartbeat, another event of the run is due; a run of a host that died has none.
-
-    A crash is never the work's own failure: that is a state of its own, and would only fail again.
-    """
-    seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
-    of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
-    again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
-    return [
-        AutomationCore(
-            name="polyhop: runs without a heartbeat crash",
-            description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
-            trigger=EventTrigger(
-                after={"prefect.flow-run.heartbeat"},
-                expect={"prefect.flow-run.*"},
-                match=_RUNS,
-                posture=Posture.Proactive,
-                threshold=1,
-                within=timedelta(seconds=seconds),
-                **of_a_run,
-            ),
-            actions=[ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {seconds} s.")],
-        ),
-        AutomationCore(
-            name="polyhop: crashed runs start again",
-            description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
-            trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, **of_a_run),
-            actions=[again],
-        ),
-    ]
 
 
 def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore]:

@@ -657,19 +657,7 @@ class Indexes:
         certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
         chosen = max(certain, key=lambda name: certain[name], default=None)
         answer = answers[chosen].answer if chosen is not None else ""
-        return SeveralAnswers(question, answer, chosen, self._fused(answers)[:limit], answers)
-
-    def texts(self, passages: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-        """Text by (index, passage id) of fused passages."""
-        texts: dict[tuple[str, str], str] = {}
-        for index in self._opened:
-            own = [passage for passage in passages if passage["index"] == index.name]
-            found = passage_texts(index.session.published, own)
-            texts |= {(index.name, passage_id): text for passage_id, text in found.items()}
-        return texts
-
-    def _fused(self, answers: Mapping[str, Answer]) -> list[dict[str, Any]]:
-        """Every passage once, by the sum of its reciprocal ranks."""
+        # Every passage once, by the sum of its reciprocal ranks.
         number_of: dict[tuple[str, str], int] = {}
         holders: list[dict[str, dict[str, Any]]] = []
         lists: list[list[int]] = []
@@ -686,7 +674,16 @@ class Indexes:
             (first, passage), *others = holders[number].items()
             row = {"index": first, **passage, "score": round(score, 6), "rank": rank}
             rows.append({**row, "also_in": [name for name, _ in others]} if others else row)
-        return rows
+        return SeveralAnswers(question, answer, chosen, rows[:limit], answers)
+
+    def texts(self, passages: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+        """Text by (index, passage id) of fused passages."""
+        texts: dict[tuple[str, str], str] = {}
+        for index in self._opened:
+            own = [passage for passage in passages if passage["index"] == index.name]
+            found = passage_texts(index.session.published, own)
+            texts |= {(index.name, passage_id): text for passage_id, text in found.items()}
+        return texts
 
     def close(self) -> None:
         """Releases all versions."""

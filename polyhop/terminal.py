@@ -153,7 +153,10 @@ def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
         lines.append(f"Fallback  {evidence.fallback.text}")
     if evidence.seeds:
         lines.append("The search began at")
-    lines += _seeds(evidence.seeds, titles)
+    # The strongest; those whose weight would show as 0.000 are only counted.
+    shown = [seed for seed in evidence.seeds if seed.weight >= VISIBLE][:SHOWN]
+    rest = len(evidence.seeds) - len(shown)
+    lines += [_seed(seed, titles) for seed in shown] + ([f"  and {rest} more"] if rest else [])
     lines += _reached(evidence)
     if evidence.paths:
         lines.append("Paths")
@@ -166,13 +169,6 @@ def _names(names: QuestionNames) -> str:
     groups = (("matched", names.matched), ("unmatched", names.unmatched))
     listed = "; ".join(f"{kind}: {', '.join(map(_line, some))}" for kind, some in groups if some)
     return f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}"
-
-
-def _seeds(seeds: Sequence[Seed], titles: Mapping[str, str]) -> list[str]:
-    """The strongest; those whose weight would show as 0.000 are only counted."""
-    shown = [seed for seed in seeds if seed.weight >= VISIBLE][:SHOWN]
-    rest = len(seeds) - len(shown)
-    return [_seed(seed, titles) for seed in shown] + ([f"  and {rest} more"] if rest else [])
 
 
 def _seed(seed: Seed, titles: Mapping[str, str]) -> str:

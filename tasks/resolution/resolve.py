@@ -212,7 +212,15 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     Source: algorithms.md 1.4.
     Cost: near linear in names, see candidates.py.
     """
-    merging = _Merging(_with_linked(names, links), links)
+    # Also names that only link files know: questions may use them.
+    by_key = {name.key: name for name in names}
+    for pair in links.pairs:
+        for written in (pair.a, pair.b):
+            key = link_key(written)
+            known = by_key.get(key)
+            if known is None or (not known.mention_count and written < known.name):
+                by_key[key] = Name(key, written, None, 0)
+    merging = _Merging(sorted(by_key.values(), key=lambda name: (name.form, name.key)), links)
     cluster_count = failed = 0
     usage = Usage()
     if judge is not None:
@@ -225,18 +233,6 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
         merging.follow(verdict)
         cluster_count, failed, usage = len(grouped.clusters), verdict.failed_clusters, verdict.usage
     return replace(merging.result(cluster_count, failed), usage=usage)
-
-
-def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:
-    """All names in order of form and key, those included that only link files know: questions may use them."""
-    by_key = {name.key: name for name in names}
-    for pair in links.pairs:
-        for written in (pair.a, pair.b):
-            key = link_key(written)
-            known = by_key.get(key)
-            if known is None or (not known.mention_count and written < known.name):
-                by_key[key] = Name(key, written, None, 0)
-    return sorted(by_key.values(), key=lambda name: (name.form, name.key))
 
 
 @dataclass(slots=True)
