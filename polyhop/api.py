@@ -127,12 +127,7 @@ def plan(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexPlan":
-    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
-
-    Raises:
-        SourceError: If the source cannot be used.
-        ConfigurationError: If no model is configured.
-    """
+    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`)."""
     from polyhop.flows.plan import plan_index
 
     return plan_index(_settings(root, settings), Path(source), add_strategies)
@@ -212,10 +207,6 @@ def submit(  # noqa: PLR0913 - those of `polyhop submit`
         key: The same key again submits nothing new.
         root: Folder of all data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
-
-    Raises:
-        SourceError: If a question is bad; nothing is submitted.
-        PolyhopError: As `polyhop submit`.
     """
     from polyhop.flows.answer import submit_file
 
@@ -308,10 +299,6 @@ def evaluate(
         is_stored: Whether a run and a report of it are kept under the root.
         root: Folder of all data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
-
-    Raises:
-        SourceError: If there is no usable question.
-        PolyhopError: As `polyhop eval`.
     """
     from polyhop.flows.evaluate import evaluate_index
 
@@ -649,9 +636,6 @@ class Indexes:
             question: Any text with at least one word.
             limit: Passages to return, at least 1; also of each index.
             **options: The others of `Index.ask`, for each of them; without a strategy, each index has its own.
-
-        Raises:
-            PolyhopError: As `Index.ask`, if it fails on one of the indexes.
         """
         answers = {index.name: index.ask(question, limit=limit, **options) for index in self._opened}
         certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}

@@ -184,7 +184,13 @@ def _reached(evidence: Evidence) -> list[str]:
     """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
     if not evidence.nodes:
         return []
-    groups = _by_distance(evidence)
+    # The nodes by their distance from a seed, None for those that nothing leads to.
+    pairs = [(edge.source, edge.target) for edge in evidence.all_edges()]
+    walked = distances(pairs, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
+    groups: dict[int | None, list[Node]] = {}
+    for node in evidence.nodes:
+        hops_away = node.distance if node.distance is not None else walked.get(node.key)
+        groups.setdefault(hops_away, []).append(node)
     counted = f"{evidence.node_count} in all" if evidence.node_count > len(evidence.nodes) else f"{len(evidence.nodes)}"
     by = f", by {evidence.measure}" if evidence.measure else ""
     lines = [f"Reached  ({counted}{by})"]
@@ -196,17 +202,6 @@ def _reached(evidence: Evidence) -> list[str]:
             head, [_line(one.name) + ("" if one.weight is None else f" {one.weight:.3f}") for one in nodes]
         )
     return lines
-
-
-def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
-    """The nodes by their distance from a seed, None for those that nothing leads to."""
-    edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
-    walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
-    groups: dict[int | None, list[Node]] = {}
-    for node in evidence.nodes:
-        distance = node.distance if node.distance is not None else walked.get(node.key)
-        groups.setdefault(distance, []).append(node)
-    return groups
 
 
 def _note(note: Note) -> str:

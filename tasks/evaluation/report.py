@@ -30,6 +30,7 @@ from polyhop.tasks.evaluation.bootstrap import (
 )
 from polyhop.tasks.evaluation.metrics import (
     CONTAINMENT,
+    RECALL_DEPTHS,
     TRIPLE_METRICS,
     all_at,
     containment,
@@ -94,7 +95,6 @@ def coverage_curve(
     ]
 
 
-RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
 HIT_DEPTHS = (1, 5, 10)  # some of the depths of algorithms.md 6.2.
 ALL_DEPTHS = (2, 5, 10, 20)  # those of algorithms.md 6.2 from 2 on: several golden passages do not fit into one.
 RETRIEVAL_METRICS = (

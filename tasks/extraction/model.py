@@ -265,20 +265,8 @@ def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS)
             yield DocumentPart(document_id if len(parts) == 1 else f"{document_id}#{number}", tuple(part))
 
 
-def model_pages(
-    passages: Sequence[Passage],
-    chat: ChatModel,
-    contract: Contract,
-    stand_in: StandIn | None,
-    stand_in_name: str,
-    questions: Questions,
-) -> BatchPages:
-    """What a model states about documents."""
-    return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
-
-
-class _Batch:
-    """What is known of each passage so far."""
+class ModelBatch:
+    """What a model states about documents; knows of each passage what was found so far."""
 
     def __init__(
         self,
