@@ -20,7 +20,7 @@ from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_m
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportReport, ExportRequest, run_export
+from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
@@ -95,7 +95,7 @@ def _extractor(folder: Path, index: str) -> str:
 
 def _export(settings: Settings, index: str, address: Address, name: str) -> ExportReport:
     begun = time.perf_counter()
-    report = run_export(settings, ExportRequest(index, address), DirectRunner())
+    report = run_export(settings, index, address, DirectRunner())
     seconds = time.perf_counter() - begun
     cells = (f"{report.created:,}", f"{report.updated:,}", f"{report.deleted:,}", f"{seconds:.1f}")
     print(f"| {name} | {' | '.join(cells)} |", flush=True)

@@ -24,7 +24,7 @@ from agreement import disagreement
 from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportRequest, run_export
+from polyhop.flows.export import run_export
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.graph import Activation, SeedName, SpreadQuestion
 from polyhop.schemas.query import Question
@@ -75,7 +75,7 @@ def server() -> Iterator[Address]:
 
 def _measure_index(root: str, name: str, file: Path, address: Address, repeats: int) -> None:
     begun = time.perf_counter()
-    exported = run_export(load_settings({"root": root}), ExportRequest(name, address), DirectRunner())
+    exported = run_export(load_settings({"root": root}), name, address, DirectRunner())
     seconds = time.perf_counter() - begun
     index = open_published(Path(root), name)
     connection = Neo4jConnection(address)

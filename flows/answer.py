@@ -170,7 +170,13 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
         stated: Any = row.result.get("triples", [])
         ends = [(t["subject"], t["predicate"], t["object"]) for t in stated]
         ranked = [NamedTriple(s["id"], s["name"], predicate, o["id"], o["name"]) for s, predicate, o in ends]
-        gold.append(_gold(row, ranked))
+        try:
+            golden = golden_triples(row.metadata)
+        except FaultError:  # a field of that name with something else in it: metadata, like any other
+            golden = ()
+        ids = find_golden(golden, ranked)
+        triples = frozenset(ids.get(triple, triple) for triple in golden)
+        gold.append(GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples))
         outcomes.append(_outcome(row, [p["id"] for p in passages], ranked))
     if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
@@ -182,16 +188,6 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     beyond = {name for name in ranking_metrics if int(name.partition("@")[2] or 0) > min(limits)}
     long_answers = {name: report[name] for name in ("long_answers",) if name in report}
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond), **long_answers}
-
-
-def _gold(row: ResultRow, ranked: list[NamedTriple]) -> GoldQuestion:
-    try:
-        golden = golden_triples(row.metadata)
-    except FaultError:  # a field of that name with something else in it: metadata, like any other
-        golden = ()
-    ids = find_golden(golden, ranked)
-    triples = frozenset(ids.get(triple, triple) for triple in golden)
-    return GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples)
 
 
 def _outcome(row: ResultRow, passage_ids: list[str], ranked: list[NamedTriple]) -> Outcome:

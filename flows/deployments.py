@@ -33,9 +33,7 @@ def run_tags(kind: str, index: str | None = None) -> list[str]:
 class DeployedIndex:
     """An index to make deployments for; its source, kind and texts for nodes are as the flow `index` takes them.
 
-    Attributes:
-        questions: Question file for answers and evaluations; None: what the server has, or questions.jsonl.
-        sources: Where each of several sources is read, by name; empty: it has one source, or none yet.
+    Without questions it is what the server has, or questions.jsonl; `sources` says where each of several is read.
     """
 
     name: str

@@ -44,14 +44,6 @@ _NEW_SHARE = 0.25
 """Share of entities written above which the vector index is rebuilt: one filled at once answers faster."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
-    """What to export, and where to."""
-
-    index: str
-    address: Address
-
-
 @dataclass(slots=True)
 class ExportReport:
     """What an export did."""
@@ -121,12 +113,9 @@ class Published:
         return ArrayFolder(self._folder.arrays, self.manifest.arrays).array("vectors-entity", "matrix")
 
 
-def run_export(settings: Settings, request: ExportRequest, runner: DirectRunner) -> ExportReport:
+def run_export(settings: Settings, index: str, address: Address, runner: DirectRunner) -> ExportReport:
     """Makes the database hold the current version of an index."""
-    with (
-        Published(settings, request.index) as published,
-        closing(open_graph_store(request.address, request.index)) as store,
-    ):
+    with Published(settings, index) as published, closing(open_graph_store(address, index)) as store:
         return export_version(published, store, runner)
 
 

@@ -160,25 +160,18 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
     made_of["hubs"] = hubs.model_copy(update=kept)
     encoder_before = EncoderSettings.model_validate(manifest.settings.get("encoder", {}))
     if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
-        made_of["encoder"] = _kept_encoder(encoder, encoder_before)
+        # The encoder of the version before, with what else is said of it now; a manifest holds no password.
+        chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
+        entities = encoder.entities
+        if "name" not in entities.model_fields_set or entities.name == encoder_before.entities.name:
+            fields = encoder_before.entities.choice.model_dump(exclude=entities.model_fields_set)
+            if MASK in str(fields.get("api_base")):
+                del fields["api_base"]
+            chosen["entities"] = entities.model_copy(update=fields)
+        if MASK in str(chosen.get("api_base")):
+            del chosen["api_base"]
+        made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)
-
-
-def _kept_encoder(encoder: EncoderSettings, before: EncoderSettings) -> EncoderSettings:
-    """The encoder of the version before, with whatever else is said of it now.
-
-    An address that held a password is in no manifest.
-    """
-    kept: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
-    entities = encoder.entities
-    if "name" not in entities.model_fields_set or entities.name == before.entities.name:
-        fields = before.entities.choice.model_dump(exclude=entities.model_fields_set)
-        if MASK in str(fields.get("api_base")):
-            del fields["api_base"]
-        kept["entities"] = entities.model_copy(update=fields)
-    if MASK in str(kept.get("api_base")):
-        del kept["api_base"]
-    return encoder.model_copy(update=kept)
 
 
 _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
@@ -361,7 +354,20 @@ class _Run:
                 self._take_over(stage)
                 continue
             with self._history.stage(stage.name):
-                units = self._run_batches(stage)
+                # The batches that are still to do; `units` counts what they hold, and what needs none.
+                numbers = stage.batches(self._build)
+                size = self._build.settings.batch_size
+                units = stage.kept(self._build)
+                is_counted = bool(units or numbers)
+                computed = 0
+                self._runner.progress(stage.name, units, units + size * len(numbers))
+                for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
+                    units += result.units
+                    computed += result.computed
+                    # a batch that is still to do may be a short one: until the last, the total is an upper bound
+                    self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
+                if is_counted:
+                    self._report.computed[stage.name] = computed
                 faults = stage.faults(build)
                 if not faults:
                     counts = self._runner.step(f"{stage.name} finish", partial(stage.finish, build))
@@ -389,23 +395,6 @@ class _Run:
     def _note_taken_over(self, stage: str) -> None:
         known = self._timings_before.get(stage)
         self._history.units(stage, known.units if known else 0, 0, is_taken_over=True)
-
-    def _run_batches(self, stage: Stage) -> int:
-        """Runs the batches that are still to do; returns how many units they hold, and those that need none."""
-        numbers = stage.batches(self._build)
-        size = self._build.settings.batch_size
-        units = stage.kept(self._build)
-        is_counted = bool(units or numbers)
-        computed = 0
-        self._runner.progress(stage.name, units, units + size * len(numbers))
-        for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
-            units += result.units
-            computed += result.computed
-            # a batch that is still to do may be a short one: until the last, the total is an upper bound
-            self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
-        if is_counted:
-            self._report.computed[stage.name] = computed
-        return units
 
     def _unchanged(self, known: list[str]) -> None:
         clear_staging(self._build)

@@ -6,7 +6,6 @@ Each has a fixed name: made again, it replaces the one of that name, and keeps w
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -96,71 +95,23 @@ _EVENT_BODY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AutomationRequest:
-    """What automations are to do.
-
-    Attributes:
-        notify: The block to notify by, TYPE/NAME like slack-webhook/ops; empty: those of before stay.
-        after_publish: Kinds of deployments (deployments.AFTER_PUBLISH) to start when a version is published; the
-            others' automations are made, too, and stay as people switched them.
-    """
-
-    notify: str = ""
-    after_publish: Collection[str] = ()
-
-    def __post_init__(self) -> None:
-        """Makes sure that a block is named by its type and its name."""
-        if self.notify and not all(self.notify.partition("/")):
-            raise ConfigurationError(
-                f"--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not '{self.notify}'."
-            )
-
-
 def make_automations(
-    client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], request: AutomationRequest
+    client: SyncPrefectClient,
+    deployments: Mapping[str, Mapping[str, UUID]],
+    notify: str,
+    after_publish: Collection[str],
 ) -> list[str]:
-    """Makes or replaces all automations."""
-    wanted = [*_of_crashes(), *(_notifications(client, request.notify) if request.notify else ())]
-    for index, by_kind in deployments.items():
-        wanted += [
-            AutomationCore(
-                name=f"polyhop: {kind} of {index} after publish",
-                description=f"Starts {index}-{kind} when a version of {index} is published.",
-                enabled=False,
-                trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
-                actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
-            )
-            for kind in AFTER_PUBLISH
-            if kind in by_kind
-        ]
-    for automation in wanted:
-        is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in request.after_publish)
-        found = client.read_automations_by_name(automation.name)
-        if not found:
-            client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
-            continue
-        kept = automation.model_copy(update={"enabled": found[0].enabled or is_asked_for})
-        client.update_automation(found[0].id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
-        for other in found[1:]:
-            client.delete_automation(other.id)
-    return [automation.name for automation in wanted]
+    """Makes or replaces all automations; returns their names.
 
-
-def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
-    """Acts at once on each of these events."""
-    return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
-
-
-def _of_crashes() -> list[AutomationCore]:
-    """After a heartbeat, another event of the run is due; a run of a host that died has none.
-
-    A crash is never the work's own failure: that is a state of its own, and would only fail again.
+    Without a block to notify by, TYPE/NAME, those of before stay; kinds that are not to start after a publication have
+    automations, too, which stay as people switched them.
     """
+    # After a heartbeat, another event of the run is due; a run of a host that died has none. A crash is never the
+    # work's own failure: that is a state of its own, and would only fail again.
     seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
     of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
     again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
-    return [
+    wanted = [
         AutomationCore(
             name="polyhop: runs without a heartbeat crash",
             description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
@@ -181,7 +132,36 @@ def _of_crashes() -> list[AutomationCore]:
             trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, **of_a_run),
             actions=[again],
         ),
+        *(_notifications(client, notify) if notify else ()),
     ]
+    for index, by_kind in deployments.items():
+        wanted += [
+            AutomationCore(
+                name=f"polyhop: {kind} of {index} after publish",
+                description=f"Starts {index}-{kind} when a version of {index} is published.",
+                enabled=False,
+                trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+                actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
+            )
+            for kind in AFTER_PUBLISH
+            if kind in by_kind
+        ]
+    for automation in wanted:
+        is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in after_publish)
+        found = client.read_automations_by_name(automation.name)
+        if not found:
+            client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
+            continue
+        kept = automation.model_copy(update={"enabled": found[0].enabled or is_asked_for})
+        client.update_automation(found[0].id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
+        for other in found[1:]:
+            client.delete_automation(other.id)
+    return [automation.name for automation in wanted]
+
+
+def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
+    """Acts at once on each of these events."""
+    return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
 
 
 def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore]:
@@ -213,21 +193,17 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Deployed:
-    """What was registered: full names of deployments, whether the pool was made, names of automations."""
-
-    deployments: list[str]
-    is_new_pool: bool
-    automations: list[str]
-
-
 def deploy(
-    indexes: Iterable[DeployedIndex], pool: str, request: AutomationRequest, switched_on: Collection[str] = ()
-) -> Deployed:
+    indexes: Iterable[DeployedIndex],
+    pool: str,
+    notify: str,
+    after_publish: Collection[str],
+    switched_on: Collection[str],
+) -> tuple[list[str], bool, list[str]]:
     """Registers all deployments for a work pool, which is made if it is missing, and their automations.
 
-    The schedules of the kinds `switched_on` are switched on; others stay as they are.
+    The schedules of the kinds `switched_on` are switched on; others stay as they are. Returns names of deployments,
+    whether the pool was made, names of automations.
     """
     with _server() as client:
         is_new = False
@@ -239,11 +215,16 @@ def deploy(
             is_new = True
         built = _built(client, indexes, LocalStorage(str(Path.cwd())), switched_on)
         ids = _registered(built, partial(RunnerDeployment.apply, work_pool_name=pool))
-        return Deployed([one.full_name for _, one in built], is_new, make_automations(client, ids, request))
+        automations = make_automations(client, ids, notify, after_publish)
+        return [one.full_name for _, one in built], is_new, automations
 
 
 def serve_all(
-    indexes: Iterable[DeployedIndex], request: AutomationRequest, limit: int, switched_on: Collection[str] = ()
+    indexes: Iterable[DeployedIndex],
+    limit: int,
+    notify: str,
+    after_publish: Collection[str],
+    switched_on: Collection[str],
 ) -> None:
     """Registers all deployments, as `deploy`, and runs what is due in processes of this one until it is stopped.
 
@@ -253,7 +234,7 @@ def serve_all(
         built = _built(client, indexes, None, switched_on)
         # not prefect.serve, which registers again, over what somebody has switched on since
         runner = Runner(pause_on_shutdown=False, limit=limit)
-        make_automations(client, _registered(built, runner.add_deployment), request)
+        make_automations(client, _registered(built, runner.add_deployment), notify, after_publish)
     with suppress(KeyboardInterrupt, TerminationSignal):
         asyncio.run(runner.start())
 

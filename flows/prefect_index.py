@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from prefect import flow, get_run_logger, runtime
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from polyhop.flows.export import ExportReport, ExportRequest, run_export
+from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.prefect_run import (
@@ -47,7 +47,7 @@ from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_
 from polyhop.flows.verify import repair as repair_stores
 from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import StoreError, has_secret
-from polyhop.schemas.records import source_of
+from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
@@ -276,8 +276,7 @@ def export_flow(
 ) -> dict[str, Any]:
     """Export to Neo4j: published version in, database that holds it out."""
     with flow_body("export", index, settings, uri=uri or "") as (chosen, log):
-        request = ExportRequest(index, find_address(uri, user, None, database))
-        report = run_export(chosen, request, PrefectRunner(index))
+        report = run_export(chosen, index, find_address(uri, user, None, database), PrefectRunner(index))
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
@@ -287,13 +286,12 @@ def export_flow(
         return {**report.to_json(), "seconds": dict(report.seconds)}
 
 
-def run_export_on_prefect(settings: Settings, request: ExportRequest) -> ExportReport:
+def run_export_on_prefect(settings: Settings, index: str, address: Address) -> ExportReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
-    address = request.address
     os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
     document = run_flow(
         export_flow,
-        index=request.index,
+        index=index,
         uri=None if has_secret(address.uri) else address.uri,
         user=address.user,
         database=address.database,

@@ -127,12 +127,7 @@ def plan(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexPlan":
-    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
-
-    Raises:
-        SourceError: If the source cannot be used.
-        ConfigurationError: If no model is configured.
-    """
+    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`)."""
     from polyhop.flows.plan import plan_index
 
     return plan_index(_settings(root, settings), Path(source), add_strategies)
@@ -212,10 +207,6 @@ def submit(  # noqa: PLR0913 - those of `polyhop submit`
         key: The same key again submits nothing new.
         root: Folder of all data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
-
-    Raises:
-        SourceError: If a question is bad; nothing is submitted.
-        PolyhopError: As `polyhop submit`.
     """
     from polyhop.flows.answer import submit_file
 
@@ -308,10 +299,6 @@ def evaluate(
         is_stored: Whether a run and a report of it are kept under the root.
         root: Folder of all data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
-
-    Raises:
-        SourceError: If there is no usable question.
-        PolyhopError: As `polyhop eval`.
     """
     from polyhop.flows.evaluate import evaluate_index
 
@@ -649,27 +636,12 @@ class Indexes:
             question: Any text with at least one word.
             limit: Passages to return, at least 1; also of each index.
             **options: The others of `Index.ask`, for each of them; without a strategy, each index has its own.
-
-        Raises:
-            PolyhopError: As `Index.ask`, if it fails on one of the indexes.
         """
         answers = {index.name: index.ask(question, limit=limit, **options) for index in self._opened}
         certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
         chosen = max(certain, key=lambda name: certain[name], default=None)
         answer = answers[chosen].answer if chosen is not None else ""
-        return SeveralAnswers(question, answer, chosen, self._fused(answers)[:limit], answers)
-
-    def texts(self, passages: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-        """Text by (index, passage id) of fused passages."""
-        texts: dict[tuple[str, str], str] = {}
-        for index in self._opened:
-            own = [passage for passage in passages if passage["index"] == index.name]
-            found = passage_texts(index.session.published, own)
-            texts |= {(index.name, passage_id): text for passage_id, text in found.items()}
-        return texts
-
-    def _fused(self, answers: Mapping[str, Answer]) -> list[dict[str, Any]]:
-        """Every passage once, by the sum of its reciprocal ranks."""
+        # Every passage once, by the sum of its reciprocal ranks.
         number_of: dict[tuple[str, str], int] = {}
         holders: list[dict[str, dict[str, Any]]] = []
         lists: list[list[int]] = []
@@ -686,7 +658,16 @@ class Indexes:
             (first, passage), *others = holders[number].items()
             row = {"index": first, **passage, "score": round(score, 6), "rank": rank}
             rows.append({**row, "also_in": [name for name, _ in others]} if others else row)
-        return rows
+        return SeveralAnswers(question, answer, chosen, rows[:limit], answers)
+
+    def texts(self, passages: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+        """Text by (index, passage id) of fused passages."""
+        texts: dict[tuple[str, str], str] = {}
+        for index in self._opened:
+            own = [passage for passage in passages if passage["index"] == index.name]
+            found = passage_texts(index.session.published, own)
+            texts |= {(index.name, passage_id): text for passage_id, text in found.items()}
+        return texts
 
     def close(self) -> None:
         """Releases all versions."""

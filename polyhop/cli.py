@@ -190,23 +190,16 @@ def _print_trace() -> None:
             print_error(line)
 
 
-def _print_refusal(error: PolyhopError) -> None:
-    """The sentence, and below it the bad records if it lists some.
-
-    Elsewhere a line feed comes from a name or a server, and must not look like a line of ours.
-    """
-    lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
-    for line in (f"polyhop: {lines[0]}", *lines[1:]):
-        print_error(line)
-
-
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
         app()
     except PolyhopError as error:
         _print_trace()
-        _print_refusal(error)
+        # Below the sentence the bad records if it lists some; other line feeds come from names or servers.
+        lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
+        for line in (f"polyhop: {lines[0]}", *lines[1:]):
+            print_error(line)
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
         print_error(STOPPED)

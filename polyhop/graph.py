@@ -27,7 +27,6 @@ from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.ranking.traversal import (
     NameSearch,
-    Path,
     expand,
     passages_by_hops,
     passages_mentioning,
@@ -184,27 +183,6 @@ def _similar(index: PublishedIndex, key: str) -> list[str]:
     if names:
         return sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
     return read_name_records(index.layout, index.name, [key]).nearest.get(key, [])
-
-
-def _by_relations(index: PublishedIndex, paths: Sequence[Path]) -> list[Connection]:
-    numbers = sorted({number for path in paths for number in path})
-    entity_of = dict(zip(numbers, graph_entities(index, numbers), strict=True))
-    keys = [entity_of[number].key for number in numbers]
-    stated = read_relation_passages(index.layout, index.name, index.version, keys, CITED)
-    connections = []
-    for path in paths:
-        hops = hops_of(index.artefact(RELATIONS), path)
-        entities = tuple(entity_of[number] for number in path)
-        relations = tuple(
-            (
-                *(_stated(index, stated, (left.key, label, right.key), forward=True) for label in hop.forward),
-                *(_stated(index, stated, (right.key, label, left.key), forward=False) for label in hop.backward),
-            )
-            for (left, right), hop in zip(pairwise(entities), hops, strict=True)
-        )
-        text = chain_line([entity.name for entity in entities], hops)
-        connections.append(Connection("relation", entities, relations, (), text))
-    return connections
 
 
 def _stated(
@@ -404,7 +382,26 @@ class EntityGraph:
         barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
         ways = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, paths, barred)
         if ways:
-            connections = _by_relations(index, ways)
+            numbers = sorted({number for path in ways for number in path})
+            entity_of = dict(zip(numbers, graph_entities(index, numbers), strict=True))
+            keys = [entity_of[number].key for number in numbers]
+            stated = read_relation_passages(index.layout, index.name, index.version, keys, CITED)
+            connections = []
+            for path in ways:
+                hops = hops_of(index.artefact(RELATIONS), path)
+                entities = tuple(entity_of[number] for number in path)
+                relations = tuple(
+                    (
+                        *(_stated(index, stated, (left.key, label, right.key), forward=True) for label in hop.forward),
+                        *(
+                            _stated(index, stated, (right.key, label, left.key), forward=False)
+                            for label in hop.backward
+                        ),
+                    )
+                    for (left, right), hop in zip(pairwise(entities), hops, strict=True)
+                )
+                text = chain_line([entity.name for entity in entities], hops)
+                connections.append(Connection("relation", entities, relations, (), text))
         else:
             shared = shared_passages(self._mentioned_in, sources, targets)[: max(paths, 0)].tolist()
             connections = [_by_passage(index, self._mentioned_in, (sources, targets), passage) for passage in shared]

@@ -53,16 +53,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
     numeric = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(names))]
     for row in [names, *cells]:
-        print_line(_aligned(row, widths, numeric))
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int], to_the_right: Sequence[bool]) -> str:
-    """One line of a table."""
-    padded = (
-        cell.rjust(width) if right else cell.ljust(width)
-        for cell, width, right in zip(cells, widths, to_the_right, strict=True)
-    )
-    return "  ".join(padded).rstrip()
+        # One line of a table.
+        padded = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        print_line("  ".join(padded).rstrip())
 
 
 def _cell(value: object) -> str:

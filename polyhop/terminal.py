@@ -153,7 +153,10 @@ def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
         lines.append(f"Fallback  {evidence.fallback.text}")
     if evidence.seeds:
         lines.append("The search began at")
-    lines += _seeds(evidence.seeds, titles)
+    # The strongest; those whose weight would show as 0.000 are only counted.
+    shown = [seed for seed in evidence.seeds if seed.weight >= VISIBLE][:SHOWN]
+    rest = len(evidence.seeds) - len(shown)
+    lines += [_seed(seed, titles) for seed in shown] + ([f"  and {rest} more"] if rest else [])
     lines += _reached(evidence)
     if evidence.paths:
         lines.append("Paths")
@@ -166,13 +169,6 @@ def _names(names: QuestionNames) -> str:
     groups = (("matched", names.matched), ("unmatched", names.unmatched))
     listed = "; ".join(f"{kind}: {', '.join(map(_line, some))}" for kind, some in groups if some)
     return f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}"
-
-
-def _seeds(seeds: Sequence[Seed], titles: Mapping[str, str]) -> list[str]:
-    """The strongest; those whose weight would show as 0.000 are only counted."""
-    shown = [seed for seed in seeds if seed.weight >= VISIBLE][:SHOWN]
-    rest = len(seeds) - len(shown)
-    return [_seed(seed, titles) for seed in shown] + ([f"  and {rest} more"] if rest else [])
 
 
 def _seed(seed: Seed, titles: Mapping[str, str]) -> str:
@@ -188,7 +184,13 @@ def _reached(evidence: Evidence) -> list[str]:
     """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
     if not evidence.nodes:
         return []
-    groups = _by_distance(evidence)
+    # The nodes by their distance from a seed, None for those that nothing leads to.
+    pairs = [(edge.source, edge.target) for edge in evidence.all_edges()]
+    walked = distances(pairs, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
+    groups: dict[int | None, list[Node]] = {}
+    for node in evidence.nodes:
+        hops_away = node.distance if node.distance is not None else walked.get(node.key)
+        groups.setdefault(hops_away, []).append(node)
     counted = f"{evidence.node_count} in all" if evidence.node_count > len(evidence.nodes) else f"{len(evidence.nodes)}"
     by = f", by {evidence.measure}" if evidence.measure else ""
     lines = [f"Reached  ({counted}{by})"]
@@ -200,17 +202,6 @@ def _reached(evidence: Evidence) -> list[str]:
             head, [_line(one.name) + ("" if one.weight is None else f" {one.weight:.3f}") for one in nodes]
         )
     return lines
-
-
-def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
-    """The nodes by their distance from a seed, None for those that nothing leads to."""
-    edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
-    walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
-    groups: dict[int | None, list[Node]] = {}
-    for node in evidence.nodes:
-        distance = node.distance if node.distance is not None else walked.get(node.key)
-        groups.setdefault(distance, []).append(node)
-    return groups
 
 
 def _note(note: Note) -> str:

@@ -1,7 +1,6 @@
 """What differs between two versions of an index: records, entities, relations, and how questions are answered."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,101 +10,51 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import hold_version
-from polyhop.warehouse.tables.version_rows import Compared, compare_versions
+from polyhop.warehouse.tables.version_rows import compare_versions
 
 FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerDifference:
-    """How a question is answered from either version; passages are the ids of the first ten."""
-
-    question: str
-    answers: tuple[str, str]
-    passages: tuple[list[str], list[str]]
-
-    @property
-    def has_other_answer(self) -> bool:
-        """Whether the answer is another."""
-        return self.answers[0] != self.answers[1]
-
-    @property
-    def has_other_passages(self) -> bool:
-        """Whether the first ten passages, or their order, are others."""
-        return self.passages[0] != self.passages[1]
-
-    def to_json(self) -> dict[str, Any]:
-        """One row of `polyhop versions --diff --json`."""
-        before, after = self.passages
-        return {
-            "question": self.question,
-            "answer": {"before": self.answers[0], "after": self.answers[1]},
-            "passages": {"before": before, "after": after},
-            "passages_added": [one for one in after if one not in before],
-            "passages_removed": [one for one in before if one not in after],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class VersionDiff:
-    """What differs; `answers` has the questions with another answer or other passages, of `question_count` asked."""
-
-    index: str
-    before: int
-    after: int
-    compared: dict[str, Compared]
-    question_count: int = 0
-    answers: list[AnswerDifference] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON contract of `polyhop versions --diff`; `questions` only if a question file was named."""
-        document: dict[str, Any] = {"index": self.index, "before": self.before, "after": self.after}
-        for what, found in self.compared.items():
-            document[what] = {"counts": found.counts, "first": found.first}
-        if self.question_count:
-            document["questions"] = {
-                "asked": self.question_count,
-                "other_answers": sum(one.has_other_answer for one in self.answers),
-                "other_passages": sum(one.has_other_passages for one in self.answers),
-                "changed": [one.to_json() for one in self.answers],
-            }
-        return document
+FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
 
 
 def diff_versions(
-    settings: Settings,
-    index: str,
-    versions: tuple[int, int],
-    questions: Path | None = None,
-    strategy: str | None = None,
-    *,
-    limit: int = 10,
-) -> VersionDiff:
-    """Compares two published versions: `limit` changes of each kind are listed, and each question is asked of both.
+    settings: Settings, index: str, versions: tuple[int, int], questions: Path | None, strategy: str | None
+) -> dict[str, Any]:
+    """The JSON contract of `polyhop versions --diff`: what changed, and, if a question file is named, other answers.
 
-    Without a strategy each version answers by its own default.
+    Each question is asked of both versions, by a strategy or each version's own default; the document has those with
+    another answer, or other first ten passages.
     """
     layout = Layout(settings.root)
     with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:
-        compared = compare_versions(first.folder, second.folder, limit)
+        document: dict[str, Any] = {"index": index, "before": versions[0], "after": versions[1]}
+        for what, found in compare_versions(first.folder, second.folder, FIRST_CHANGES).items():
+            document[what] = {"counts": found.counts, "first": found.first}
         if questions is None:
-            return VersionDiff(index, *versions, compared)
+            return document
         asked = [record.question for record in usable_questions(questions)[0]]
         if not asked:
             raise SourceError(f"{questions} holds no usable question; at least one is needed.")
         old, new = (_answers(settings, index, number, asked, strategy) for number in versions)
-    differences = [
-        AnswerDifference(
-            before.question,
-            (before.answer, after.answer),
-            ([row["id"] for row in before.passages], [row["id"] for row in after.passages]),
-        )
-        for before, after in zip(old, new, strict=True)
-    ]
-    changed = [one for one in differences if one.has_other_answer or one.has_other_passages]
-    return VersionDiff(index, *versions, compared, len(asked), changed)
+    rows = [_answer_row(before, after) for before, after in zip(old, new, strict=True)]
+    answers = [row["answer"]["before"] != row["answer"]["after"] for row in rows]
+    passages = [row["passages"]["before"] != row["passages"]["after"] for row in rows]
+    changed = [row for row, *others in zip(rows, answers, passages, strict=True) if any(others)]
+    counts = {"asked": len(asked), "other_answers": sum(answers), "other_passages": sum(passages)}
+    return {**document, "questions": {**counts, "changed": changed}}
 
 
 def _answers(settings: Settings, index: str, version: int, asked: Sequence[str], strategy: str | None) -> list[Answer]:
     with open_index(index, version=version, settings=settings) as opened:
         return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
+
+
+def _answer_row(before: Answer, after: Answer) -> dict[str, Any]:
+    """How a question is answered from either version."""
+    old, new = ([row["id"] for row in one.passages] for one in (before, after))
+    return {
+        "question": before.question,
+        "answer": {"before": before.answer, "after": after.answer},
+        "passages": {"before": old, "after": new},
+        "passages_added": [one for one in new if one not in old],
+        "passages_removed": [one for one in old if one not in new],
+    }

@@ -319,7 +319,20 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         return
     for name, latency in changes["latency_ms"].items():
         print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
-    rows = _changed_rows(changes["strategies"])
+    # A row per strategy and metric that changed, in the mean or for some questions.
+    strategies = changes["strategies"]
+    rows: list[list[object]] = []
+    for strategy, metrics in strategies.items():
+        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
+            found = metrics.get(metric) or {"difference": None, "paired": None}
+            difference = found["paired"] or {"wins": 0, "losses": 0}
+            if found["difference"] or difference["wins"] + difference["losses"]:
+                line: list[object] = [strategy, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
+                if found["paired"]:
+                    line.append(f"[{difference['low']:+.3f}, {difference['high']:+.3f}]")
+                    line.append(f"{difference['wins']}/{difference['ties']}/{difference['losses']}")
+                    line.append("significant" if difference["significant"] else "")
+                rows.append([*line, *[""] * (8 - len(line))])
     if not rows:
         print_line("  no metric changed in any strategy of both")
         return
@@ -347,23 +360,6 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
             f"  in both: {plural(questions['common'], 'question')}; {questions['only_first']} only in "
             f"{changes['first']}, {questions['only_second']} only in {changes['second']}; intervals: those in both"
         )
-
-
-def _changed_rows(strategies: Mapping[str, Any]) -> list[list[object]]:
-    """A row per strategy and metric that changed, in the mean or for some questions."""
-    rows: list[list[object]] = []
-    for name, metrics in strategies.items():
-        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
-            found = metrics.get(metric) or {"difference": None, "paired": None}
-            paired = found["paired"] or {"wins": 0, "losses": 0}
-            if found["difference"] or paired["wins"] + paired["losses"]:
-                row: list[object] = [name, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
-                if found["paired"]:
-                    row.append(f"[{paired['low']:+.3f}, {paired['high']:+.3f}]")
-                    row.append(f"{paired['wins']}/{paired['ties']}/{paired['losses']}")
-                    row.append("significant" if paired["significant"] else "")
-                rows.append([*row, *[""] * (8 - len(row))])
-    return rows
 
 
 def _milliseconds(pair: Sequence[float | None]) -> str:

@@ -13,7 +13,6 @@ from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
     from polyhop.flows.deployments import DeployedIndex
-    from polyhop.flows.prefect_deploy import AutomationRequest
     from polyhop.flows.verify import VerifyReport
     from polyhop.schemas.requests import MaintenanceReport
     from polyhop.schemas.settings import Settings
@@ -57,27 +56,24 @@ def deploy(
 ) -> None:
     """Register deployments and automations on the Prefect server; run again after changes."""
     settings = settings_of(root, set_)
-    deployed = _deployed(settings, index, source, questions, notify, after_publish, schedule)
+    indexes = _deployed(settings, index, source, questions, notify, after_publish, schedule)
     from polyhop.flows.prefect_deploy import deploy as deploy_all
 
-    indexes, request, switched_on = deployed
-    done = deploy_all(indexes, pool, request, switched_on)
+    deployments, is_new_pool, automations = deploy_all(indexes, pool, notify, after_publish or (), schedule or ())
     if json:
-        print_json({"pool": pool, "deployments": done.deployments, "automations": done.automations})
+        print_json({"pool": pool, "deployments": deployments, "automations": automations})
         return
-    print_line(
-        f"{plural(len(done.deployments), 'deployment')} in work pool '{pool}'{' (new)' if done.is_new_pool else ''}:"
-    )
-    for name in done.deployments:
+    print_line(f"{plural(len(deployments), 'deployment')} in work pool '{pool}'{' (new)' if is_new_pool else ''}:")
+    for name in deployments:
         print_line(f"  {name}")
-    print_line(f"{plural(len(done.automations), 'automation')}:")
-    for name in done.automations:
+    print_line(f"{plural(len(automations), 'automation')}:")
+    for name in automations:
         print_line(f"  {name}")
     print_line("Next:")
     print_line(
         f"  start a process that runs them:  POLYHOP_ROOT={settings.root.resolve()} prefect worker start --pool {pool}"
     )
-    print_line(f"  run one now:  prefect deployment run {done.deployments[0]}")
+    print_line(f"  run one now:  prefect deployment run {deployments[0]}")
     print_line("  switch schedules on: polyhop deploy --schedule KIND, or on the dashboard, as automations")
 
 
@@ -94,13 +90,12 @@ def serve(
 ) -> None:
     """Serve the deployments from this process, without a work pool, until it is stopped."""
     settings = settings_of(root, set_)
-    deployed = _deployed(settings, index, source, questions, notify, after_publish, schedule)
+    indexes = _deployed(settings, index, source, questions, notify, after_publish, schedule)
     from polyhop.flows.prefect_deploy import serve_all
 
-    indexes, request, switched_on = deployed
     names = ", ".join(each.name for each in indexes)
     print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
-    serve_all(indexes, request, limit, switched_on)
+    serve_all(indexes, limit, notify, after_publish or (), schedule or ())
 
 
 def _deployed(
@@ -111,8 +106,8 @@ def _deployed(
     notify: str,
     after_publish: list[str] | None,
     schedule: list[str] | None,
-) -> "tuple[list[DeployedIndex], AutomationRequest, frozenset[str]]":
-    """What `deploy` and `serve` register: indexes, automations and which schedules are switched on."""
+) -> "list[DeployedIndex]":
+    """The indexes that `deploy` and `serve` register; kinds to start or to schedule must exist."""
     from polyhop.flows.deployments import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
     from polyhop.warehouse.files.layout import Layout
 
@@ -128,9 +123,11 @@ def _deployed(
     if source is not None and len(chosen) > 1:
         raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
     indexes = [deployed_index(settings, name, source, questions) for name in chosen]
-    from polyhop.flows.prefect_deploy import AutomationRequest
-
-    return indexes, AutomationRequest(notify, frozenset(after_publish or ())), frozenset(schedule or ())
+    if notify and not all(notify.partition("/")):
+        raise ConfigurationError(
+            f"--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not '{notify}'."
+        )
+    return indexes
 
 
 def doctor(root: Root = None, json: Json = False) -> None:

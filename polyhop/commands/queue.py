@@ -42,7 +42,6 @@ from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
     from polyhop.jobs import QuestionPace
-    from polyhop.schemas.queue import ResultRow
     from polyhop.warehouse.queue.queue import QuestionQueue
     from polyhop.worker.loop import Worker
 
@@ -107,24 +106,20 @@ def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, 
     if json:
         print_json(rows)
     else:
-        _print_table(rows)
+        # A table, and below it the pace of open jobs, and what went wrong in which job.
+        from polyhop.jobs import pace_words
+
+        columns = ["job_id", "name", "queue", "index", "strategy", "questions"]
+        columns += ["queued", "leased", "done", "dead", "cancelled"]
+        print_table(columns, [[row[column] for column in columns] for row in rows])
+        for row in rows:
+            if row["per_minute"] is not None and row["queued"] + row["leased"]:
+                print_line(f"  job {row['job_id']}: {pace_words(row['per_minute'], row['seconds_left'])}")
+            for error in row["errors"]:
+                print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
         for worker in waiting_workers(workers):
             print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
     return any(job.is_open for job in found)
-
-
-def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table, and below it the pace of open jobs, and what went wrong in which job."""
-    from polyhop.jobs import pace_words
-
-    columns = ["job_id", "name", "queue", "index", "strategy", "questions"]
-    columns += ["queued", "leased", "done", "dead", "cancelled"]
-    print_table(columns, [[row[column] for column in columns] for row in rows])
-    for row in rows:
-        if row["per_minute"] is not None and row["queued"] + row["leased"]:
-            print_line(f"  job {row['job_id']}: {pace_words(row['per_minute'], row['seconds_left'])}")
-        for error in row["errors"]:
-            print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
 
 
 @jobs.command("cancel")
@@ -283,36 +278,28 @@ def replay(
     from polyhop.api import open_index
     from polyhop.jobs import require_result
     from polyhop.schemas.settings import with_min_confidence
+    from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions
 
     settings = with_reader(settings_of(root, set_), reader)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
-    stored = row.result
-    chosen = strategy or str(stored["strategy"])
+    stored: Any = row.result
+    chosen = strategy or stored["strategy"]
     same = chosen == stored["strategy"] and not param
-    parameters: Any = stored["parameters"] if same else pairs(param, "--param")
-    least: Any = stored.get("min_confidence")
-    settings = with_min_confidence(settings, least)
-    with open_index(str(stored["index"]), settings=settings, version=row.version) as index:
+    settings = with_min_confidence(settings, stored.get("min_confidence"))
+    with open_index(stored["index"], settings=settings, version=row.version) as index:
         again = index.ask(
             row.question,
             strategy=chosen,
-            limit=int(str(stored["limit"])),
-            parameters=parameters,
+            limit=stored["limit"],
+            parameters=stored["parameters"] if same else pairs(param, "--param"),
             topic=row.topic,
-            where=(stored.get("filter") or {}).get("where"),  # type: ignore[attr-defined]
+            where=(stored.get("filter") or {}).get("where"),
         ).to_json()
     if json:
         print_json({"stored": dict(stored), "replayed": again})
         return
-    _side_by_side(row, again)
-
-
-def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
-    from polyhop.terminal import triple_words
-
-    stored: Any = row.result
     print_line(f"Question  {row.question}")
     print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")

@@ -179,31 +179,33 @@ def _print_difference(
 ) -> None:
     from polyhop.version_diff import diff_versions
 
-    diff = diff_versions(settings, index, pair, questions, strategy)
+    document = diff_versions(settings, index, pair, questions, strategy)
     if json:
-        print_json(diff.to_json())
+        print_json(document)
         return
-    print_line(f"Index '{index}', version {diff.after} compared with version {diff.before}")
-    for what, found in diff.compared.items():
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
+    print_line(f"Index '{index}', version {document['after']} compared with version {document['before']}")
+    for what in ("records", "entities", "relations"):
+        found = document[what]
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in found["counts"].items() if count)
         print_line(f"{what}: {counts or 'none changed'}")
-        for row in found.first:
+        for row in found["first"]:
             print_line(f"  {_sentence(what, row)}")
-        if sum(found.counts.values()) > len(found.first):
+        if sum(found["counts"].values()) > len(found["first"]):
             print_line("  …")
-    if not diff.question_count:
+    if "questions" not in document:
         return
-    answers = sum(one.has_other_answer for one in diff.answers)
-    passages = sum(one.has_other_passages for one in diff.answers)
-    print_line(f"questions: {diff.question_count:,} asked; other answers: {answers:,}, other passages: {passages:,}")
-    for one in diff.answers[:_SHOWN_ANSWERS]:
-        print_line(f"  {one.question}")
-        if one.has_other_answer:
-            print_line(f"    {one.answers[0] or '(none)'} -> {one.answers[1] or '(none)'}")
-        document = one.to_json()
+    asked = document["questions"]
+    print_line(
+        f"questions: {asked['asked']:,} asked; other answers: {asked['other_answers']:,}, "
+        f"other passages: {asked['other_passages']:,}"
+    )
+    for row in asked["changed"][:_SHOWN_ANSWERS]:
+        print_line(f"  {row['question']}")
+        if row["answer"]["before"] != row["answer"]["after"]:
+            print_line(f"    {row['answer']['before'] or '(none)'} -> {row['answer']['after'] or '(none)'}")
         for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
-            if document[name]:
-                print_line(f"    {sign} {', '.join(document[name])}")
+            if row[name]:
+                print_line(f"    {sign} {', '.join(row[name])}")
 
 
 def _sentence(what: str, row: dict[str, Any]) -> str:
@@ -369,22 +371,21 @@ def neo4j(
     json: Json = False,
 ) -> None:
     """Make a Neo4j database hold the current version of an index: only what differs is written."""
-    from polyhop.flows.export import ExportRequest
     from polyhop.warehouse.open import find_address
 
-    request = ExportRequest(index, find_address(uri, user, password, database))
+    address = find_address(uri, user, password, database)
     settings = settings_of(root, set_)
     if os.environ.get("PREFECT_API_URL"):
         print_error("Running as a Prefect flow run…")
         from polyhop.flows.prefect_index import run_export_on_prefect
 
-        report = run_export_on_prefect(settings, request)
+        report = run_export_on_prefect(settings, index, address)
     else:
         from polyhop.flows.export import run_export
         from polyhop.flows.runner import DirectRunner
 
         with progress() as update:
-            report = run_export(settings, request, DirectRunner(update))
+            report = run_export(settings, index, address, DirectRunner(update))
     if json:
         print_json(report.to_json())
         return

@@ -34,9 +34,7 @@ Edge = tuple[str, str]
 class NodeShape:
     """A node on the sheet: `x`, `y` are the middle of its left side; `radius` grows with its weight.
 
-    Attributes:
-        lines: Its name (of a passage, after its rank) in lines.
-        is_cut: Whether the name continues after the last line.
+    Its name (of a passage, after its rank) is in lines; `is_cut` if it continues after the last one.
     """
 
     node: Node

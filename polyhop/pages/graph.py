@@ -23,16 +23,9 @@ DRAWN_MENTIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An entity, a passage or the question.
+    """An entity, a passage or the question: an id unique in the graph, what people read, strength (0 or more), a note.
 
-    Attributes:
-        id: Unique in the graph.
-        kind: question, entity or passage.
-        name: As people read it.
-        weight: Of an entity as its evidence has it, or score; 0 or more.
-        note: What else there is to say.
-        is_seed: Whether the search began here.
-        rank: Of a passage, from 1; 0 otherwise.
+    Passages have a rank, from 1; the search began at seeds.
     """
 
     id: str
@@ -46,14 +39,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What connects two nodes.
+    """What connects two nodes: labels of relations there and back; without any the target mentions the source.
 
-    Attributes:
-        source: A node.
-        target: Another one.
-        forward: Labels of relations from source to target; with `backward` empty too, the target mentions the source.
-        backward: Labels of relations from target to source.
-        is_shared: The label is an entity that both share, which points nowhere.
+    `is_shared`: the label is an entity that both share, which points nowhere.
     """
 
     source: str

@@ -86,29 +86,6 @@ def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | 
     yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
 
 
-def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:
-    """The records of passages, each once, with the columns of RECORD_PARTS."""
-    rows = []
-    last: SourceRecord | None = None
-    for passage, record in pieces:
-        if record is not last:
-            last, metadata = record, metadata_json(record.metadata)
-            sections = sections_json(record.sections)
-            rows.append(
-                {
-                    "record_id": passage.record_id,
-                    "title": record.title,
-                    "text": record.text,
-                    "source": record.source,
-                    "metadata_json": metadata,
-                    "origin": origin,
-                    "sections_json": sections,
-                    "line": record.line,
-                }
-            )
-    return table_of_rows(RECORD_PARTS, rows)
-
-
 def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
     """Takes records that a later line deletes out of the parts that were read; the last line about an id counts."""
     if not deleted:
@@ -271,7 +248,26 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
-    return {"passages": passages_table(pieces, origin), "records": records_table(pieces, origin)}
+    # The records of passages, each once, with the columns of RECORD_PARTS.
+    rows = []
+    last: SourceRecord | None = None
+    for passage, record in pieces:
+        if record is not last:
+            last, metadata = record, metadata_json(record.metadata)
+            sections = sections_json(record.sections)
+            rows.append(
+                {
+                    "record_id": passage.record_id,
+                    "title": record.title,
+                    "text": record.text,
+                    "source": record.source,
+                    "metadata_json": metadata,
+                    "origin": origin,
+                    "sections_json": sections,
+                    "line": record.line,
+                }
+            )
+    return {"passages": passages_table(pieces, origin), "records": table_of_rows(RECORD_PARTS, rows)}
 
 
 def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -281,6 +277,15 @@ def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pat
     good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
     refused = connection.execute(statement("sources", "some_refused"), read).fetchall()
     check_share(build, good, bad, refused, *forgiven)
+
+
+def _checked_counts(build: Build, connection: duckdb.DuckDBPyConnection, records: str) -> Counts:
+    """What the tables hold, as the statement `records` counts records; refuses too many unusable ones."""
+    good, bad, *forgiven = connection.execute(statement("ingest", records), _LACKING).fetchone() or (0, 0)
+    refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
+    documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    check_share(build, good, bad, refused, *forgiven)
+    return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
 
 
 class Ingest(SourceStage):
@@ -351,26 +356,17 @@ class Ingest(SourceStage):
                     values["read"] = sorted(files)
                 connection.execute(statement("sources", name), values)
             connection.execute(statement("ingest", "first_use"))
-            connection.execute(statement("ingest", "fill_quarantine"), parts)
-            connection.execute(statement("ingest", "drop_piece_ids"), parts)
-            connection.execute(statement("ingest", "fill_passages"), parts)
-            connection.execute(statement("ingest", "fill_locations"), parts)
-            connection.execute(statement("ingest", "fill_documents"), parts)
+            for name in ("fill_quarantine", "drop_piece_ids", "fill_passages", "fill_locations", "fill_documents"):
+                connection.execute(statement("ingest", name), parts)
             fill_records(connection, parts)
             write_kept(build, connection, folder)
-            good, bad, *forgiven = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (
-                0,
-                0,
-            )
-            refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
-            documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-        check_share(build, good, bad, refused, *forgiven)
-        if not passages:
+            counts = _checked_counts(build, connection, "count_records")
+        if not counts["passages"]:
             raise SourceError(
                 f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was "
                 "published. To be rid of the index, remove its folder."
             )
-        return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+        return counts
 
     def outcome(self, build: Build) -> str:
         """Hash of all that the staged version keeps of its sources."""
@@ -387,18 +383,12 @@ class Ingest(SourceStage):
                 connection.execute(statement("ingest", "places_in_parts"), {"passages": parts})
             else:
                 connection.execute(statement("ingest", "places_in_documents"))
-            connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
-            connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
-            connection.execute(statement("ingest", "drop_locations"))
-            connection.execute(statement("ingest", "number_again"))
-            connection.execute(statement("ingest", "drop_empty_documents"))
-            connection.execute(statement("ingest", "count_again"))
+            for name in ("quarantine_faults", "drop_faults"):
+                connection.execute(statement("ingest", name), {"faults": faults})
+            for name in ("drop_locations", "number_again", "drop_empty_documents", "count_again"):
+                connection.execute(statement("ingest", name))
             drop_records(connection)
-            good, bad, *forgiven = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0)
-            refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
-            documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-        check_share(build, good, bad, refused, *forgiven)
-        return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+            return _checked_counts(build, connection, "count_left")
 
     def contents(self, build: Build) -> dict[str, str]:
         """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""

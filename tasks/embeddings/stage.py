@@ -26,7 +26,6 @@ from polyhop.warehouse.statements import statement
 from polyhop.warehouse.vectors.kinds import (
     HASH_BYTES,
     EarlierVectors,
-    Hashes,
     VectorKind,
     hashes_of,
     open_earlier,
@@ -153,25 +152,22 @@ class EmbedStage(Stage):
         with writing("vectors", arrays):
             matrix = np.empty((len(hashes), encoder.dimension), np.float32)
             np.save(arrays / f"{self.arrays}_hashes.npy", hashes)
-            np.save(arrays / f"{self.arrays}_matrix.npy", self._filled(build, hashes, matrix))
+            # The matrix, filled from the parts, else from the version before.
+            is_filled = np.zeros(len(matrix), dtype=np.bool_)
+            for file in part_files(build.parts(self.name), "vectors"):
+                part = pq.read_table(file)
+                numbers = part.column("number").to_numpy()
+                matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
+                is_filled[numbers] = True
+            left, earlier = np.flatnonzero(~is_filled), self._earlier(build, matrix.shape[1])
+            rows = earlier.rows_of(hashes[left])
+            earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
+            gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
+            if len(gone):
+                things = pq.read_table(self._things(build), columns=["text"]).column(0)
+                matrix[gone] = self._encoder(build).encode(things.take(pa.array(gone)).to_pylist(), self._known_as)
+            np.save(arrays / f"{self.arrays}_matrix.npy", matrix)
         return {"vectors": len(hashes)}
-
-    def _filled(self, build: Build, hashes: Hashes, matrix: Vectors) -> Vectors:
-        """The matrix, filled from the parts, else from the version before."""
-        is_filled = np.zeros(len(matrix), dtype=np.bool_)
-        for file in part_files(build.parts(self.name), "vectors"):
-            part = pq.read_table(file)
-            numbers = part.column("number").to_numpy()
-            matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
-            is_filled[numbers] = True
-        left, earlier = np.flatnonzero(~is_filled), self._earlier(build, matrix.shape[1])
-        rows = earlier.rows_of(hashes[left])
-        earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
-        gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
-        if len(gone):
-            things = pq.read_table(self._things(build), columns=["text"]).column(0)
-            matrix[gone] = self._encoder(build).encode(things.take(pa.array(gone)).to_pylist(), self._known_as)
-        return matrix
 
     def _embedded(self, build: Build, encoder: CachedEncoder) -> str:
         """How many of all texts of the kind have a vector, like "8 of 24"."""

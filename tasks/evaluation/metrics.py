@@ -130,7 +130,7 @@ def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "mean": float(milliseconds.mean())}
 
 
-RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
+RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
 DEPTHS = (10, 30)
 """Those of the paper of HubLink."""
 PREFIX = "triple_"

@@ -30,6 +30,7 @@ from polyhop.tasks.evaluation.bootstrap import (
 )
 from polyhop.tasks.evaluation.metrics import (
     CONTAINMENT,
+    RECALL_DEPTHS,
     TRIPLE_METRICS,
     all_at,
     containment,
@@ -94,7 +95,6 @@ def coverage_curve(
     ]
 
 
-RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
 HIT_DEPTHS = (1, 5, 10)  # some of the depths of algorithms.md 6.2.
 ALL_DEPTHS = (2, 5, 10, 20)  # those of algorithms.md 6.2 from 2 on: several golden passages do not fit into one.
 RETRIEVAL_METRICS = (
@@ -261,43 +261,28 @@ def _strategy_report(
         for question, outcome in zip(gold, outcomes, strict=True)
         if outcome.error is not None
     ]
-    return {
-        **{metric: mean(row[metric] for row in values) for metric in metrics},
-        **_answers_report(outcomes, values),
-        **_tokens_report(outcomes),
-        **_latency_report([outcome for outcome in outcomes if outcome.error is None]),
-        "failures": len(failed),
-        "failed": failed,
-    }
-
-
-def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues]) -> dict[str, Any]:
-    """How many questions were answered at all, how well these, and whether their confidence can be believed.
-
-    Only questions with gold answers count; the curves take answers whose reader states a confidence. Confidence is that
-    of an exact match: where none is judged, the curves are None.
-    """
+    # Questions with gold answers; the curves take answers whose reader states a confidence, which is that of an exact
+    # match: where none is judged, there is no curve.
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
     is_long = any(CONTAINMENT in row for row in values)
     pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
     stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
+    # What the models' replies took when they were made, whoever paid for them.
+    prompt = sum(outcome.prompt_tokens for outcome in outcomes)
+    completion = sum(outcome.completion_tokens for outcome in outcomes)
+    count = max(1, len(outcomes))
+    done = [outcome for outcome in outcomes if outcome.error is None]
+    seconds = [outcome.seconds for outcome in done if outcome.seconds is not None]
+    parts = list(dict.fromkeys(part for outcome in done for part in outcome.parts))
     return {
+        **{metric: mean(row[metric] for row in values) for metric in metrics},
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
             **{name: mean(row[name] for _, row in answered) for name in (ANSWER_METRICS if is_long else ("em", "f1"))},
         },
         "calibration": None if is_long else calibration(stated),
         "coverage": None if is_long else coverage_curve(stated, len(judged)),
-    }
-
-
-def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What the models' replies took when they were made, whoever paid for them."""
-    prompt = sum(outcome.prompt_tokens for outcome in outcomes)
-    completion = sum(outcome.completion_tokens for outcome in outcomes)
-    count = max(1, len(outcomes))
-    return {
         "tokens": {
             "prompt": prompt,
             "completion": completion,
@@ -305,18 +290,11 @@ def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "completion_per_question": completion / count,
         },
         "cost_usd": sum_of_costs(outcome.cost_usd for outcome in outcomes),
-    }
-
-
-def _latency_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    seconds = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
-    parts = list(dict.fromkeys(part for outcome in outcomes for part in outcome.parts))
-    return {
         "latency_ms": latency_milliseconds(seconds),
-        "parts_ms": {
-            part: latency_milliseconds([o.parts[part] for o in outcomes if part in o.parts]) for part in parts
-        },
+        "parts_ms": {part: latency_milliseconds([o.parts[part] for o in done if part in o.parts]) for part in parts},
         "total_seconds": fsum(seconds),
+        "failures": len(failed),
+        "failed": failed,
     }
 
 

@@ -143,12 +143,7 @@ class Difference:
 
 
 def compare(expected: Mapping[str, str], stored: Iterable[tuple[str, str]]) -> Difference:
-    """The difference between what should be there and what is.
-
-    Args:
-        expected: Hash by id.
-        stored: (id, hash) of everything there, each as often as it is there.
-    """
+    """The difference between hashes by id that should be there and (id, hash) that are."""
     pairs = list(stored)
     repeated = {key for key, times in Counter(key for key, _ in pairs).items() if times > 1}
     held = {key: digest for key, digest in pairs if key not in repeated}

@@ -6,7 +6,7 @@ a list by rules would be paid for, and be wrong once the model answers.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -156,7 +156,18 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
     """Entities, relations and triples of a document's reply. Source: algorithms.md 1.3 (2)."""
     names = _entities(reply, contract, counts)
     stated = Stated(list(names.values()))
-    _add_relations(stated, reply, names, contract, counts)
+    for relation in reply.relations:
+        source, target = _name(relation.source_name), _name(relation.target_name)
+        if source is None or target is None or source.key not in names or target.key not in names:
+            counts["dropped_relations_dangling"] += 1
+        elif not norm_ws(said := clean(relation.relation)):
+            counts["dropped_relations_without_label"] += 1
+        else:
+            stated.triples.append(triple_proposition((source.name, said, target.name), source.key, target.key))
+            if source.key == target.key:
+                counts["dropped_relations_to_themselves"] += 1
+            elif (label := contract.relation(said, counts)) is not None:
+                stated.relations.append((source.key, label, target.key))
     return stated
 
 
@@ -176,24 +187,6 @@ def _entities(reply: KgReply, contract: Contract, counts: Counter[str]) -> dict[
             continue
         names[name.key] = StatedName(name.name, name.key, kind, description)
     return names
-
-
-def _add_relations(
-    stated: Stated, reply: KgReply, names: Mapping[str, StatedName], contract: Contract, counts: Counter[str]
-) -> None:
-    """Adds a triple for each relation between known names, and the relation if the contract knows its label."""
-    for relation in reply.relations:
-        source, target = _name(relation.source_name), _name(relation.target_name)
-        if source is None or target is None or source.key not in names or target.key not in names:
-            counts["dropped_relations_dangling"] += 1
-        elif not norm_ws(said := clean(relation.relation)):
-            counts["dropped_relations_without_label"] += 1
-        else:
-            stated.triples.append(triple_proposition((source.name, said, target.name), source.key, target.key))
-            if source.key == target.key:
-                counts["dropped_relations_to_themselves"] += 1
-            elif (label := contract.relation(said, counts)) is not None:
-                stated.relations.append((source.key, label, target.key))
 
 
 def phrases_in_passage(reply: PhrasesReply, counts: Counter[str]) -> list[StatedName]:
@@ -272,20 +265,8 @@ def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS)
             yield DocumentPart(document_id if len(parts) == 1 else f"{document_id}#{number}", tuple(part))
 
 
-def model_pages(
-    passages: Sequence[Passage],
-    chat: ChatModel,
-    contract: Contract,
-    stand_in: StandIn | None,
-    stand_in_name: str,
-    questions: Questions,
-) -> BatchPages:
-    """What a model states about documents."""
-    return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
-
-
-class _Batch:
-    """What is known of each passage so far."""
+class ModelBatch:
+    """What a model states about documents; knows of each passage what was found so far."""
 
     def __init__(
         self,

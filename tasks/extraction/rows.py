@@ -73,7 +73,26 @@ def bundle_of(pages: Iterable[Page]) -> Bundle:
     triples = _Columns(RAW_TRIPLES)
     for page in sorted(pages, key=lambda page: page.passage.passage_id):
         passage_id = page.passage.passage_id
-        _write_mentions(mentions, page)
+        # One row per key; who is not in the text is described by its first sentence.
+        descriptions: dict[int, str] = {}
+        for key in sorted(page.rows):
+            row = page.rows[key]
+            home = max(row.sentence, 0)
+            if home not in descriptions:
+                piece = slice(*page.sentences[home]) if page.sentences else slice(0)
+                descriptions[home] = cut(page.passage.text[piece] or page.passage.title)
+            mentions.add(
+                page.passage.passage_id,
+                key,
+                row.extractor,
+                row.surface,
+                max(row.tf, 1),
+                row.is_title,
+                f"[{','.join(f'[{start},{end}]' for start, end in row.spans)}]",
+                row.type,
+                row.confidence,
+                row.description or descriptions[home],
+            )
         for ordinal, ((source, label, target), extractor) in enumerate(page.relations):
             relations.add(passage_id, ordinal, source, label, target, extractor)
         for columns, stated in ((propositions, page.propositions), (triples, page.triples)):
@@ -110,29 +129,6 @@ class _Columns:
 
     def table(self) -> pa.Table:
         return arrow_table(self._table, self._rows)
-
-
-def _write_mentions(columns: _Columns, page: Page) -> None:
-    """One row per key; who is not in the text is described by its first sentence."""
-    descriptions: dict[int, str] = {}
-    for key in sorted(page.rows):
-        row = page.rows[key]
-        home = max(row.sentence, 0)
-        if home not in descriptions:
-            piece = slice(*page.sentences[home]) if page.sentences else slice(0)
-            descriptions[home] = cut(page.passage.text[piece] or page.passage.title)
-        columns.add(
-            page.passage.passage_id,
-            key,
-            row.extractor,
-            row.surface,
-            max(row.tf, 1),
-            row.is_title,
-            f"[{','.join(f'[{start},{end}]' for start, end in row.spans)}]",
-            row.type,
-            row.confidence,
-            row.description or descriptions[home],
-        )
 
 
 def sentences_of(mentions: Sequence[Mention], sentences: Sequence[tuple[int, int]]) -> list[int]:

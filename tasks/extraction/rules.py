@@ -175,11 +175,7 @@ def _type_parts(rows: Mapping[str, Row]) -> None:
             parts.update((words[0], words[-1]))
     for part in parts & rows.keys():
         _raise(rows[part], PERSON, _PART)
-    _type_articles(rows)
-
-
-def _type_articles(rows: Mapping[str, Row]) -> None:
-    """Gives a name with an article the type of that without: The Hermes is what Hermes is."""
+    # Gives a name with an article the type of that without: The Hermes is what Hermes is.
     for key, row in rows.items():
         bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
         if bare is not None and bare.confidence is not None:

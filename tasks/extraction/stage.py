@@ -20,9 +20,9 @@ from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import (
     DOCUMENT_CHARACTERS,
+    ModelBatch,
     changed_lengths,
     documents_of,
-    model_pages,
     plan_passages,
     questions,
 )
@@ -52,6 +52,7 @@ from polyhop.tasks.raw_rows import (
 from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
+from polyhop.warehouse.files.kept_records import write_rows
 from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
@@ -101,8 +102,6 @@ EXTRACTED = Table(
         Column("recipe", pa.string(), "hash of the code's revision and the settings"),
     ),
 )
-_ROW_GROUP = 20_000
-"""Rows that are read, merged and written at once."""
 
 
 def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recipe: str) -> list[str]:
@@ -167,22 +166,6 @@ def _row_groups(path: Path | None) -> Iterator[pa.Table]:
             yield file.read_row_group(number)
 
 
-def write_rows(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """Writes rows to one file whose bytes depend on the rows alone, not on how many each table held; counts them."""
-    count = 0
-    left: pa.Table = schema.empty_table()
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for table in tables:
-            count += len(table)
-            left = pa.concat_tables([left, table.cast(schema)])
-            while len(left) >= _ROW_GROUP:
-                writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
-                left = left.slice(_ROW_GROUP)
-        if len(left):
-            writer.write_table(left.combine_chunks())
-    return count
-
-
 _DONE = "done"
 """Parts with the ids of the passages that a batch did."""
 
@@ -204,8 +187,8 @@ def join_rows(build: Build, recipe: str) -> None:
             return
         with build.tables(read_only=True) as connection:
             extracted = connection.sql(statement("extract", "extracted_passages"), params={"recipe": recipe})
-            tables = (pa.Table.from_batches([rows]) for rows in extracted.to_arrow_reader())
-            written = write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, tables)
+            write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, extracted.to_arrow_reader())
+            written = pq.read_metadata(build.staging.arrays / EXTRACTED_FILE).num_rows
         earlier = _ids_in(before[REPLACED_FILE]) if before else []
         replaced = sorted({*earlier, *left_out})
         adds = bool(before) and len(replaced) <= MOST_REPLACED * written
@@ -218,10 +201,15 @@ def join_rows(build: Build, recipe: str) -> None:
             # One file stays as it was and the other has what changed since, or the first has all rows.
             if adds:
                 _link(build, [before[file]])
-                write_rows(arrays / since, schema, changed)
+                write_rows(arrays / since, schema, _record_batches(changed))
             else:
-                write_rows(arrays / file, schema, merged_rows(before.get(file), [*earlier, *left_out], changed))
+                rows = merged_rows(before.get(file), [*earlier, *left_out], changed)
+                write_rows(arrays / file, schema, _record_batches(rows))
                 write_rows(arrays / since, schema, [])
+
+
+def _record_batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    return (batch for table in tables for batch in table.to_batches())
 
 
 def _link(build: Build, files: Iterable[Path]) -> None:
@@ -320,7 +308,7 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     chat = open_chat(build.settings, Role.EXTRACT)
     stands_in = rules_of(build) if extraction.on_failure == "rules" else None
     asked = questions(demonstration=extraction.demonstration)
-    return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked)
+    return ModelBatch(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:

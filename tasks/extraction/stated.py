@@ -189,13 +189,10 @@ class PlacedText:
         found: list[Span] = []
         free = 0
         for place in self._starts.get(words[0], ()) if words else ():
-            if place >= free and self._has(words, place):
+            if place >= free and self._words[place : place + len(words)] == words:
                 free = place + len(words)
                 found.append((self._spans[place][0], self._spans[free - 1][1]))
         return found
-
-    def _has(self, words: Sequence[str], place: int) -> bool:
-        return self._words[place : place + len(words)] == words
 
 
 def _folded(text: str) -> tuple[str, list[int] | None]:
@@ -426,7 +423,16 @@ def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated
         if not dropped.isdisjoint((named(parts[0]).key, named(parts[2]).key)):
             counts["triples_of_dropped_entities"] += 1
             continue
-        stated.triples.append(_state_triple(stated, parts, contract, counts))
+        # A triple's names and its relation, and the triple as a proposition.
+        source, target = named(parts[0]), named(parts[2])
+        stated.names += [source, target]
+        if source.key == target.key:
+            counts["triples_to_themselves"] += 1
+        else:
+            label = contract.relation(parts[1], counts)
+            if label is not None:
+                stated.relations.append((source.key, label, target.key))
+        stated.triples.append(triple_proposition(parts, source.key, target.key))
     if isinstance(row.get("propositions"), list):
         stated.propositions = _propositions(stated, row, counts)
     else:
@@ -492,19 +498,6 @@ def _triple_fault(value: object) -> str:
         return "not_strings"
     faults = (_name_fault(source), _name_fault(target), "" if clean(label) else "empty")
     return next((fault for fault in faults if fault), "")
-
-
-def _state_triple(stated: Stated, parts: tuple[str, str, str], contract: Contract, counts: Counter[str]) -> Proposition:
-    """Adds names and relation of a triple; returns it as a proposition."""
-    source, target = named(parts[0]), named(parts[2])
-    stated.names += [source, target]
-    if source.key == target.key:
-        counts["triples_to_themselves"] += 1
-    else:
-        label = contract.relation(parts[1], counts)
-        if label is not None:
-            stated.relations.append((source.key, label, target.key))
-    return triple_proposition(parts, source.key, target.key)
 
 
 def _propositions(stated: Stated, row: Mapping[str, object], counts: Counter[str]) -> list[Proposition]:

@@ -134,7 +134,11 @@ class RootWalk:
             first = self._first_of(np.where(self._visited[keys], -1, keys))
             self._visited[keys[first]] = True
             layer = layer.only(first)
-            own = self._keep(layer)
+            # The places of a layer, which are remembered for the way back.
+            self._layers.append(layer)
+            self._starts.append(self._count)
+            self._count += len(layer.nodes)
+            own = np.arange(self._starts[-1], self._count)
             is_hub = self._is_hub[layer.nodes]
             fresh = self._first_of(np.where(is_hub & ~self._found[layer.nodes], layer.nodes, -1))
             self._found[layer.nodes[fresh]] = True
@@ -170,13 +174,6 @@ class RootWalk:
         self._first[keys[::-1]] = known[::-1]  # of equal keys the last assignment holds
         first: NDArray[np.intp] = known[self._first[keys] == known]
         return first
-
-    def _keep(self, layer: Layer) -> Places:
-        """The places of a layer, which are remembered for the way back."""
-        self._layers.append(layer)
-        self._starts.append(self._count)
-        self._count += len(layer.nodes)
-        return np.arange(self._starts[-1], self._count)
 
     def _neighbours(self, layer: Layer, places: Places) -> Layer:
         """What one step reaches, node by node; of each node by (predicate, neighbour)."""

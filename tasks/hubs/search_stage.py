@@ -397,25 +397,6 @@ def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
     return arrays
 
 
-def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:
-    """The hubs that were found, then those that were not."""
-    starts = arrays["path-starts"].tolist()
-    found = [search.hubs[hub] for hub in arrays["hubs"].tolist()]
-    unreached = search.unreached.tolist()
-    nodes = [*arrays["hubs"].tolist(), *unreached]
-    own = [arrays["hashes"][first:end].tobytes() for first, end in pairwise(starts)]
-    rest = len(unreached)
-    columns = {
-        "hub_id": [read.entity_ids[node] for node in nodes],
-        "definition": [DEFINITIONS[int(search.rules[node])] for node in nodes],
-        "index_level": [*(hub.level for hub in found), *[None] * rest],
-        "path_count": [*np.diff(starts).tolist(), *[0] * rest],
-        "left_out_count": [*(hub.left_out for hub in found), *[0] * rest],
-        "graph_hash": [sha256(each).hexdigest() for each in [*own, *[b""] * rest]],
-    }
-    return pa.Table.from_pydict(columns, schema=HUBS_TABLE.arrow)
-
-
 def _candidates_table(read: ReadGraph, arrays: Arrays) -> pa.Table:
     per_hub = np.diff(arrays["candidate-starts"])
     paths = read.named.paths(arrays["candidate-triple-starts"], arrays["candidate-triples"])  # type: ignore[arg-type]
@@ -475,8 +456,23 @@ class HubPathSearch(Stage):
             arrays["hashes"] = path_hashes(read.named, arrays)
             covered = Covered.by(arrays["path-triples"], read.named.graph)
             uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
+            # The hubs that were found, then those that were not.
+            starts = arrays["path-starts"].tolist()
+            found = [search.hubs[hub] for hub in arrays["hubs"].tolist()]
+            unreached = search.unreached.tolist()
+            nodes = [*arrays["hubs"].tolist(), *unreached]
+            own = [arrays["hashes"][first:end].tobytes() for first, end in pairwise(starts)]
+            rest = len(unreached)
+            columns = {
+                "hub_id": [read.entity_ids[node] for node in nodes],
+                "definition": [DEFINITIONS[int(search.rules[node])] for node in nodes],
+                "index_level": [*(hub.level for hub in found), *[None] * rest],
+                "path_count": [*np.diff(starts).tolist(), *[0] * rest],
+                "left_out_count": [*(hub.left_out for hub in found), *[0] * rest],
+                "graph_hash": [sha256(each).hexdigest() for each in [*own, *[b""] * rest]],
+            }
             filled = {
-                HUBS_TABLE: _hubs_table(search, read, arrays),
+                HUBS_TABLE: pa.Table.from_pydict(columns, schema=HUBS_TABLE.arrow),
                 HUB_CANDIDATES: _candidates_table(read, arrays),
                 HUB_UNCOVERED: pa.table({"relation_id": uncovered}, HUB_UNCOVERED.arrow),
                 HUB_COVERAGE: _coverage_table(connection, covered, read, search, arrays),

@@ -4,15 +4,10 @@ One stage per analyser, so that adding one leaves the others as they are.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
-from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import passage_text
@@ -24,37 +19,7 @@ from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import attached
 
-
-@dataclass(frozen=True, slots=True)
-class KeptPostings:
-    """The postings of the version before, and the number there of each passage, -1 where its text is not in it."""
-
-    index: LexicalIndex
-    numbers: NDArray[np.int64]
-
-
-def kept_postings(build: Build, analyser: str, before: Path) -> KeptPostings:
-    """What need not be counted again."""
-    index = open_lexical(ArrayFolder(VersionFolder(before.parent).arrays, {}), analyser)
-    with build.tables(read_only=True) as connection, attached(connection, before, "before"):
-        numbers = connection.execute(statement("lexical", "numbers_before")).fetchnumpy()["number"]
-    return KeptPostings(index, numbers.astype(np.int64))
-
-
-@contextmanager
-def changed_texts(build: Build, before: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Ids, titles and texts of the passages whose number before is -1, in number order, to be fetched."""
-    with build.tables(read_only=True) as connection, attached(connection, before, "before"):
-        yield connection.execute(statement("lexical", "changed_texts"))
-
-
 _CHUNK = 1000  # passages fetched at once; chosen: bounds memory, and any number gives the same postings
-
-
-def _texts(build: Build) -> Iterator[str]:
-    """Read once from start to end: paging through would sort all texts for every page."""
-    with build.tables(read_only=True) as connection:
-        yield from _fetched(connection.execute(statement("graph", "all_passage_texts")))
 
 
 def _fetched(found: duckdb.DuckDBPyConnection) -> Iterator[str]:
@@ -83,13 +48,19 @@ class LexicalStage(Stage):
         # The tables of the version before, if its postings were made in the same way and both are undamaged.
         files = build.earlier_files(*(f"{self.name}_{name}" for name in LEXICAL_FILES))
         before = build.earlier_tables(self.name, self.recipe(build), [PASSAGES.name]) if files else None
-        kept = kept_postings(build, self._analyser, before) if before is not None else None
-        if before is None or kept is None:
-            index = build_postings(tokens(text) for text in _texts(build))
+        if before is None:
+            # read once from start to end: paging through would sort all texts for every page
+            with build.tables(read_only=True) as connection:
+                found = connection.execute(statement("graph", "all_passage_texts"))
+                index = build_postings(map(tokens, _fetched(found)))
         else:
-            with changed_texts(build, before) as found:
-                changed = build_postings(tokens(text) for text in _fetched(found))
-            index = merged_postings(kept.index, kept.numbers, changed)
+            earlier = open_lexical(ArrayFolder(VersionFolder(before.parent).arrays, {}), self._analyser)
+            with build.tables(read_only=True) as connection, attached(connection, before, "before"):
+                # the number that each passage had, -1 where its text was not there
+                numbers = connection.execute(statement("lexical", "numbers_before")).fetchnumpy()["number"]
+                found = connection.execute(statement("lexical", "changed_texts"))
+                changed = build_postings(map(tokens, _fetched(found)))
+            index = merged_postings(earlier, numbers.astype(np.int64), changed)
         save_lexical(build.staging.arrays, self._analyser, index)
         return {"terms": len(index.terms), "postings": len(index.passages)}
 

@@ -6,7 +6,6 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -124,30 +123,39 @@ def _refuse(build: Build, what: str, total: int, gone: int) -> None:
 _EARLIER = "version_before"
 
 
-@dataclass(frozen=True, slots=True)
-class Checksums:
-    """Of tables and of files of arrays, by name, and of the file of tables."""
-
-    tables: dict[str, TableRecord]
-    arrays: dict[str, str]
-    tables_file: str
-
-
-def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
-    """Of all that was staged; nothing writes to it any more."""
+def staged_checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str], str]:
+    """Of all that was staged: by name of tables and of files of arrays, and of the file of tables, written no more."""
     before = latest_manifest(build) if build.earlier is not None else None
+
+    def checksum_of(file: Path) -> str:
+        # a file that the version before has, too, was looked at when the run began
+        is_known = before is not None and any(one.samefile(file) for one in build.earlier_files(file.name))
+        return before.arrays[file.name] if before is not None and is_known else file_checksum(file)
+
+    def of_files() -> tuple[str, dict[str, str]]:
+        arrays = sorted(build.staging.arrays.iterdir())
+        return file_checksum(build.staging.tables), {file.name: checksum_of(file) for file in arrays}
+
     with ThreadPoolExecutor(1) as beside:
-        files = beside.submit(_file_checksums, build, before)
+        files = beside.submit(of_files)
         records = _table_records(build, tables, before)
         tables_file, arrays = files.result()
-    return Checksums(records, arrays, tables_file)
+    return records, arrays, tables_file
 
 
 def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
+    known: dict[str, TableRecord] = {}  # of the version before, its undamaged tables only
+    if before is not None and build.earlier is not None:
+        known = {name: record for name, record in before.tables.items() if name in build.earlier.tables}
     noted = {name: table.record for name, table in updated_tables(build).items()}
-    known = _known_records(build, before)
+    records = {}
     with build.tables(read_only=True) as connection:
-        records = {table.name: noted[table.name] for table in tables if _holds(connection, table, noted)}
+        for table in tables:
+            # what was noted when rows came and went counts if there are as many rows
+            if table.name in noted:
+                (rows,) = connection.execute(f"SELECT count(*) FROM {quoted(table.name)}").fetchone() or (0,)
+                if rows == noted[table.name].rows:
+                    records[table.name] = noted[table.name]
         left = [table.name for table in tables if table.name not in records]
         if before is None or not known:
             return records | {name: table_record(connection, name) for name in left}
@@ -158,35 +166,6 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
                 else table_record(connection, name)
                 for name in left
             }
-
-
-def _known_records(build: Build, before: Manifest | None) -> dict[str, TableRecord]:
-    """Of the version before, its undamaged tables only."""
-    if before is None or build.earlier is None:
-        return {}
-    return {name: record for name, record in before.tables.items() if name in build.earlier.tables}
-
-
-def _holds(connection: duckdb.DuckDBPyConnection, table: Table, noted: Mapping[str, TableRecord]) -> bool:
-    """Whether a table was noted when rows came and went, and has as many rows as were noted."""
-    if table.name not in noted:
-        return False
-    (rows,) = connection.execute(f"SELECT count(*) FROM {quoted(table.name)}").fetchone() or (0,)
-    return bool(rows == noted[table.name].rows)
-
-
-def _file_checksums(build: Build, before: Manifest | None) -> tuple[str, dict[str, str]]:
-    arrays = sorted(build.staging.arrays.iterdir())
-    return file_checksum(build.staging.tables), {file.name: _checksum_of(build, file, before) for file in arrays}
-
-
-def _checksum_of(build: Build, file: Path, before: Manifest | None) -> str:
-    """Of one array; a file that the version before has, too, was looked at when the run began."""
-    if before is not None:
-        for published in build.earlier_files(file.name):
-            if published.samefile(file):
-                return before.arrays[file.name]
-    return file_checksum(file)
 
 
 Row = tuple[str, str]
@@ -304,9 +283,8 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.begin_changes()
     with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
         synced = beside.submit(_sync_vectors, build)
-        checksums = staged_checksums(build, [*held, CHANGES])
+        tables, arrays, tables_file = staged_checksums(build, [*held, CHANGES])
         vectors = synced.result()
-    tables = dict(checksums.tables)
     history = {CHANGES.name: tables.pop(CHANGES.name)}
     recipes = {stage.name: stage.recipe(build) for stage in stages}
     manifest = Manifest(
@@ -332,8 +310,8 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         tables=tables,
         history=history,
         appended={name: table.appended for name, table in updates.items() if table.appended},
-        tables_file=checksums.tables_file,
-        arrays=checksums.arrays,
+        tables_file=tables_file,
+        arrays=arrays,
         vectors=vectors,
     )
     for record in vectors.values():

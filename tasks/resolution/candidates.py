@@ -399,7 +399,13 @@ def verdict_of(
             grouped.update(members)
             why = f"{outcome.model} takes {{}} and {quoted_name(names[canonical].key)} for one"
             merges += [(m, canonical, why.format(quoted_name(names[m].key))) for m in members if m != canonical]
-        refusals.update(_apart(names, cluster, grouped, outcome.model))
+        # Why the ungrouped names of a cluster stay alone.
+        reasons = {}
+        for number in cluster:
+            if number not in grouped:
+                others = ", ".join(quoted_name(names[other].key) for other in cluster if other != number)
+                reasons[number] = f"{outcome.model} keeps {quoted_name(names[number].key)} apart from {others}"
+        refusals.update(reasons)
     failed = sum(outcome.reply is None for outcome in outcomes)
     usage = sum((outcome.usage for outcome in outcomes if outcome.reply is not None), Usage())
     return Verdict(sorted(merges), refusals, frozenset(), descriptions, failed, usage)
@@ -427,16 +433,6 @@ def valid_groups(
         used.update(members)
         valid.append((canonical, members, " ".join(group.description.split()) or _joined(names, members)))
     return valid
-
-
-def _apart(names: Sequence[Name], cluster: Sequence[int], grouped: set[int], model: str) -> dict[int, str]:
-    """Why the ungrouped names of a cluster stay alone."""
-    reasons = {}
-    for number in cluster:
-        if number not in grouped:
-            others = ", ".join(quoted_name(names[other].key) for other in cluster if other != number)
-            reasons[number] = f"{model} keeps {quoted_name(names[number].key)} apart from {others}"
-    return reasons
 
 
 def _short(name: Name) -> list[str]:

@@ -57,17 +57,14 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
         return Explanation(False, _why_unseen(unseen, records), records.decisions, unseen)  # noqa: FBT003
     same = entities[0] == entities[1]
     if keys[0] == keys[1]:
-        reason = _why_one_key(a, b, keys[0])
+        key = keys[0]
+        dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
+        reason = f"both are {quoted_name(key)} once {dropped} are dropped"
     elif same:
         reason = _reasons(d for d in records.decisions if d.canonical == entities[0] and d.key != entities[0])
     else:
         reason = _difference(a, b, records)
     return Explanation(same, reason, records.decisions, {})
-
-
-def _why_one_key(a: str, b: str, key: str) -> str:
-    dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
-    return f"both are {quoted_name(key)} once {dropped} are dropped"
 
 
 def _why_unseen(names: Iterable[str], records: NameRecords) -> str:

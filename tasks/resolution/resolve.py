@@ -155,20 +155,6 @@ def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) ->
     return cannot_links
 
 
-def check_contradictions(
-    names: Sequence[Name], sets: DisjointSets, edges: Edges, cannot_links: Mapping[int, Mapping[int, str]]
-) -> None:
-    """Refuses pairs that are both linked and kept apart."""
-    for a in sorted(cannot_links):
-        for b in sorted(cannot_links[a]):
-            if a < b and sets.find(a) == sets.find(b):
-                chain = "; ".join(path(edges, a, b))
-                raise ConfigurationError(
-                    f"Links contradict each other: {cannot_links[a][b]} keeps {quoted_name(names[a].key)} and "
-                    f"{quoted_name(names[b].key)} apart, but they are joined ({chain}). Remove one of these pairs."
-                )
-
-
 def path(edges: Edges, start: int, goal: int) -> list[str]:
     """Reasons along a shortest way from one name to another, [] if there is none."""
     came_from: dict[int, tuple[int, str]] = {start: (start, "")}
@@ -213,7 +199,15 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     Source: algorithms.md 1.4.
     Cost: near linear in names, see candidates.py.
     """
-    merging = _Merging(_with_linked(names, links), links)
+    # Also names that only link files know: questions may use them.
+    by_key = {name.key: name for name in names}
+    for pair in links.pairs:
+        for written in (pair.a, pair.b):
+            key = link_key(written)
+            known = by_key.get(key)
+            if known is None or (not known.mention_count and written < known.name):
+                by_key[key] = Name(key, written, None, 0)
+    merging = _Merging(sorted(by_key.values(), key=lambda name: (name.form, name.key)), links)
     cluster_count = failed = 0
     usage = Usage()
     if judge is not None:
@@ -228,27 +222,6 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     return replace(merging.result(cluster_count, failed), usage=usage)
 
 
-def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:
-    """All names in order of form and key, those included that only link files know: questions may use them."""
-    by_key = {name.key: name for name in names}
-    for pair in links.pairs:
-        for written in (pair.a, pair.b):
-            key = link_key(written)
-            known = by_key.get(key)
-            if known is None or (not known.mention_count and written < known.name):
-                by_key[key] = Name(key, written, None, 0)
-    return sorted(by_key.values(), key=lambda name: (name.form, name.key))
-
-
-@dataclass(slots=True)
-class _Notes:
-    edges: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    judged: set[frozenset[int]] = field(default_factory=set)
-    refusals: dict[int, str] = field(default_factory=dict)
-    ambiguous: set[int] = field(default_factory=set)
-    descriptions: dict[int, str] = field(default_factory=dict)
-
-
 class _Merging:
     """Sets of names that grow by links first, then by verdicts."""
 
@@ -257,7 +230,11 @@ class _Merging:
         self._links = links
         self._number_of = {name.key: number for number, name in enumerate(names)}
         self._sets = DisjointSets(len(names))
-        self._notes = _Notes()
+        self._edges: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        self._judged: set[frozenset[int]] = set()
+        self._refusals: dict[int, str] = {}
+        self._ambiguous: set[int] = set()
+        self._descriptions: dict[int, str] = {}
         self._foes: dict[int, dict[int, str]] = {}
         self._types = {n: {name.type} for n, name in enumerate(names) if name.type is not None and not name.is_guess}
         cannot_links = cannot_links_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
@@ -265,50 +242,57 @@ class _Merging:
             if not self._unused(pair):
                 a, b = self._numbers(pair)
                 self._join(a, b, _must_reason(pair))
-        check_contradictions(names, self._sets, self._notes.edges, cannot_links)
+        # Refuses pairs that are both linked and kept apart.
+        for a in sorted(cannot_links):
+            for b in sorted(cannot_links[a]):
+                if a < b and self._sets.find(a) == self._sets.find(b):
+                    chain = "; ".join(path(self._edges, a, b))
+                    raise ConfigurationError(
+                        f"Links contradict each other: {cannot_links[a][b]} keeps {quoted_name(names[a].key)} and "
+                        f"{quoted_name(names[b].key)} apart, but they are joined ({chain}). Remove one of these pairs."
+                    )
         for number, others in cannot_links.items():
             self._foes.setdefault(self._sets.find(number), {}).update(others)
 
     def leave_out(self, numbers: Iterable[int], max_cluster: int) -> None:
         """Notes names that were left out of too large a cluster."""
         for number in numbers:
-            self._notes.refusals[number] = (
+            self._refusals[number] = (
                 f"more than {max_cluster} names are linked through the words of {quoted_name(self.names[number].key)}; "
                 "it was left out of their cluster (resolution.max_cluster)"
             )
 
     def follow(self, verdict: Verdict) -> None:
         """Merges in order, except what a cannot-link forbids."""
-        notes = self._notes
-        notes.refusals.update(verdict.refusals)
-        notes.ambiguous.update(verdict.ambiguous)
-        notes.descriptions.update(verdict.descriptions)
+        self._refusals.update(verdict.refusals)
+        self._ambiguous.update(verdict.ambiguous)
+        self._descriptions.update(verdict.descriptions)
         for a, b, reason in sorted(verdict.merges):
             # Place of a link that forbids one set of both, "" if there is none.
             root = self._sets.find(b)
             cannot_links = self._foes.get(self._sets.find(a), {})
             place = next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
             if place:
-                notes.refusals[a] = f"{place} keeps it apart, although {reason}"
-                notes.descriptions.pop(b, None)
+                self._refusals[a] = f"{place} keeps it apart, although {reason}"
+                self._descriptions.pop(b, None)
                 continue
             certain = [self._types.get(self._sets.find(number), set()) for number in (a, b)]
             if all(certain) and certain[0].isdisjoint(certain[1]):
-                notes.refusals[a] = (
+                self._refusals[a] = (
                     f"other forms of {quoted_name(self.names[b].key)} are of another type, although {reason}"
                 )
-                notes.descriptions.pop(b, None)
+                self._descriptions.pop(b, None)
                 continue
             self._join(a, b, reason)
-            notes.judged.add(frozenset((a, b)))
+            self._judged.add(frozenset((a, b)))
 
     def result(self, cluster_count: int, failed_clusters: int) -> Resolution:
         """Canonical names and decisions."""
         # Canonical name of every member of a set with at least two names, one of them mentioned.
         canonical = {}
-        for members in self._sets.groups(self._notes.edges):
+        for members in self._sets.groups(self._edges):
             known = [number for number in members if self.names[number].mention_count]
-            chosen = [number for number in known if number in self._notes.descriptions] or known
+            chosen = [number for number in known if number in self._descriptions] or known
             if chosen:
                 canonical.update(dict.fromkeys(members, preferred(self.names, chosen)))
         names = self.names
@@ -318,28 +302,22 @@ class _Merging:
             if target != number and names[number].mention_count
         }
         described: dict[str, list[str]] = defaultdict(list)
-        for number, description in sorted(self._notes.descriptions.items()):
+        for number, description in sorted(self._descriptions.items()):
             described[names[canonical.get(number, number)].key].append(description)
-        decisions = [*self._judged_decisions(canonical), *self._manual_decisions(canonical)]
-        descriptions = {key: " | ".join(texts) for key, texts in described.items()}
-        return Resolution(moved, descriptions, sorted(decisions, key=_order), cluster_count, failed_clusters)
-
-    def _judged_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
-        decisions = []
-        notes = self._notes
-        for number in sorted({*notes.refusals, *(n for pair in notes.judged for n in pair)}):
+        judged = []
+        for number in sorted({*self._refusals, *(n for pair in self._judged for n in pair)}):
             name, target = self.names[number], canonical.get(number, number)
             scope = name.type or ""
             if target != number:
-                reasons = "; ".join(path(notes.edges, number, target))
-                decisions.append(Decision(name.key, "er", scope, self.names[target].key, reasons))
-            elif number in notes.refusals:
-                is_ambiguous = number in notes.ambiguous
+                reasons = "; ".join(path(self._edges, number, target))
+                judged.append(Decision(name.key, "er", scope, self.names[target].key, reasons))
+            elif number in self._refusals:
+                is_ambiguous = number in self._ambiguous
                 own = None if is_ambiguous else name.key
-                decisions.append(
-                    Decision(name.key, "er", scope, own, notes.refusals[number], is_ambiguous=is_ambiguous)
-                )
-        return decisions
+                judged.append(Decision(name.key, "er", scope, own, self._refusals[number], is_ambiguous=is_ambiguous))
+        decisions = [*judged, *self._manual_decisions(canonical)]
+        descriptions = {key: " | ".join(texts) for key, texts in described.items()}
+        return Resolution(moved, descriptions, sorted(decisions, key=_order), cluster_count, failed_clusters)
 
     def _manual_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
         """One row per name and type of link files, whatever became of it."""
@@ -359,8 +337,8 @@ class _Merging:
 
     def _join(self, a: int, b: int, reason: str) -> None:
         roots = self._sets.find(a), self._sets.find(b)
-        self._notes.edges[a].append((b, reason))
-        self._notes.edges[b].append((a, reason))
+        self._edges[a].append((b, reason))
+        self._edges[b].append((a, reason))
         if roots[0] == roots[1]:
             return
         self._sets.union(a, b)

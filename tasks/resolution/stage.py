@@ -169,12 +169,6 @@ def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
     return not changed
 
 
-def keep_decisions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Takes over what was decided about names: the key map, and every decision with its reason."""
-    for name in ("keep_key_map", "keep_decisions"):
-        connection.execute(statement("resolve_update", name))
-
-
 _STATED = {
     "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
     "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),
@@ -396,7 +390,9 @@ class Resolve(Stage):
             chosen = build.settings.resolution
             has_links = chosen.must_link or chosen.cannot_link or read_edits(build.folder)
             if before is not None and not has_links and are_names_kept(connection):
-                keep_decisions(connection)
+                # Takes over what was decided about names: the key map, and every decision with its reason.
+                for name in ("keep_key_map", "keep_decisions"):
+                    connection.execute(statement("resolve_update", name))
                 decided = {name: before.counts[name] for name in _DECIDED}
             else:
                 # Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart.

@@ -8,7 +8,7 @@ import pytest
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportRequest, run_export
+from polyhop.flows.export import run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
@@ -149,7 +149,7 @@ def test_a_database_is_indexed_again_only_when_it_changes_and_not_by_our_own_exp
     settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
     first = indexed(settings, connection)
     assert (first.version, first.counts["relations"], first.counts["entities"]) == (1, 14, 14)
-    assert run_export(settings, ExportRequest("people", address_of(neo4j_server)), DirectRunner()).created > 0
+    assert run_export(settings, "people", address_of(neo4j_server), DirectRunner()).created > 0
     assert indexed(settings, connection).changed is False
     connection.write([("MATCH (n {id: 'p1'}) SET n.name = 'Ada Lovelace'", {})])
     assert indexed(settings, connection).version == 2

@@ -10,7 +10,7 @@ from export_fixture import KilledBefore, changes, mark_all, published_hashes, sn
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportReport, ExportRequest, run_export
+from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
@@ -52,7 +52,7 @@ class Corpus:
         return run_index(self.settings, IndexRequest(index, path), DirectRunner()).version
 
     def export(self, index: str = "towns", steps: Any = None) -> ExportReport:
-        return run_export(self.settings, ExportRequest(index, self.address), steps or DirectRunner())
+        return run_export(self.settings, index, self.address, steps or DirectRunner())
 
 
 @pytest.fixture(scope="module")

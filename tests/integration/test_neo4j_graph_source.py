@@ -12,7 +12,7 @@ from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
 from polyhop.api import open_index
-from polyhop.flows.export import ExportRequest, run_export
+from polyhop.flows.export import run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
@@ -53,7 +53,7 @@ def test_a_graph_is_exported_whole_and_spreads_there_as_it_does_here(
     source.write_text("".join(json.dumps(triple) + "\n" for triple in triples()), encoding="utf-8")
     run_index(settings, IndexRequest("towns", source, kind="graph"), DirectRunner())
 
-    report = run_export(settings, ExportRequest("towns", address), DirectRunner())
+    report = run_export(settings, "towns", address, DirectRunner())
     held = snapshot(connection, "towns")
     expected = {name: sorted(hashes) for name, hashes in published_hashes(settings, "towns").items()}
     assert {name: [row[0] for row in rows] for name, rows in held.items()} == expected
@@ -61,7 +61,7 @@ def test_a_graph_is_exported_whole_and_spreads_there_as_it_does_here(
     loops = connection.read("MATCH (e:Entity {index: 'towns'})-[r:RELATES_TO]->(e) RETURN count(r) AS count", {})
     assert loops == [{"count": TOWNS}]
     assert report.created == 6 * TOWNS
-    assert run_export(settings, ExportRequest("towns", address), DirectRunner()).created == 0
+    assert run_export(settings, "towns", address, DirectRunner()).created == 0
     assert run_verify(settings, "towns", address).differences["neo4j"] == []
 
     for name, value in (("URI", address.uri), ("USER", address.user), ("PASSWORD", address.password)):

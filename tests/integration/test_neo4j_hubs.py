@@ -10,7 +10,7 @@ from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_m
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportReport, ExportRequest, run_export
+from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
@@ -81,7 +81,7 @@ def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
         source = tmp_path / "graph.jsonl"
         source.write_text("".join(json.dumps(triple) + "\n" for triple in triples), encoding="utf-8")
         run_index(settings, IndexRequest(index, source, kind="graph"), DirectRunner())
-        return run_export(settings, ExportRequest(index, address), DirectRunner())
+        return run_export(settings, index, address, DirectRunner())
 
     report = publish("papers", GRAPH)
     ada_twice = [["author", "Ada"], ["works at", "Uni Y"], ["employs", "Ada"]]
@@ -127,7 +127,7 @@ def test_a_database_without_hubs_gets_nothing_of_them(
     source = tmp_path / "corpus.jsonl"
     source.write_text(json.dumps({"id": "a", "title": "Oslo", "text": "Oslo lies in Norway."}), encoding="utf-8")
     run_index(settings, IndexRequest("plain", source), DirectRunner())
-    report = run_export(settings, ExportRequest("plain", address_of(neo4j_server)), DirectRunner())
+    report = run_export(settings, "plain", address_of(neo4j_server), DirectRunner())
     assert not (report.counts.keys() | report.seconds.keys()) & set(HUB_KINDS)
     names = connection.read("SHOW CONSTRAINTS YIELD name RETURN collect(name) AS names", {})[0]["names"]
     assert not [name for name in names if "hub" in name]

@@ -17,7 +17,7 @@ from export_fixture import assert_whole_batches, published_hashes
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportRequest, run_export
+from polyhop.flows.export import run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
@@ -102,7 +102,7 @@ def test_an_export_process_killed_at_any_moment_and_run_again_ends_right(
         assert Neo4jStore(connection, INDEX).recorded() is None
         assert_whole_batches(connection, INDEX, wanted)
     assert not run_verify(settings, INDEX, address_of(neo4j_server)).ok
-    run_export(settings, ExportRequest(INDEX, address_of(neo4j_server)), DirectRunner())
+    run_export(settings, INDEX, address_of(neo4j_server), DirectRunner())
     report = run_verify(settings, INDEX, address_of(neo4j_server))
     assert [found for found in report.differences.values() if found] == []
     assert Neo4jStore(connection, INDEX).recorded() is not None

@@ -10,7 +10,7 @@ import pytest
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportRequest, Published, run_export
+from polyhop.flows.export import Published, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
@@ -48,7 +48,7 @@ def connection(neo4j_server: Neo4jServer, settings: Settings) -> Iterator[Neo4jC
     opened = connect_to(neo4j_server)
     opened.write([("MATCH (n) DETACH DELETE n", {})])
     for index in ("with", "without"):
-        run_export(settings, ExportRequest(index, opened.address), DirectRunner())
+        run_export(settings, index, opened.address, DirectRunner())
     yield opened
     opened.close()
 
@@ -62,7 +62,7 @@ def test_vectors_of_another_encoder_with_1536_dimensions_replace_those_before(
     for encoder, dimension in ((served, 1536), (EncoderSettings(name="local"), 384)):
         chosen = Settings(root=tmp_path, strategies=("naive-vector",), encoder=encoder)
         run_index(chosen, IndexRequest("served", corpus), DirectRunner())
-        run_export(chosen, ExportRequest("served", opened.address), DirectRunner())
+        run_export(chosen, "served", opened.address, DirectRunner())
         rows = opened.read("MATCH (e:Entity {index: 'served'}) WHERE e.is_named RETURN DISTINCT size(e.embedding) AS d")
         assert rows == [{"d": dimension}]
         assert Neo4jStore(opened, "served").has_vector_index(dimension)

@@ -10,17 +10,18 @@ import pytest
 
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.extraction import stage as kept
 from polyhop.tasks.extraction.rows import arrow_table
-from polyhop.tasks.extraction.stage import EXTRACTED, fresh_passages, gone_passages, merged_rows, write_rows
+from polyhop.tasks.extraction.stage import EXTRACTED, fresh_passages, gone_passages, merged_rows
+from polyhop.warehouse.files import kept_records as kept
+from polyhop.warehouse.files.kept_records import write_rows
 from polyhop.warehouse.tables.connection import create_statement
 
 NAMES = [f"p{number:02d}" for number in range(30)]
 ROWS = pa.table({"passage_id": [name for name in NAMES for _ in range(3)], "keys": [["a", str(n)] for n in range(90)]})
 
 
-def parts(size: int) -> Iterator[pa.Table]:
-    return (ROWS.slice(start, size) for start in range(0, len(ROWS), size))
+def parts(size: int) -> Iterator[pa.RecordBatch]:
+    return (batch for start in range(0, len(ROWS), size) for batch in ROWS.slice(start, size).to_batches())
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_kept_rows_join_new_ones_in_the_order_of_passages(
 
 
 def test_without_a_version_before_all_rows_are_those_of_the_parts() -> None:
-    assert pa.concat_tables(merged_rows(None, [], parts(20))).equals(ROWS)
+    assert pa.concat_tables(merged_rows(None, [], [ROWS.slice(0, 20), ROWS.slice(20)])).equals(ROWS)
 
 
 def corpus(*rows: tuple[str, str, str]) -> duckdb.DuckDBPyConnection:

@@ -12,7 +12,7 @@ from polyhop.schemas.errors import BudgetExceededError
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.model import DocumentPart, document_parts, model_pages, questions
+from polyhop.tasks.extraction.model import DocumentPart, ModelBatch, document_parts, questions
 from polyhop.tasks.extraction.rows import BatchPages, LedgerRow, Page, bundle_of, counts_table, ledger_table
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Contract
@@ -78,7 +78,7 @@ def rules(page: Passage) -> Page:
 def run(
     answer: Answer, pages: Sequence[Passage] = PAGES, stand_in: Callable[[Passage], Page] | None = rules
 ) -> BatchPages:
-    return model_pages(pages, TableModel(answer), CONTRACT, stand_in, "rules", ASKED)
+    return ModelBatch(pages, TableModel(answer), CONTRACT, stand_in, "rules", ASKED).run()
 
 
 def extractors(batch: BatchPages, number: int) -> dict[str, str]:
@@ -142,7 +142,7 @@ def test_rules_stand_in_for_a_failed_document_and_are_flagged() -> None:
 
 def test_propositions_are_not_asked_for_while_the_entities_have_failed() -> None:
     model = TableModel(failing("prop.entities", "p2"))
-    batch = model_pages(PAGES, model, CONTRACT, rules, "rules", ASKED)
+    batch = ModelBatch(PAGES, model, CONTRACT, rules, "rules", ASKED).run()
     assert ("prop.propositions", "p2") not in model.asked
     failed = [(row.step, row.unit_id, row.error_class) for row in batch.ledger if row.state == "failed"]
     assert failed == [("prop.entities", "p2", "MalformedReplyError"), ("prop.propositions", "p2", "NotAsked")]
