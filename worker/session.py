@@ -92,7 +92,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 
-def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReader, min_confidence: float) -> Reader:
+def open_reader(models: ModelSettings, services: Services, index: IndexReader, min_confidence: float) -> Reader:
     """The reader of an open version."""
     if models.spans_folder:
         from polyhop.warehouse.models.rerank_and_spans import open_span_model
@@ -100,7 +100,8 @@ def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReade
 
         spans = open_span_model(models.spans_folder)
         return SpanReader(spans, passages=models.read_passages, min_confidence=min_confidence)
-    rules = RuleReader(index, min_confidence=min_confidence)
+    rules = RuleReader(index, services.encode, min_confidence=min_confidence)
+    chat = services.chat()
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
@@ -311,8 +312,7 @@ class IndexSession:
 
     @cached_property
     def _reader(self) -> Reader:
-        chat, confidence = self.services.chat(), self.settings.reader.min_confidence
-        return open_reader(self.settings.models, chat, self.index, confidence)
+        return open_reader(self.settings.models, self.services, self.index, self.settings.reader.min_confidence)
 
     def _reader_for(
         self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
@@ -329,7 +329,7 @@ class IndexSession:
             )
         reader = self._reader
         if min_confidence is not None:
-            reader = open_reader(models, self.services.chat(), self.index, min_confidence)
+            reader = open_reader(models, self.services, self.index, min_confidence)
         return make_reader(strategy, self.index, parameters, self.services, reader)
 
     @cached_property

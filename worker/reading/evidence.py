@@ -8,13 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, fsum, log, log1p
+from math import exp, fsum, log
 from operator import mul
 from typing import NamedTuple
 
-import numpy as np
-
-from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
 from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, groups_of, is_of_kind, singulars
@@ -114,34 +111,6 @@ def choose(candidates: Sequence[Candidate], rows: Sequence[Features], factors: S
 
 def _order(candidate: Candidate) -> tuple[int, int, int]:
     return candidate.page.place, candidate.sentence.start + candidate.start, -candidate.end
-
-
-class StemWeights:
-    """BM25 idf by stem; an unknown stem counts as the rarest one. Without postings every stem counts the same."""
-
-    def __init__(self, lexical: LexicalIndex | None) -> None:
-        self._lexical = lexical
-        rarest = int(np.diff(lexical.indptr).min(initial=1)) if lexical is not None and len(lexical.terms) else 1
-        self._largest = self._of_count(max(1, rarest))
-        self._known: dict[int, float] = {}
-
-    def __call__(self, stem: str) -> float:
-        """The idf of a stem: `ln(1 + (N - df + .5) / (df + .5))`."""
-        if self._lexical is None:
-            return 1.0
-        term = self._lexical.terms.get(stem)
-        if term is None:
-            return self._largest
-        known = self._known.get(term)
-        if known is None:
-            known = self._of_count(int(self._lexical.indptr[term + 1] - self._lexical.indptr[term]))
-            self._known[term] = known
-        return known
-
-    def _of_count(self, df: int) -> float:
-        if self._lexical is None:
-            return 1.0
-        return log1p((len(self._lexical.lengths) - df + 0.5) / (df + 0.5))
 
 
 def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None, features: Features) -> float:

@@ -10,15 +10,15 @@ import numpy as np
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
-from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.ports import Encode, IndexReader
 from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
-from polyhop.worker.reading.comparisons import Computed, answer_directly, compare
-from polyhop.worker.reading.evidence import StemWeights, choose, factors_of
+from polyhop.worker.reading.comparisons import Computed, compute
+from polyhop.worker.reading.evidence import choose, factors_of
 from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
-from polyhop.worker.reading.question import YES_NO, ParsedQuestion, parse_question
-from polyhop.worker.reading.yes_no import answer_yes_no
+from polyhop.worker.reading.question import ParsedQuestion, parse_question
+from polyhop.worker.reading.sentences import Similarity, StemWeights
 
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.02
@@ -48,12 +48,15 @@ class RuleReader:
 
     batches = False
 
-    def __init__(self, index: IndexReader, *, min_confidence: float = MIN_CONFIDENCE) -> None:
+    def __init__(
+        self, index: IndexReader, encode: Encode | None = None, *, min_confidence: float = MIN_CONFIDENCE
+    ) -> None:
         self._index = index
         self.min_confidence = min_confidence
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
         self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        self._similar = Similarity(index, encode, self._idf)
         self._language = index.artefact(LANGUAGE)
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
@@ -71,9 +74,7 @@ class RuleReader:
         if not pages or not parsed.main_stems:
             return Reading("")
         cosines = self._cosines(question, parsed, pages)
-        computed = compare(parsed, pages, self._idf)
-        if computed is None:
-            computed = answer_yes_no(parsed, pages) if parsed.expected == YES_NO else answer_directly(parsed, pages)
+        computed = compute(parsed, pages, self._similar)
         if computed is not None:
             return self._computed(computed)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
