@@ -280,12 +280,15 @@ class IndexSession:
                 nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {row['where']}")
                 found = dataclasses.replace(found, fallback=nothing)
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
-        evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
+        sentences = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
+        evidence["sentences"] = sentences
         evidence["links"] = self._links(answered.retrieval)
         ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples
         return {
             "question": answered.question.text,
             "answer": answered.reading.answer,
+            "guess": answered.reading.guess,
+            "sentences": sentences,
             "strategy": strategy,
             "version": self.version,
             "passages": passage_rows(self.index, answered.retrieval),

@@ -102,9 +102,11 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
         print_source(value["sentence"])
-    if not answer.reading.get("values"):
-        for sentence in answer.evidence["sentences"][:1]:
-            print_source(sentence)
+    if not answer.answer or not answer.reading.get("values"):
+        stated = [value["sentence"] for value in answer.reading.get("values", ())]
+        for sentence in answer.sentences[: 1 if answer.answer else None]:
+            if sentence not in stated:
+                print_source(sentence, "" if answer.answer else answer.guess)
     _print_rankings(answer, texts)
     # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
     fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
@@ -120,8 +122,9 @@ def _silence(answer: "Answer") -> str:
     if answer.reading.get("kind") == UNREAD:
         return "(not read; --reader rules or model reads one)"
     confidence = answer.reading.get("confidence") or 0.0
-    if confidence:
-        return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read {_ranked(answer)})"
+    if answer.sentences:
+        guess = f"; best guess: {answer.guess}, confidence {confidence:.2f}" if answer.guess else ""
+        return f"(no short answer is certain enough; these sentences say most of it{guess})"
     return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
 
 
@@ -159,10 +162,11 @@ def certainty(answer: "Answer") -> str:
     return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
 
 
-def print_source(sentence: dict[str, Any] | None) -> None:
-    """A sentence that an answer is from, with its passage; nothing if there is none."""
+def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
+    """A sentence that an answer is from, with its passage and the guess marked; nothing if there is none."""
     if sentence:
-        print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+        text = " ".join(sentence["text"].split())
+        print_line(f"  from    [{sentence['passage_id']}] {text.replace(guess, f'*{guess}*', 1) if guess else text}")
 
 
 def _print_reading(reading: dict[str, Any]) -> None:

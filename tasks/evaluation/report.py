@@ -40,6 +40,7 @@ from polyhop.tasks.evaluation.metrics import (
     metrics_of,
     recall_at,
     reciprocal_rank,
+    sentence_hit,
     token_f1,
     triple_values,
 )
@@ -138,7 +139,9 @@ class Outcome:
 
     Attributes:
         ranking: Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
-        answer: "" if nothing was found, None if no reader ran.
+        answer: The best guess, shown or not; "" if nothing was found, None if no reader ran.
+        is_shown: Whether it is shown as the short answer.
+        sentences: What is shown with it, or instead of it.
         seconds: None if unmeasured.
         error: Why the question failed; it then counts 0 and has no latency.
         confidence: The reader's, 0 to 1; None if it states none.
@@ -163,6 +166,8 @@ class Outcome:
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
     triples: tuple[TripleIds, ...] | None = None
+    is_shown: bool = False
+    sentences: Sequence[str] = ()
 
 
 def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:
@@ -288,7 +293,7 @@ def _strategy_report(
     ]
     return {
         **{metric: mean(row[metric] for row in values) for metric in metrics},
-        **_answers_report(outcomes, values),
+        **_answers_report(gold, outcomes, values),
         **_tokens_report(outcomes),
         **_latency_report([outcome for outcome in outcomes if outcome.error is None]),
         "failures": len(failed),
@@ -296,22 +301,37 @@ def _strategy_report(
     }
 
 
-def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues]) -> dict[str, Any]:
+def _answers_report(
+    gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], values: Sequence[QuestionValues]
+) -> dict[str, Any]:
     """How many questions were answered at all, how well these, and whether their confidence can be believed.
 
-    Only questions with gold answers count; the curves take answers whose reader states a confidence. Confidence is that
-    of an exact match: where none is judged, the curves are None.
+    `shown` is of the answers that are shown as short answers; `sentence_hit` is how often a sentence that is shown
+    holds a gold answer other than yes and no. Only questions with gold answers count; the curves take answers whose
+    reader states a confidence. Confidence is that of an exact match: where none is judged, the curves are None.
     """
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
     is_long = any(CONTAINMENT in row for row in values)
+    names = ANSWER_METRICS if is_long else ("em", "f1")
+    shown = [row for outcome, row in judged if outcome.is_shown]
+    hits = [
+        sentence_hit(outcome.sentences, question.answers)
+        for question, outcome, row in zip(gold, outcomes, values, strict=True)
+        if row["f1"] is not None and not {"yes", "no"}.issuperset(question.answers)
+    ]
     pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
     stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
     return {
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
-            **{name: mean(row[name] for _, row in answered) for name in (ANSWER_METRICS if is_long else ("em", "f1"))},
+            **{name: mean(row[name] for _, row in answered) for name in names},
         },
+        "shown": {
+            "share": len(shown) / len(judged) if judged else None,
+            **{name: mean(row[name] for row in shown) for name in names},
+        },
+        "sentence_hit": mean(hits),
         "calibration": None if is_long else calibration(stated),
         "coverage": None if is_long else coverage_curve(stated, len(judged)),
     }

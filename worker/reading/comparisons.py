@@ -445,7 +445,11 @@ def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
         countries = {place.country for place in places}
         shared = countries if shared is None else shared_countries(shared, countries)
         value = min(countries & shared or countries, default=MISSING)
-        shown.append(ComparedValue(option.surface, value, page.cite(None) if page is not None and countries else None))
+        shown.append(
+            ComparedValue(
+                option.surface, value, page.cite(page.sentences[0]) if page is not None and countries else None
+            )
+        )
     if any(value.sentence is None for value in shown):
         return Computed("", "country", tuple(shown))
     return Computed("yes" if shared else "no", "country", tuple(shown))

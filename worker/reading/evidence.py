@@ -234,7 +234,7 @@ class Evidence:
         named = self._share_named(page, sentence)
         said = self._said_factor(self._share_said(sentence, frozenset()))
         said_of_it = self._said_factor(self._share_said(sentence, self._verb_stems)) if self._verb_stems else said
-        tie = self._tie_of(page.place, sentence.number) if self._inner else 1.0
+        tie = self._tie_of(page.place, sentence.number) if self.inner else 1.0
         return _SentenceEvidence(said, said_of_it, UNNAMED + (1 - UNNAMED) * named * named, tie)
 
     # --- the kind of thing that is asked for ---------------------------------------------------------------------
@@ -243,7 +243,7 @@ class Evidence:
     def _head_forms(self) -> frozenset[str]:
         """Stems of the noun that a question of one step asks for (`the currency of Karland`); none of vague ones."""
         head = self.question.head
-        if not head or self._inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
+        if not head or self.inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
             return frozenset()
         return forms_of(head[-1])
 
@@ -266,9 +266,9 @@ class Evidence:
 
     @cached_property
     def _exponent(self) -> float:
-        if not self._inner:
+        if not self.inner:
             return 1.0
-        return ONE_STEP if len(self._inner) <= _DESCRIPTION else SPREAD
+        return ONE_STEP if len(self.inner) <= _DESCRIPTION else SPREAD
 
     @cached_property
     def _is_relation_asked(self) -> bool:
@@ -285,7 +285,7 @@ class Evidence:
 
     def _said_factor(self, said: float) -> float:
         """1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed."""
-        is_anchored = bool(self.asked.direct) or bool(self._inner)
+        is_anchored = bool(self.asked.direct) or bool(self.inner)
         if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
             return 1.0
         return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
@@ -340,7 +340,8 @@ class Evidence:
     # --- the chain -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _inner(self) -> list[_Unit]:
+    def inner(self) -> list[_Unit]:
+        """What the question says of what leads to the answer; none in a question of one step."""
         idf = self.situation.idf
         words = [word for word in self.asked.inner if word not in STOP_WORDS]
         names = [
@@ -360,7 +361,7 @@ class Evidence:
 
     def _mask(self, page: Page, sentence: PageSentence) -> int:
         mask = 0
-        for number, unit in enumerate(self._inner):
+        for number, unit in enumerate(self.inner):
             if unit.key:
                 is_said = page.mentions((unit.key,)) and f" {unit.key} " in sentence.key_text
             else:
@@ -374,7 +375,7 @@ class Evidence:
         for page in self.situation.pages:
             bits = (
                 1 << number
-                for number, unit in enumerate(self._inner)
+                for number, unit in enumerate(self.inner)
                 if (unit.key in page.title_keys if unit.key else not unit.stems.isdisjoint(page.title_stems))
             )
             masks.append(sum(bits))
@@ -420,11 +421,11 @@ class Evidence:
     @cached_property
     def _described(self) -> int:
         """The inner units that are words, not names, as bits."""
-        return sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
+        return sum(1 << number for number, unit in enumerate(self.inner) if not unit.key)
 
     def _share_of(self, mask: int, wanted: int) -> float:
         """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""
-        total = self._weight(wanted & ((1 << len(self._inner)) - 1))
+        total = self._weight(wanted & ((1 << len(self.inner)) - 1))
         return self._weight(mask & wanted) / total if total else 1.0
 
     def _mentions(self, page: int, sentence: int, other: int) -> bool:
@@ -434,10 +435,5 @@ class Evidence:
 
     def _weight(self, mask: int) -> float:
         if mask not in self._weights:
-            self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self._inner) if mask >> number & 1)
+            self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self.inner) if mask >> number & 1)
         return self._weights[mask]
-
-
-def factors_of(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
-    """How far the evidence for each candidate holds, in order."""
-    return Evidence(situation).factors(candidates, rows)

@@ -266,10 +266,9 @@ class Page:
         """Whether it is about a person."""
         return own_page(self.passage.title, self.lead).is_person
 
-    def cite(self, sentence: PageSentence | None) -> Sentence | None:
-        """A sentence as evidence, the first one if none is named."""
-        shown = sentence or (self.sentences[0] if self.sentences else None)
-        return None if shown is None else Sentence(self.passage.passage_id, shown.text, shown.start, shown.end)
+    def cite(self, sentence: PageSentence) -> Sentence:
+        """A sentence as evidence."""
+        return Sentence(self.passage.passage_id, sentence.text, sentence.start, sentence.end)
 
 
 @lru_cache(maxsize=_KEPT_PAGES)
