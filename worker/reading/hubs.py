@@ -662,6 +662,9 @@ def _said(state: QuestionState) -> str:
 # Source: algorithms.md 4B, answers.
 
 
+_LEAST_OF_FACETS = 0.02  # below it the passages are read instead; chosen
+
+
 class FacetReader:
     """Reads what `hub-facets` retrieved, without a model.
 
@@ -683,7 +686,7 @@ class FacetReader:
 
     def _read(self, item: ReadingItem) -> Reading:
         found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
-        if found is None or not found["confidence"]:
+        if found is None or found["confidence"] < _LEAST_OF_FACETS:
             (reading,) = self._fallback.read([item])
             return reading
         # all hops of every path, each triple once
