@@ -106,7 +106,7 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
         stated = [value["sentence"] for value in answer.reading.get("values", ())]
         for sentence in answer.sentences[: 1 if answer.answer else None]:
             if sentence not in stated:
-                print_source(sentence, "" if answer.answer else answer.guess)
+                print_source(sentence, _guess(answer))
     _print_rankings(answer, texts)
     # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
     fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
@@ -121,11 +121,16 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
 def _silence(answer: "Answer") -> str:
     if answer.reading.get("kind") == UNREAD:
         return "(not read; --reader rules or model reads one)"
-    confidence = answer.reading.get("confidence") or 0.0
     if answer.sentences:
-        guess = f"; best guess: {answer.guess}, confidence {confidence:.2f}" if answer.guess else ""
-        return f"(no short answer is certain enough; these sentences say most of it{guess})"
+        guess = _guess(answer)
+        said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
+        return f"(no short answer is certain enough; these sentences say most of it{said})"
     return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
+
+
+def _guess(answer: "Answer") -> str:
+    """The guess beside sentences that are the answer; "" below .1, where it is worth nothing (docs/reader.md)."""
+    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
 
 
 def _ranked(answer: "Answer") -> str:
