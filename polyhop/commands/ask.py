@@ -221,7 +221,11 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     """The answer and the index that it is from, then the fused passages with theirs."""
     print_line(f"Question  {several.question}")
     if several.index is None:
-        print_line("Answer    (none found; read the passages)" if several.passages else "Answer    (none found)")
+        found = [(one.sentences[0], _guess(one)) for one in several.answers.values() if one.sentences]
+        silence = "no short answer is certain enough; these sentences say most of it" if found else "none found"
+        print_line(f"Answer    ({silence})")
+        for sentence, guess in found:
+            print_source(sentence, guess)
     else:
         chosen = several.answers[several.index]
         print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")
