@@ -65,7 +65,6 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    sentences = document["evidence"].get("sentences", ())
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
