@@ -108,8 +108,8 @@ def report_index(arguments: argparse.Namespace) -> None:
     if together != readings:
         sys.exit("The answers depend on the size of the batch.")
     golds = [record.answers for record in records]
-    rights = [exact_match(reading.answer, gold) for reading, gold in zip(readings, golds, strict=True)]
-    f1 = float(np.mean([token_f1(reading.answer, gold) for reading, gold in zip(readings, golds, strict=True)]))
+    rights = [exact_match(reading.guess, gold) for reading, gold in zip(readings, golds, strict=True)]
+    f1 = float(np.mean([token_f1(reading.guess, gold) for reading, gold in zip(readings, golds, strict=True)]))
     print_overall(readings, rights, f1, milliseconds)
     print(f"Of the processor: mean {np.mean(processor):.1f} ms, p95 {np.percentile(processor, 95):.1f} ms")
     print_quintiles(readings, rights)

@@ -67,9 +67,11 @@ def ask_all() -> list[Asked]:
 def asked_of(answer: Answer, row: dict[str, Any]) -> Asked:
     """One question judged; without an answer in the corpus only silence is right."""
     reading, golds = answer.reading, row["answers"]
-    is_right = exact_match(answer.answer, golds) == 1 if golds else not answer.answer
+    is_right = exact_match(answer.guess, golds) == 1 if golds else not answer.answer
     how = f"{reading['kind']} {reading.get('rule', '')}".strip()
-    return Asked(row, answer.answer, float(reading["confidence"]), how, bool(golds), is_right)
+    return Asked(
+        row, answer.guess if golds else answer.answer, float(reading["confidence"]), how, bool(golds), is_right
+    )
 
 
 def share(ones: Sequence[Asked]) -> str:

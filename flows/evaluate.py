@@ -487,7 +487,9 @@ def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: 
     ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
     return Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
-        answer=None if reading.kind == UNREAD else reading.answer,
+        answer=None if reading.kind == UNREAD else reading.guess,
+        is_shown=bool(reading.answer),
+        sentences=tuple(sentence.text for sentence in reading.sentences),
         seconds=seconds,
         confidence=None if reading.kind in {"generated", UNREAD} else reading.confidence,
         kind=reading.kind,
@@ -513,6 +515,7 @@ def _rows(
             "strategy": strategy,
             "version": version,
             "answer": outcome.answer,
+            "is_shown": outcome.is_shown,
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,

@@ -344,7 +344,7 @@ class Answer:
 
     Attributes:
         question: As asked.
-        answer: A short answer, "" if none was found.
+        answer: The short answer, "" if none is certain enough: then the sentences are the answer.
         strategy: Strategy that ranked the passages.
         version: Version of the index.
         passages: {id, title, text, score, rank, document, source, start, end, metadata}, in descending order of score;
@@ -356,6 +356,8 @@ class Answer:
             if the strategy ranks no triples.
         filter: {where, passages, of, seconds} of a filtered question: how many passages the filter leaves of how many,
             and what making it ready took, once; None without a filter.
+        guess: The best short answer, whether it is shown or not; `reading["confidence"]` is that of the guess.
+        sentences: {passage_id, text, start, end}: what the short answer was read from, or what answers instead of one.
     """
 
     question: str
@@ -368,6 +370,8 @@ class Answer:
     reading: dict[str, Any] = field(default_factory=dict)
     triples: list[dict[str, Any]] | None = None
     filter: dict[str, Any] | None = None
+    guess: str = ""
+    sentences: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop ask` (architecture.md section 9), without texts of passages."""

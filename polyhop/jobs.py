@@ -19,7 +19,7 @@ _LATEST_LOOKS = 12  # that a pace rests on; chosen: a minute of --watch, and a q
 _ANSWER_KEYS = frozenset({"question", "answer", "strategy", "version", "passages", "evidence", "seconds"})
 """What redrawing and asking again need of a stored answer (the JSON contract of `polyhop ask`)."""
 _PARQUET_COLUMNS = {
-    **dict.fromkeys(("id", "question", "answer", "state"), "string"),
+    **dict.fromkeys(("id", "question", "answer", "guess", "sentences", "state"), "string"),
     "version": "int64",
     **dict.fromkeys(("strategy", "passages", "evidence", "seconds", "index", "parameters"), "string"),
     "limit": "int64",
@@ -96,6 +96,8 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "id": row.question_id,
         "question": row.question,
         "answer": row.answer,
+        "guess": row.result.get("guess", ""),
+        "sentences": row.result.get("sentences", []),
         "state": row.state.value,
         "version": row.version,
         "strategy": row.strategy,

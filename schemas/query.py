@@ -258,12 +258,12 @@ UNREAD = "unread"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A short answer ("" if none) and the sentences it was read from; `score` orders answers of one question only.
+    """A short answer ("" if none is shown) and sentences; `score` orders answers of one question only.
 
     Attributes:
-        answer: An entity, a phrase, "yes" or "no".
+        answer: An entity, a phrase, "yes" or "no": what is shown as the short answer.
         score: 0 if the reader has none.
-        sentences: Sentences of the context.
+        sentences: Of the context: those that the answer was read from, or that answer where no short answer is shown.
         kind: "extracted" from a sentence, "computed" from values, "generated" by a model, a "span" that a
             model marked, "none" if nothing was found, or UNREAD if nobody was to read.
         reasoning: How a model came to it.
@@ -278,6 +278,7 @@ class Reading:
         data: Plain data that the reader adds to the answer's evidence.
         triples: The triples that the answer rests on, in order; they take the place of the retrieval's ranking of
             triples. None if the reader does not say.
+        guess: The best short answer, shown or not; `confidence` is that of the guess.
     """
 
     answer: str
@@ -295,6 +296,12 @@ class Reading:
     notes: tuple[Note, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     triples: tuple[RankedTriple, ...] | None = None
+    guess: str = ""
+
+    def __post_init__(self) -> None:
+        """What is shown is the best guess."""
+        if not self.guess:
+            object.__setattr__(self, "guess", self.answer)
 
 
 # Source: architecture.md 9.

@@ -418,7 +418,10 @@ class ReaderSettings(Section):
         default=True, description="Whether answers are read; false: passages are ranked only (`--reader none`)."
     )
     min_confidence: float = Field(
-        0.02, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
+        0.5,
+        ge=0,
+        le=1,
+        description="Confidence below which a short answer is a guess and sentences are shown instead, 0 to 1.",
     )
 
 

@@ -5,7 +5,9 @@ Decided here: years are 1000 to 2100; numbers of more than 18 digits, `one` and 
 """
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from polyhop.schemas.graph import Mention
 
@@ -113,3 +115,70 @@ def _scaled(text: str, start: int, end: int, value: Decimal) -> Mention:
     plain = f"{value:f}"
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return Mention(f"number:{plain}", text[start:end], start, end)
+
+
+_FACTORS = {
+    "length": {"mm": 0.001, "millimetre": 0.001, "cm": 0.01, "centimetre": 0.01, "m": 1.0, "metre": 1.0, "km": 1000.0,
+               "kilometre": 1000.0, "inch": 0.0254, "foot": 0.3048, "ft": 0.3048, "yard": 0.9144, "mile": 1609.344,
+               "mi": 1609.344},
+    "area": {"km²": 1e6, "km2": 1e6, "sq km": 1e6, "square kilometre": 1e6, "m²": 1.0, "square metre": 1.0,
+             "hectare": 1e4, "ha": 1e4, "acre": 4046.86, "square mile": 2.59e6, "sq mi": 2.59e6},
+    "mass": {"mg": 1e-6, "milligram": 1e-6, "g": 0.001, "gram": 0.001, "kg": 1.0, "kilogram": 1.0, "tonne": 1000.0},
+    "time": {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2.63e6,
+             "year": 3.156e7},
+    "temperature": {"°c": 1.0},
+    "share": {"%": 1.0, "percent": 1.0},
+    "money": {"euro": 1.0, "pound": 1.0, "dollar": 1.0},
+}  # fmt: skip
+"""Units by dimension, in one base unit each; a pound is money, and money is not converted."""
+DIMENSIONS = frozenset(("", *_FACTORS))
+"""Of numbers: "" has no unit. Dates have the dimension "date"."""
+_DIMENSION_OF = {unit: (name, factor) for name, units in _FACTORS.items() for unit, factor in units.items()}
+_UNIT = re.compile(
+    rf"[ \u00a0-]?({'|'.join(sorted(map(re.escape, _DIMENSION_OF), key=len, reverse=True))})(?:e?s)?(?![\w²])",
+    re.IGNORECASE,
+)
+_ONE = re.compile(r"\ban? (?=(?:metre|kilometre|mile|hour|minute|day|week|month|year|tonne)\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A date or a number of a text: `size` is (year, month, day) with 0 for what is not said, or (number,)."""
+
+    dimension: str
+    size: tuple[float, ...]
+    start: int
+    end: int
+
+
+@lru_cache(maxsize=10_000)
+def values_in(text: str) -> tuple[Value, ...]:
+    """Dates, then numbers with their unit converted, each left to right. Cost: O(characters)."""
+    american = text.replace("meter", "metre").replace("feet", "foot")
+    dates = [one for one in find_dates(text) if "-" in one.key or not _UNIT.match(american, one.end)]
+    found = []
+    for one in dates:
+        year, month, day = [*(float(part) for part in one.key.removeprefix("date:").split("-")), 0.0, 0.0][:3]
+        found.append(Value("date", (year, month, day), one.start, one.end))
+    numbers = [(float(one.key.removeprefix("number:")), one.start, one.end) for one in find_numbers(text, dates)]
+    numbers += [(1.0, match.start(), match.end() - 1) for match in _ONE.finditer(american)]
+    for number, start, end in sorted(numbers, key=lambda one: one[1]):
+        unit = _UNIT.match(american, end)
+        if unit is not None:
+            dimension, factor = _DIMENSION_OF[unit[1].lower()]
+            found.append(Value(dimension, (number * factor,), start, unit.end()))
+        elif text[max(0, start - 1) : start] in ("$", "£", "€"):
+            found.append(Value("money", (number,), start - 1, end))
+        else:
+            found.append(Value("", (number,), start, end))
+    return tuple(found)
+
+
+def order(first: tuple[float, ...], second: tuple[float, ...]) -> int:
+    """-1 if the first size is less, 1 if it is more, 0 if what both say does not tell (dates: up to what one lacks)."""
+    for one, other in zip(first, second, strict=True):
+        if len(first) > 1 and not (one and other):
+            return 0
+        if one != other:
+            return -1 if one < other else 1
+    return 0

@@ -92,7 +92,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 
-def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReader, min_confidence: float) -> Reader:
+def open_reader(models: ModelSettings, services: Services, index: IndexReader, min_confidence: float) -> Reader:
     """The reader of an open version."""
     if models.spans_folder:
         from polyhop.warehouse.models.rerank_and_spans import open_span_model
@@ -100,7 +100,8 @@ def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReade
 
         spans = open_span_model(models.spans_folder)
         return SpanReader(spans, passages=models.read_passages, min_confidence=min_confidence)
-    rules = RuleReader(index, min_confidence=min_confidence)
+    rules = RuleReader(index, services.encode, min_confidence=min_confidence)
+    chat = services.chat()
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
@@ -279,12 +280,15 @@ class IndexSession:
                 nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {row['where']}")
                 found = dataclasses.replace(found, fallback=nothing)
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
-        evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
+        sentences = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
+        evidence["sentences"] = sentences
         evidence["links"] = self._links(answered.retrieval)
         ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples
         return {
             "question": answered.question.text,
             "answer": answered.reading.answer,
+            "guess": answered.reading.guess,
+            "sentences": sentences,
             "strategy": strategy,
             "version": self.version,
             "passages": passage_rows(self.index, answered.retrieval),
@@ -311,8 +315,7 @@ class IndexSession:
 
     @cached_property
     def _reader(self) -> Reader:
-        chat, confidence = self.services.chat(), self.settings.reader.min_confidence
-        return open_reader(self.settings.models, chat, self.index, confidence)
+        return open_reader(self.settings.models, self.services, self.index, self.settings.reader.min_confidence)
 
     def _reader_for(
         self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
@@ -329,7 +332,7 @@ class IndexSession:
             )
         reader = self._reader
         if min_confidence is not None:
-            reader = open_reader(models, self.services.chat(), self.index, min_confidence)
+            reader = open_reader(models, self.services, self.index, min_confidence)
         return make_reader(strategy, self.index, parameters, self.services, reader)
 
     @cached_property

@@ -102,9 +102,11 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
         print_source(value["sentence"])
-    if not answer.reading.get("values"):
-        for sentence in answer.evidence["sentences"][:1]:
-            print_source(sentence)
+    if not answer.answer or not answer.reading.get("values"):
+        stated = [value["sentence"] for value in answer.reading.get("values", ())]
+        for sentence in answer.sentences[: 1 if answer.answer else None]:
+            if sentence not in stated:
+                print_source(sentence, _guess(answer))
     _print_rankings(answer, texts)
     # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
     fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
@@ -119,10 +121,16 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
 def _silence(answer: "Answer") -> str:
     if answer.reading.get("kind") == UNREAD:
         return "(not read; --reader rules or model reads one)"
-    confidence = answer.reading.get("confidence") or 0.0
-    if confidence:
-        return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read {_ranked(answer)})"
+    if answer.sentences:
+        guess = _guess(answer)
+        said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
+        return f"(no short answer is certain enough; these sentences say most of it{said})"
     return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
+
+
+def _guess(answer: "Answer") -> str:
+    """The guess beside sentences that are the answer; "" below .1, where it is worth nothing (docs/reader.md)."""
+    return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
 
 
 def _ranked(answer: "Answer") -> str:
@@ -159,10 +167,11 @@ def certainty(answer: "Answer") -> str:
     return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
 
 
-def print_source(sentence: dict[str, Any] | None) -> None:
-    """A sentence that an answer is from, with its passage; nothing if there is none."""
+def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
+    """A sentence that an answer is from, with its passage and the guess marked; nothing if there is none."""
     if sentence:
-        print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+        text = " ".join(sentence["text"].split())
+        print_line(f"  from    [{sentence['passage_id']}] {text.replace(guess, f'*{guess}*', 1) if guess else text}")
 
 
 def _print_reading(reading: dict[str, Any]) -> None:
@@ -212,7 +221,11 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
     """The answer and the index that it is from, then the fused passages with theirs."""
     print_line(f"Question  {several.question}")
     if several.index is None:
-        print_line("Answer    (none found; read the passages)" if several.passages else "Answer    (none found)")
+        found = [(one.sentences[0], _guess(one)) for one in several.answers.values() if one.sentences]
+        silence = "no short answer is certain enough; these sentences say most of it" if found else "none found"
+        print_line(f"Answer    ({silence})")
+        for sentence, guess in found:
+            print_source(sentence, guess)
     else:
         chosen = several.answers[several.index]
         print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")

@@ -55,7 +55,10 @@ Where = Annotated[
 MinConfidence = Annotated[
     float | None,
     typer.Option(
-        "--min-confidence", min=0, max=1, help="Leave answers by rules below this confidence empty (default 0.02)."
+        "--min-confidence",
+        min=0,
+        max=1,
+        help="Show sentences, not a short answer, below this confidence (default 0.5).",
     ),
 ]
 

@@ -259,7 +259,12 @@ def explain(
     stored: Any = row.result
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
     later = {name: stored.get(name) for name in ("triples", "filter")}
-    answer = Answer(**{name: stored[name] for name in names}, reading=stored.get("reading", {}), **later)
+    read = {
+        "reading": stored.get("reading", {}),
+        "guess": stored.get("guess", ""),
+        "sentences": stored.get("sentences", []),
+    }
+    answer = Answer(**{name: stored[name] for name in names}, **read, **later)
     print_answer(answer, stored_texts(stored, settings), explain=True)
 
 

@@ -60,7 +60,6 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    sentences = document["evidence"].get("sentences", ())
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -73,7 +72,7 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         document=document,
         reading=reading,
         kind=_KINDS.get(reading["kind"], "") if document["answer"] else "",
-        source=dict(sentences[0]) if sentences and not reading["values"] else None,  # values have their own
+        sentences=_sentences(document, reading),
         evidence=evidence,
         graph=graph,
         drawing=draw(graph) if graph.edges else None,
@@ -109,6 +108,25 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]
     if place < len(text):
         pieces.append((text[place:], False))
     return pieces
+
+
+def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked.
+
+    None where values with sentences of their own say it.
+    """
+    stated = [value["sentence"] for value in reading.get("values", ())]
+    if document["answer"] and stated:
+        return []
+    given = document["evidence"].get("sentences", ())[: 1 if document["answer"] else None]
+    guess = "" if document["answer"] else document.get("guess", "")
+    found = []
+    for sentence in given:
+        at = sentence["text"].find(guess) if guess else -1
+        pieces = marked(sentence["text"], [(at, at + len(guess))] if at >= 0 else [])
+        if sentence not in stated:
+            found.append({"pieces": pieces, "passage_id": sentence["passage_id"]})
+    return found
 
 
 def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> str:

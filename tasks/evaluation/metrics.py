@@ -38,6 +38,12 @@ def token_f1(prediction: str, answers: Sequence[str], *, hotpot_yes_no: bool = F
     return max(_pair_f1(predicted, norm_answer(answer), hotpot_yes_no=hotpot_yes_no) for answer in answers)
 
 
+def sentence_hit(sentences: Sequence[str], answers: Sequence[str]) -> float:
+    """1.0 if one of the gold answers stands in one of the sentences as whole words after normalisation, else 0.0."""
+    golds = [f" {normed} " for answer in answers if (normed := norm_answer(answer))]
+    return float(any(gold in f" {norm_answer(sentence)} " for sentence in sentences for gold in golds))
+
+
 def _pair_f1(predicted: str, gold: str, *, hotpot_yes_no: bool) -> float:
     if predicted == gold:
         return 1.0

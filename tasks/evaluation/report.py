@@ -41,6 +41,7 @@ from polyhop.tasks.evaluation.metrics import (
     metrics_of,
     recall_at,
     reciprocal_rank,
+    sentence_hit,
     token_f1,
     triple_values,
 )
@@ -134,7 +135,9 @@ class Outcome:
 
     Attributes:
         ranking: Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
-        answer: "" if nothing was found, None if no reader ran.
+        answer: The best guess, shown or not; "" if nothing was found, None if no reader ran.
+        is_shown: Whether it is shown as the short answer.
+        sentences: What is shown with it, or instead of it.
         error: Why the question failed; it then counts 0 and has no latency.
         kind: Of the answer: "extracted", "computed", "span", "generated", "none" or "unread".
         is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
@@ -154,6 +157,8 @@ class Outcome:
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
     triples: tuple[TripleIds, ...] | None = None
+    is_shown: bool = False
+    sentences: Sequence[str] = ()
 
 
 def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:
@@ -263,9 +268,17 @@ def _strategy_report(
     ]
     # Questions with gold answers; the curves take answers whose reader states a confidence, which is that of an exact
     # match: where none is judged, there is no curve.
+    # `shown` is of what is shown as a short answer; `sentence_hit`: a sentence that is shown holds a gold answer.
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
     is_long = any(CONTAINMENT in row for row in values)
+    names = ANSWER_METRICS if is_long else ("em", "f1")
+    shown = [row for outcome, row in judged if outcome.is_shown]
+    hits = [
+        sentence_hit(outcome.sentences, question.answers)
+        for question, outcome, row in zip(gold, outcomes, values, strict=True)
+        if row["f1"] is not None and not {"yes", "no"}.issuperset(question.answers)
+    ]
     pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
     stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
     # What the models' replies took when they were made, whoever paid for them.
@@ -279,8 +292,13 @@ def _strategy_report(
         **{metric: mean(row[metric] for row in values) for metric in metrics},
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
-            **{name: mean(row[name] for _, row in answered) for name in (ANSWER_METRICS if is_long else ("em", "f1"))},
+            **{name: mean(row[name] for _, row in answered) for name in names},
         },
+        "shown": {
+            "share": len(shown) / len(judged) if judged else None,
+            **{name: mean(row[name] for row in shown) for name in names},
+        },
+        "sentence_hit": mean(hits),
         "calibration": None if is_long else calibration(stated),
         "coverage": None if is_long else coverage_curve(stated, len(judged)),
         "tokens": {

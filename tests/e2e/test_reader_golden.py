@@ -29,12 +29,13 @@ class Asked:
     question: str
     golds: list[str]
     answer: str
+    guess: str
     reading: dict[str, object]
     printed: tuple[str, ...]
 
     @property
     def is_right(self) -> bool:
-        return exact_match(self.answer, self.golds) == 1 if self.golds else not self.answer
+        return exact_match(self.guess, self.golds) == 1 if self.golds else not self.answer
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Asked]
                 print_answer(answer, {}, explain=False)
             printed = takewhile(lambda line: not line.startswith("Passages"), out.getvalue().splitlines())
             found[row["id"]] = Asked(
-                row["id"], row["half"], row["question"], row["answers"], answer.answer, answer.reading, tuple(printed)
+                row["id"],
+                row["half"],
+                row["question"],
+                row["answers"],
+                answer.answer,
+                answer.guess,
+                answer.reading,
+                tuple(printed),
             )
         yield found
 

@@ -12,6 +12,7 @@ from itertools import count
 from time import sleep
 
 import pytest
+from memory_index import MemoryIndex
 
 from polyhop.schemas.language_names import LanguageNames
 from polyhop.schemas.languages import language
@@ -32,13 +33,12 @@ from polyhop.warehouse.files.web_pages import read_html, read_markdown
 from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
-from polyhop.worker.reading.comparisons import answer_directly, compare
+from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.models import lines_within_tokens, pack_context, within_tokens
 from polyhop.worker.reading.pages import is_person_page, own_page, pages_of
-from polyhop.worker.reading.quantities import stated_date, stated_measure
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
-from polyhop.worker.reading.word_lists import date_attributes, measures, places_in
-from polyhop.worker.reading.yes_no import answer_yes_no
+from polyhop.worker.reading.sentences import Similarity, StemWeights
+from polyhop.worker.reading.word_lists import places_in
 
 pytestmark = pytest.mark.rare
 
@@ -93,24 +93,22 @@ def parsed(text: str) -> ParsedQuestion:
 
 
 ASKED = parsed("Which river flows through the birthplace of Ada Lovelace?")
+COMPARED = [parsed(text) for text in ("When did Al die?", "Is Al longer than 3 km?", "Who is older, Al or Bo?")]
+SIMILAR = Similarity(MemoryIndex([], artefacts=()), None, StemWeights(None))
 PAGES = pages_of(page_context("Al (1 May 1815 – 1852) was a British writer, born in New York."))
 
 
 def read_page(text: str) -> None:
     for page in pages_of(page_context(text)):
         find_candidates(ASKED, page)
-        for kind in date_attributes().values():
-            stated_date("Al", page, [page], kind)
-        for measure in measures().values():
-            stated_measure(page, measure)
+        for compared in COMPARED:
+            compute(compared, [page], SIMILAR)
         page.mentions(("al", "new york"))
 
 
 def ask(text: str) -> None:
     question = parsed(text)
-    compare(question, PAGES, lambda _: 1.0)
-    answer_yes_no(question, PAGES)
-    answer_directly(question, PAGES)
+    compute(question, PAGES, SIMILAR)
     asked_of(question)
     for page in PAGES:
         find_candidates(question, page)

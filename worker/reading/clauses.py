@@ -214,14 +214,6 @@ def _after_preposition(words: Sequence[Word], phrase: Phrase, steps: int) -> Phr
     return _resolved(words, noun_phrase(words, phrase.first - 2), steps)
 
 
-def antecedent(words: Sequence[Word], phrase: Phrase) -> Phrase | None:
-    """What a relative clause with its own subject is about: `a player` in `a player that Sony released`."""
-    before = phrase.first - 1
-    if before < 1 or words[before].low not in ("that", "which", "whom"):
-        return None
-    return _resolved(words, noun_phrase(words, before - 1), _MOST_STEPS)
-
-
 def leading_subject(words: Sequence[Word], stop: int | None = None) -> Phrase | None:
     """The noun phrase that a sentence begins with, after `In 1889,` and the like."""
     end = len(words) if stop is None else stop

@@ -1,54 +1,30 @@
-"""Answers that rules compute: comparisons and superlatives, and one date or measure of one thing.
+"""Answers computed from values: `A or B`, yes or no over two values or one, and one date or measure of one thing.
 
-An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
-which value is missing. Source: reader.md 6.4.
+A question is parsed once: its options, and what is wanted of them. The value of an option is the date or number whose
+sentence is nearest to the question with the option in place of its wh-word. Without all values, or where they do not
+differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wiki.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp
 
+from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
-from polyhop.schemas.types import HEADS, PERSON, title_type
-from polyhop.schemas.values import find_numbers
-from polyhop.worker.reading.pages import Page, PageSentence, is_about
-from polyhop.worker.reading.quantities import (
-    Option,
-    Stated,
-    choice,
-    date_kinds,
-    lets_choose,
-    option_of,
-    order,
-    plain_words,
-    role_of,
-    shared_role_of,
-    stated_date,
-    stated_date_of_part,
-    stated_measure,
-    written,
-    years_of,
-)
-from polyhop.worker.reading.question import DATE, YEAR, ParsedQuestion, stem_of
-from polyhop.worker.reading.word_lists import (
-    DateAttribute,
-    Measure,
-    comparison_lists,
-    date_attributes,
-    event_of,
-    measures,
-)
+from polyhop.schemas.types import HEADS, PERSON
+from polyhop.schemas.values import DIMENSIONS, Value, order, values_in
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of
+from polyhop.worker.reading.sentences import Similarity, stems_of, titled
+from polyhop.worker.reading.word_lists import geography, nationalities, places_in, shared_countries
 
 CONFIDENCES: Mapping[str, float] = {
-    "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
-    "release": 0.80, "launch": 0.80, "event": 0.75, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
-    "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
+    "date": 0.95, "birth": 0.91, "death": 0.91, "life span": 0.91, "number": 0.75, "country": 0.80,
+    "definition": 0.60, "statement": 0.60,
 }  # fmt: skip
-"""How often each rule is right. Source: reader.md, Confidence and silence."""
-
-UNNAMED = 0.6
-"""Factor of the confidence where the question names no options: the context may not hold all of them."""
+"""How often each rule is right, Laplace's estimate on comparisons of HotpotQA and 2Wiki; yes and no: reader.md."""
 
 MISSING = "not stated in the passages read"
 """What is shown of a thing whose value no sentence states."""
@@ -56,370 +32,444 @@ MISSING = "not stated in the passages read"
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An answer that a rule computed, with what it compared; "" if a value is missing.
-
-    `names_all` is False if the question did not name what was compared, so that something better may be unread.
-    """
+    """An answer that a rule computed, with what it compared; "" if a value is missing."""
 
     answer: str
     rule: str
     values: tuple[ComparedValue, ...]
-    names_all: bool = True
 
     @property
     def confidence(self) -> float:
         """How often the rule is right, 0 without an answer."""
-        if not self.answer:
-            return 0.0
-        return CONFIDENCES[self.rule] * (1.0 if self.names_all else UNNAMED)
+        return CONFIDENCES[self.rule] if self.answer else 0.0
 
 
-_ASKING = ("what", "which")
-_FIRST = r"(?:most recent|latest|newest|last|earliest|oldest|first)"
-_BEFORE_NOUN = rf"\b{_FIRST} (?:[a-z-]+ ){{0,2}}"
-_AT_END = re.compile(r"\b(?:first|last|earliest|latest|most recently)\s*\??\s*$", re.IGNORECASE)
+def compute(question: ParsedQuestion, pages: Sequence[Page], similar: Similarity) -> Computed | None:
+    """The answer of a question that asks for values, None if it asks for something else.
 
-
-def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
-    """What a superlative may mean, in ranked order; none if the question has no superlative, no noun or no name.
-
-    Cost: O(characters of the context).
+    Cost: O(characters of the context), and the encoding of the sentences that hold a value of an option.
     """
-    if question.wh not in _ASKING or not question.names or not _has_superlative(question):
-        return []
-    kind, are_persons = question.head_stem, HEADS.get(question.head[-1]) == PERSON
-    # Stems of what the question says of the thing (`directed`), besides its kind, its names and when it was.
-    lists = comparison_lists()
-    left_out = lists.larger | lists.smaller | lists.start_words | {question.head[-1], "most", "out"}
-    left_out = left_out.union(*(kind.asked for kind in date_attributes().values()))
-    words = plain_words(question) - left_out - STOP_WORDS
-    said = frozenset(stem for word in words if (stem := stem_of(word)))
-    keys = [mention.key for mention in question.names]
-    return [
-        Option(page.passage.title, page, page.passage.title)
-        for page in pages
-        if kind in map(stem_of, page.kinds)
-        and said <= page.stems
-        and all(page.mentions((key,)) for key in keys)
-        and question.name_keys.isdisjoint(page.title_keys)
-        and (bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON)
-        == are_persons
-    ]
+    values = _Values(question, pages, similar)
+    options = options_of(question)
+    if options:
+        return _best_option(values, options)
+    if question.expected == YES_NO:
+        return _yes_or_no(values)
+    is_value = question.expected in (DATE, YEAR, NUMBER) and len(question.names) == 1
+    return _one_value(values, question.names[0]) if is_value else None
 
 
-def _has_superlative(question: ParsedQuestion) -> bool:
-    if not question.head:
-        return False
-    before = re.compile(rf"{_BEFORE_NOUN}{re.escape(question.head[-1])}\b", re.IGNORECASE)
-    return bool(before.search(question.text) or _AT_END.search(question.text))
+# What is compared, and which end of it wins.
 
-
-_LONG = re.compile(
-    r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
+_LARGER = """
+later latest last recent recently newer newest younger youngest after more most larger largest bigger biggest higher
+highest taller tallest greater greatest longer longest deeper deepest wider widest broader heavier heaviest farther
+above over exceed exceeds reach reaches rise
+"""
+_SMALLER = """
+older oldest elder earlier earliest first before fewer fewest less least smaller smallest lower lowest shorter shortest
+narrower lighter cheaper below under
+"""
+_ORDER = "first earlier earliest later latest last recent recently newer newest after"
+_BIRTH, _DEATH, _AGES, _DATES, _MOST, _LEAST = (
+    frozenset(words.split())
+    for words in ("born birth birthday birthdate", "died die dies death dead", "older oldest elder younger youngest",
+                  _ORDER, _LARGER, _SMALLER)
+)  # fmt: skip
+_MEASURES = {
+    word: frozenset(dimensions)
+    for dimensions, words in (
+        (("length",), "high higher highest height tall taller tallest deep deeper deepest depth wide wider width far"),
+        (("length",), "broad broader farther lower lowest above widest"),
+        (("mass",), "heavy heavier heaviest weight weigh weighs lighter"),
+        (("length", "time"), "long longer longest length short shorter shortest"),
+        (("area", "length", "mass", ""), "large larger largest big bigger biggest small smaller smallest size"),
+    )
+    for word in words.split()
+}
+"""Dimensions of the values that a word asks for (schemas/values.py)."""
+_LIFE_SPAN = re.compile(
+    r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)"
+    r"|\bdied? (?:young|old|at an? (?:young|old|lat|earli)\w* age)",
+    re.IGNORECASE,
 )
-_AMOUNT_OF = re.compile(r"\b(?:more|most|fewer|fewest|less|least)\s+([a-z]\w+)", re.IGNORECASE)
-_SHORT = re.compile(r"\bshort(?:er|est)\b")
-_NEAR_NOUN = 2  # words before a noun; chosen: `12 stations`, `12 new stations`
-_SIZES = ("area", "population")
-_COVERED, _BARELY = 0.75, 0.35  # reader.md 6.4, choice without a value.
-_PAIR = 2  # options of a comparison
+_SHORT = re.compile(r"\b(?:short|young|earl)", re.IGNORECASE)
+_COUNTED = re.compile(r"\b(?:more|most|fewer|fewest|less|least|many)\s+(?!recent|than)([a-z]\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What is stated of each option; `sign` is -1 if the first is smaller, 1 if larger, 0 if that does not tell."""
+class Found:
+    """A value that a sentence states of an option, and how near the sentence is to the question."""
 
-    rule: str
-    sign: int
-    values: tuple[ComparedValue, ...]
+    value: Value
+    page: Page
+    sentence: PageSentence
+    nearness: float
 
     @property
-    def missing(self) -> int:
-        """Values that no sentence states."""
-        return sum(value.sentence is None for value in self.values)
+    def text(self) -> str:
+        """As the sentence writes it."""
+        return self.sentence.text[self.value.start : self.value.end]
 
 
-Idf = Callable[[str], float]
-Pair = tuple[Option, Option]
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_BORN_OR_DIED = re.compile(r"\b(?:born|died|death|b\.|d\.)(?=\W|$)", re.IGNORECASE)
+_DIED = re.compile(r"\b(?:died|death|d\.)(?=\W|$)", re.IGNORECASE)
+_DASH = re.compile(r"\s*[–—-]")
+_UNSAID = -9.0  # bonus of a date that is not said to be of a life
+_LEAD, _ROLE = 4, 40  # sentences of a page that name who made it; characters before a name that say as what; chosen
+_COVERED = 0.6  # share of the words of an option without a page that a sentence says with its title; chosen
+_MOST_READ = 10  # sentences of an option; the value stands further down in fewer than 1 of 100 questions
 
 
-def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Computed | None:
-    """The option that wins a comparison, None if the question lets choose between no two names and describes none.
+class _Values:
+    """What the passages state of the options of one question, prepared once."""
 
-    Source: reader.md 6.4. Cost: O(characters of the context).
-    """
-    names = choice(question)
-    if names is None:
-        return _superlative(question, pages)
-    role = shared_role_of(question)
-    options = [option_of(question, name, pages, role) for name in names]
-    tried = []
-    for rule in rules_of(question):
-        found = _winner(question, options, rule, pages)
-        if found.answer:
-            return found
-        tried.append(found)
-    if len(options) == _PAIR and not lets_choose(question):
+    def __init__(self, question: ParsedQuestion, pages: Sequence[Page], similar: Similarity) -> None:
+        self.question = question
+        self.pages = pages
+        self.similar = similar
+        ends = [0, *(name.end for name in question.names)]
+        starts = [*(name.start for name in question.names), len(question.text)]
+        outside = [question.text[end:start] for end, start in zip(ends, starts, strict=True)]
+        self.words = frozenset(name_tokens(" ".join(outside)))
+        """Words of the question outside its names."""
+        self.larger_wins = bool(self.words & _MOST) and not self.words & _LEAST
+        match = _COUNTED.search(question.text)
+        self.counted = stem_of(match[1].lower()) if match else ""
+        """Stem of what is counted (`more inhabitants`), "" if nothing is."""
+
+    def kind_of(self, page: Page | None) -> tuple[str, frozenset[str]]:
+        """The rule that a question asks for, and the dimensions of its values; "" if it compares nothing."""
+        words, head = self.words, self.question.head
+        asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.is_person
+        if _LIFE_SPAN.search(self.question.text):
+            return "life span", frozenset(("date",))
+        if words & (_DEATH | _BIRTH) or (words & _AGES and asks_person):
+            return "death" if words & _DEATH else "birth", frozenset(("date",))
+        if self.question.expected in (DATE, YEAR):
+            return "date", frozenset(("date",))
+        sizes = frozenset(dimension for word in words & _MEASURES.keys() for dimension in _MEASURES[word])
+        if sizes or (self.counted and not words & _DATES):
+            return "number", sizes or DIMENSIONS
+        if words & (_DATES | _AGES | {"before"}):
+            return "date", frozenset(("date",))
+        return ("number", DIMENSIONS) if self.question.expected == NUMBER else ("", frozenset())
+
+    def page_of(self, option: str) -> Page | None:
+        """The best ranked page with an option as its title, or in it."""
+        key = " ".join(name_tokens(option)).removeprefix("the ")
+        longer = (page for page in self.pages if " " in key and any(f" {key} " in f" {k} " for k in page.title_keys))
+        return next((page for page in self.pages if key in page.title_keys), next(longer, None))
+
+    def followed(self, page: Page) -> tuple[str, Page] | None:
+        """The person whom a page names and a question asks about by a role: nearest to the question by its words."""
+        named = []
+        for sentence in page.sentences[:_LEAD]:
+            for mention in sentence.names:
+                other = next((one for one in self.pages if mention.key in one.title_keys), None)
+                if other is not None and other is not page and other.is_person:
+                    said = sentence.text[max(0, mention.start - _ROLE) : mention.end]
+                    named.append((said, mention.surface, other))
+        if not named:
+            return None
+        near = self.similar.of_texts(" ".join(sorted(self.words - STOP_WORDS)), [said for said, _, _ in named])
+        _, name, person = named[max(range(len(named)), key=lambda number: (near[number], -number))]
+        return name, person
+
+    def nearest(
+        self, option: str, page: Page | None, asked: str, kind: str, dimensions: frozenset[str]
+    ) -> dict[str, Found]:
+        """By dimension, the nearest of the values that are stated of an option; the nearest of all first."""
+        named = stems_of(option)
+        held = [
+            (own, sentence, values)
+            for own in (self.pages if page is None else [page])
+            for sentence in own.sentences
+            if page is not None or self.similar.share(named, own.title_stems.union(sentence.places)) >= _COVERED
+            if (values := [one for one in values_in(sentence.text) if one.dimension in dimensions])
+        ]
+        stems = frozenset(stems_of(asked)) - frozenset(named)
+        # of a long page, the sentences that say most of the question
+        held = sorted(held, key=lambda one: -len(stems & one[1].places.keys()))[:_MOST_READ]
+        near = self.similar.of_texts(asked, [titled(own, sentence) for own, sentence, _ in held])
+        found = [
+            Found(value, own, sentence, cosine + bonus)
+            for (own, sentence, values), cosine in zip(held, near, strict=True)
+            for value in values
+            if (bonus := self._bonus(sentence, value, kind, stems)) > _UNSAID
+        ]
+        found.sort(key=lambda one: (-one.nearness, one.page.place, one.sentence.start + one.value.start))
+        nearest: dict[str, Found] = {}
+        for one in found:
+            nearest.setdefault(one.value.dimension, one)
+        return nearest
+
+    def _bonus(self, sentence: PageSentence, value: Value, kind: str, stems: frozenset[str]) -> float:
+        """What a value's position counts: early, beside the question's words, in the parenthesis of a life."""
+        bonus = 0.1 * (sentence.number == 0) - 0.02 * sentence.number
+        if kind in ("birth", "death"):
+            return bonus + 0.5 if _is_of_life(sentence, value, kind) else _UNSAID
+        number = sum(end <= value.start for _, end in sentence.words)
+        total = sum(self.similar.idf(stem) for stem in stems)
+        for stem in sorted(stems & sentence.places.keys()):
+            gap = min(number - place if place < number else 3 * (place - number + 1) for place in sentence.places[stem])
+            bonus += 0.3 * self.similar.idf(stem) / total * exp((1 - gap) / 4)
+        if kind == "number" and self.counted and not value.dimension:
+            following = sentence.words[number + 1 : number + 4]
+            said = {stem_of(sentence.text[start:end].lower()) for start, end in following}
+            bonus += 0.3 if self.counted in said else -0.3
+        return bonus
+
+
+def _is_of_life(sentence: PageSentence, value: Value, kind: str) -> bool:
+    """In a parenthesis of the first sentence birth comes first, then death; elsewhere after `born` or `died`."""
+    text = sentence.text
+    outer = next((one for one in _PARENTHESIS.finditer(text) if one.start() < value.start < one.end()), None)
+    if sentence.number == 0 and outer is not None:
+        dates = [one for one in values_in(text) if one.dimension == "date" and outer.start() < one.start < outer.end()]
+        before = text[outer.start() : value.start]
+        if len(dates) == 1 and not _BORN_OR_DIED.search(before):
+            return bool(_DASH.match(before[1:])) and kind == "death"
+        is_death = bool(_DIED.search(before)) or dates[0].start != value.start
+        return is_death == (kind == "death")
+    said = list(_BORN_OR_DIED.finditer(text[max(0, value.start - 60) : value.start]))
+    return bool(said) and (_DIED.match(said[-1][0]) is not None) == (kind == "death")
+
+
+# What a question lets choose between.
+
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_NEAR = 28  # characters beside an `or`; chosen: room for `the passage system of`
+_TWO = re.compile(r"\b(?:between|of the two)\b|\bof\b.{1,80}\band\b|\bwh(?:o|ich) (?:was|is|came|one)\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"(?:,|,? (?:or|and)) (?:the )?")
+_PHRASES = re.compile(r"[,:] (?:either )?((?:[^,:]| and ){3,80}),? or ([^,:?]{3,80})\?\s*$")
+
+
+def options_of(question: ParsedQuestion) -> tuple[Mention, ...]:
+    """The options of a question, two or more; () if it lets choose between nothing."""
+    names, text = question.names, question.text
+    for first, name in enumerate(names):
+        last = first
+        while last + 1 < len(names) and _BETWEEN.fullmatch(text, names[last].end, names[last + 1].start):
+            last += 1
+        is_series = last - first >= 2 and (first == 0 or not _BETWEEN.fullmatch(text, names[first - 1].end, name.start))
+        if is_series and re.search(r"\bor\b|\band\b", text[names[last - 1].end : names[last].start]):
+            return names[first : last + 1]
+    phrases = _PHRASES.search(text)
+    for match in reversed(list(_OR.finditer(text))):
+        before = [name for name in names if match.start() - _NEAR <= name.end <= match.start()]
+        after = [name for name in names if match.end() <= name.start <= match.end() + _NEAR]
+        is_inside = any(name.start < match.start() < name.end for name in names)
+        if before and after and not is_inside and (not phrases or _is_role_of(phrases[2], after[0].surface)):
+            return before[-1], after[0]
+    if phrases:
+        return tuple(Mention("", phrases[group].strip(), *phrases.span(group)) for group in (1, 2))
+    words = frozenset(question.words)
+    if len(names) == 2 and words & (_MOST | _LEAST) and _TWO.search(text):
+        return names
+    return ()
+
+
+_ROLE_BEFORE = re.compile(r"\bthe ([a-z]+) of (?:the )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
+
+
+def _is_role_of(phrase: str, name: str) -> bool:
+    """Whether a phrase is a name, or `the director of` it."""
+    role = phrase.removesuffix(name)
+    return role != phrase and (role.lower() in ("", "the ") or _ROLE_BEFORE.fullmatch(role) is not None)
+
+
+def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Mention]) -> str:
+    """The question with one option in place of its wh-word, and without the others."""
+    text, low, high = question.text, options[0].start, options[-1].end
+    between = text[options[0].end : options[-1].start] if len(options) == 2 else ""
+    wh = re.search(rf"\b{question.wh}\b", text, re.IGNORECASE) if question.wh else None
+    if wh is None or low <= wh.start() < high:
+        return f"{text[:low]}{option.surface}{between}{text[high:]}"
+    if wh.start() < low:
+        return f"{text[: wh.start()]}{option.surface}{text[wh.end() : low]}{between}{text[high:]}"
+    return f"{text[:low]}{between}{text[high : wh.start()]}{option.surface}{text[wh.end() :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What is stated of each option: its name, its size (None if nothing is) and what is shown of it."""
+
+    rule: str
+    names: Sequence[str]
+    sizes: Sequence[tuple[float, ...] | None]
+    shown: tuple[ComparedValue, ...]
+
+
+def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
+    """The value of each option, all of one dimension: the one that is stated of all and whose sentences are nearest."""
+    pages = [values.page_of(option.surface) for option in options]
+    rule, dimensions = values.kind_of(next((page for page in pages if page is not None), None))
+    names, births, rows = [option.surface for option in options], list[dict[str, Found]](), list[dict[str, Found]]()
+    for number, (option, own) in enumerate(zip(options, pages, strict=True)):
+        page = own
+        followed = values.followed(own) if rule in _LIFE and own is not None and not own.is_person else None
+        if followed is not None:
+            page = followed[1]
+            if _ROLE_BEFORE.search(values.question.text[: option.start]):
+                names[number] = followed[0]
+        asked = _asked_with(values.question, option, options)
+        kind = "death" if rule == "life span" else rule
+        rows.append(values.nearest(names[number], page, asked, kind, dimensions) if rule else {})
+        births.append(values.nearest(names[number], page, asked, "birth", dimensions) if rule == "life span" else {})
+    shared = [name for name in rows[0] if all(name in row for row in rows)]
+    best = max(shared, key=lambda name: sum(row[name].nearness for row in rows), default="none")
+    sizes, shown = list[tuple[float, ...] | None](), []
+    for name, row, birth in zip(names, rows, births, strict=True):
+        one, born = row.get(best, next(iter(row.values()), None)), birth.get("date")
+        if one is None or (rule == "life span" and born is None):
+            sizes.append(None)
+            shown.append(ComparedValue(name, MISSING))
+            continue
+        text, size = one.text, one.value.size
+        if born is not None:
+            (y1, m1, d1), (y2, m2, d2) = born.value.size, size
+            size = (y2 - y1 + ((m2 - m1) / 12 + (d2 - d1) / 372 if m1 and m2 else 0.0),)
+            text = f"{born.text} to {text}"
+        sizes.append(size)
+        shown.append(ComparedValue(name, text, one.page.cite(one.sentence)))
+    return _Measured(rule, names, sizes, tuple(shown))
+
+
+def _best_option(values: _Values, options: Sequence[Mention]) -> Computed:
+    """The option with the largest or smallest value; "" without all values, or where they do not differ."""
+    found = _measure(values, options)
+    known = [size for size in found.sizes if size is not None]
+    if not found.rule or len(known) < len(options):
+        return Computed("", found.rule, found.shown)
+    larger_wins = values.larger_wins if found.rule != "life span" else not _SHORT.search(values.question.text)
+    best = 0
+    for number in range(1, len(known)):
+        sign = order(known[best], known[number])
+        if not sign:
+            return Computed("", found.rule, found.shown)
+        if (sign < 0) == larger_wins:
+            best = number
+    return Computed(found.names[best], found.rule, found.shown)
+
+
+def _one_value(values: _Values, name: Mention) -> Computed | None:
+    """The date or measure that a question asks of one thing, None unless its sentence says all else that is asked."""
+    question, page = values.question, values.page_of(name.surface)
+    rule, dimensions = values.kind_of(page)
+    if page is None or rule == "life span":
         return None
-    if tried or compares(question):
-        return min(tried, key=_missing, default=Computed("", "", ()))
-    return _by_cover(question, options, idf)
-
-
-def _superlative(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
-    """The first or last of the things that a question describes, None unless at least two are dated."""
-    options = candidates_of(question, pages)
-    if len(options) < _PAIR:
+    found = next(iter(values.nearest(name.surface, page, question.text, rule, dimensions).values()), None)
+    if found is None:
         return None
-    found = (_winner(question, options, rule, pages) for rule in rules_of(question))
-    decided = next((one for one in found if one.answer), None)
-    return None if decided is None else replace(decided, names_all=False)
+    asked = (stem_of(word) for word in values.words - STOP_WORDS - _FREE - _BIRTH - _DEATH - _MEASURES.keys())
+    held = page.title_stems.union(found.sentence.places, map(stem_of, page.kinds))
+    if not all(stem in held for stem in asked if stem):
+        return None
+    text = f"{found.value.size[0]:.0f}" if question.expected == YEAR else found.text
+    return Computed(text, rule, (ComparedValue(name.surface, found.text, page.cite(found.sentence)),))
 
 
-def _winner(question: ParsedQuestion, options: Sequence[Option], rule: "Rule", pages: Sequence[Page]) -> Computed:
-    """The option that beats all others by one rule, "" unless each comparison on the way decides."""
-    best, decides, name = 0, True, ""
-    values: dict[int, ComparedValue] = {}
-    for other in range(1, len(options)):
-        found = rule((options[best], options[other]), pages)
-        name = found.rule
-        values[best], values[other] = found.values
-        decides = decides and found.sign != 0
-        if found.sign and (found.sign > 0) != larger_wins(question):
-            best = other
-    return Computed(options[best].name if decides else "", name, tuple(values[number] for number in sorted(values)))
+_AUXILIARIES = "did does do was were is are has have"
+_ASKING = f"{_AUXILIARIES} year date day month exact when what which how many much"
+_FREE = frozenset(_ASKING.split())
+_LIFE = ("birth", "death", "life span")
+_SAME = re.compile(r"\b(?:same|shares?|common)\b", re.IGNORECASE)
+_COUNTRY = re.compile(r"\b(?:nationalit(?:y|ies)|country|countries|nation|citizenship)\b", re.IGNORECASE)
+_SPAN = re.compile(r"\b(year|decade|century)\b", re.IGNORECASE)
+_SPANS = {"year": 1, "decade": 10, "century": 100}
+_NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|instead|failed|refused)\b|n['\u2019]t\b", re.IGNORECASE)
+_FILLERS = STOP_WORDS.union(f"{_AUXILIARIES} both all also either too".split())
 
 
-def _missing(found: Computed) -> int:
-    return sum(value.sentence is None for value in found.values)
+def _yes_or_no(values: _Values) -> Computed:
+    """Yes or no over two values or one, over countries, or because a sentence says it; "" if nothing decides."""
+    question, text = values.question, values.question.text
+    options = [one for one in question.names if one.key not in geography().demonyms]
+    if _SAME.search(text) and _COUNTRY.search(text) and len(options) >= 2:
+        return _same_country(values, options)
+    outside = (one for one in values_in(text) if all(not n.start <= one.start < n.end for n in question.names))
+    threshold = next(outside, None)
+    if threshold is not None and values.words & (_MOST | _LEAST):
+        return _beside_threshold(values, options, threshold)
+    is_ordered = len(options) == 2 and bool(values.words & {"than", "before", "after"})
+    span = _SPAN.search(text) if _SAME.search(text) and len(options) >= 2 else None
+    if not is_ordered and not span:
+        return _by_statement(values, options)
+    if values.words & _BIRTH and values.words & _DEATH:
+        return Computed("", "", ())
+    found = _measure(values, options)
+    known = [size for size in found.sizes if size is not None]
+    if not found.rule or len(known) < len(options):
+        return Computed("", found.rule, found.shown)
+    if span:
+        is_so = len({size[0] // _SPANS[span[1].lower()] for size in known}) == 1
+    else:
+        is_so = (order(known[0], known[1]) > 0) == values.larger_wins
+    is_open = not span and not order(known[0], known[1])
+    return Computed("" if is_open else "yes" if is_so else "no", found.rule, found.shown)
 
 
-def compares(question: ParsedQuestion) -> bool:
-    """Whether a question has a word that compares."""
-    lists = comparison_lists()
-    return not (lists.larger | lists.smaller | lists.start_words).isdisjoint(plain_words(question))
-
-
-def measure(question: ParsedQuestion, options: Pair, pages: Sequence[Page]) -> Measured | None:
-    """What is stated of both options: by the first rule that decides, else by the one that found most.
-
-    None if the question asks for no value that a rule knows.
-    """
-    tried = []
-    for rule in rules_of(question):
-        found = rule(options, pages)
-        if found.sign:
-            return found
-        tried.append(found)
-    return min(tried, key=lambda one: one.missing, default=None)
-
-
-Rule = Callable[[Pair, Sequence[Page]], Measured]
-
-
-def rules_of(question: ParsedQuestion) -> list[Rule]:
-    """The rules that measure what a question compares, in the order in which they are tried."""
-    words = plain_words(question)
-    lists = comparison_lists()
-    if _LONG.search(question.text):
-        return [by_life_span]
-    counted = _AMOUNT_OF.search(question.text) if words & lists.amounts else None
-    rules: list[Rule] = [_by_number_of(stem_of(counted[1]))] if counted else []
-    if compares(question):
-        rules += [_by_measure(kind) for kind in measures().values() if words & kind.asked]
-        rules += [_by_measure(measures()[name]) for name in _SIZES if words & lists.sizes]
-    return [*rules, *(_by_date(kind) for kind in date_kinds(question))]
-
-
-def larger_wins(question: ParsedQuestion) -> bool:
-    """Whether the option with the larger value is asked for."""
-    if _SHORT.search(question.text):
-        return False
-    return not plain_words(question).isdisjoint(comparison_lists().larger)
-
-
-def by_life_span(options: Pair, pages: Sequence[Page]) -> Measured:
-    """Who lived longer: both births and both deaths must be stated."""
-    kinds = date_attributes()
-    values, lengths = [], []
+def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
+    """Whether a value is above or below the one that the question states, for all things that it names."""
+    text = values.question.text
+    if not options:
+        before = text[: threshold.start]
+        said = (word for word in before.split()[1:] if word not in _MOST | _LEAST)
+        options = [Mention("", " ".join(said), 0, threshold.start)]
+    counted = re.match(r" ([a-z]\w+)", text[threshold.end :])
+    stem = stem_of(counted[1]) if counted and not threshold.dimension else ""
+    answers, shown = [], []
     for option in options:
-        born = stated_date(option.name, option.page, pages, kinds["birth"])
-        died = stated_date(option.name, option.page, pages, kinds["death"])
-        if born is None or died is None:
-            values.append(ComparedValue(option.name, MISSING))
-            continue
-        lengths.append(years_of(born.date.day, died.date.day))
-        shown = f"{written(born.date.day)} to {written(died.date.day)}"
-        values.append(ComparedValue(option.name, shown, born.page.cite(born.sentence)))
-    first, second = (*lengths, None, None)[:2]
-    sign = 0 if first is None or second is None or first == second else (-1 if first < second else 1)
-    return Measured("life span", sign, tuple(values))
+        page = values.page_of(option.surface)
+        wanted = frozenset((threshold.dimension,))
+        found = values.nearest(option.surface, page, text, "number", wanted).get(threshold.dimension)
+        if found is None or (stem and stem not in found.sentence.places):
+            return Computed("", "number", (ComparedValue(option.surface, MISSING),))
+        sign = order(found.value.size, threshold.size) or (1 if values.words & {"reach", "reaches"} else 0)
+        answers.append(sign > 0 if values.words & _MOST and not values.words & _LEAST else sign < 0)
+        shown.append(ComparedValue(option.surface, found.text, found.page.cite(found.sentence)))
+    return Computed("yes" if all(answers) else "no", "number", tuple(shown))
 
 
-def by_dates(options: Pair, kinds: tuple[DateAttribute, DateAttribute], pages: Sequence[Page]) -> Measured:
-    """Which date is earlier: one kind for each option, usually the same."""
-    found = [stated_date(option.name, option.page, pages, kind) for option, kind in zip(options, kinds, strict=True)]
-    values = tuple(_dated_value(option, one) for option, one in zip(options, found, strict=True))
-    first, second = found
-    sign = order(first.date.day, second.date.day) if first is not None and second is not None else None
-    return Measured(kinds[0].name, sign or 0, values)
-
-
-def _by_date(kind: DateAttribute) -> Rule:
-    return lambda options, pages: by_dates(options, (kind, kind), pages)
-
-
-def _dated_value(option: Option, stated: Stated | None) -> ComparedValue:
-    if stated is None:
-        return ComparedValue(option.name, MISSING)
-    return ComparedValue(option.name, written(stated.date.day), stated.page.cite(stated.sentence))
-
-
-def _by_measure(kind: Measure) -> Rule:
-    """Which has the larger measure of a kind; both pages must state it."""
-
-    def rule(options: Pair, _pages: Sequence[Page]) -> Measured:
-        found = [stated_measure(option.page, kind) for option in options]
-        return _measured(
-            "measure", options, [None if one is None else (one.value, one.text, one.sentence) for one in found]
+def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
+    """Whether all pages name one country; "" unless every page names one."""
+    shared: set[str] | None = None
+    shown = []
+    for option in options:
+        page = values.page_of(option.surface)
+        lead = page.lead if page is not None else ""
+        born = re.search(r"\bborn\b[^.]*", lead) if values.words & _BIRTH else None
+        places = [p for p in places_in(born[0]) if not p.is_demonym] if born else nationalities(lead)
+        countries = {place.country for place in places}
+        shared = countries if shared is None else shared_countries(shared, countries)
+        value = min(countries & shared or countries, default=MISSING)
+        shown.append(
+            ComparedValue(
+                option.surface, value, page.cite(page.sentences[0]) if page is not None and countries else None
+            )
         )
-
-    return rule
-
-
-def _by_number_of(stem: str) -> Rule:
-    """Which has more of something; both pages must count it."""
-    return lambda options, _pages: _measured("number", options, [_count(option.page, stem) for option in options])
+    if any(value.sentence is None for value in shown):
+        return Computed("", "country", tuple(shown))
+    return Computed("yes" if shared else "no", "country", tuple(shown))
 
 
-Value = tuple[float, str, PageSentence]
-
-
-def _measured(rule: str, options: Pair, found: Sequence[Value | None]) -> Measured:
-    values = tuple(
-        ComparedValue(option.name, MISSING)
-        if one is None or option.page is None
-        else ComparedValue(option.name, one[1], option.page.cite(one[2]))
-        for option, one in zip(options, found, strict=True)
-    )
-    first, second = found
-    if first is None or second is None or first[0] == second[0]:
-        return Measured(rule, 0, values)
-    return Measured(rule, -1 if first[0] < second[0] else 1, values)
-
-
-def _count(page: Page | None, stem: str) -> Value | None:
-    """The number within two words before a noun in a sentence about the page's subject."""
-    if page is None or not stem:
-        return None
-    for sentence in page.sentences:
-        places = sentence.places.get(stem, ())
-        if not places or not is_about(page, sentence):
-            continue
-        numbers = find_numbers(sentence.text)
-        for place in places:
-            # The last of the numbers that begin or end within the two words before a noun.
-            low = sentence.words[max(0, place - _NEAR_NOUN)][0]
-            high = sentence.words[place][0]
-            number = next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
-            if number is not None:
-                return float(number.key.removeprefix("number:")), number.surface, sentence
-    return None
-
-
-def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
-    """The option of whom one sentence says what the question says, where no sentence says it of another one."""
-    # Stems of what a question says beside the names of its options, in alphabetical order.
-    unsaid = {word for option in options for word in name_tokens(option.name)} | {"one"} | STOP_WORDS
-    stems = sorted({stem for word in question.words if word not in unsaid and (stem := stem_of(word))})
-    found = [_best_cover(option.page, stems, idf) for option in options]
-    values = tuple(
-        ComparedValue(option.name, f"{share:.2f} of the question", option.page.cite(sentence) if option.page else None)
-        for option, (share, sentence) in zip(options, found, strict=True)
-    )
-    shares = [share for share, _ in found]
-    second, largest = sorted(shares)[-2:]
-    if largest < _COVERED or second > _BARELY:
-        return Computed("", "cover", values)
-    return Computed(options[shares.index(largest)].name, "cover", values)
-
-
-def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:
-    total = sum(idf(stem) for stem in stems)
-    best: tuple[float, PageSentence | None] = (0.0, None)
-    for sentence in page.sentences if page is not None and total else ():
-        if page is not None and is_about(page, sentence):
-            share = sum(idf(stem) for stem in stems if stem in sentence.places) / total
-            best = max(best, (share, sentence), key=lambda one: one[0])
-    return best
-
-
-_PART_OF = re.compile(r"\bthe ([a-z]+) of (?:the )?$", re.IGNORECASE)
-_FREE = frozenset(("year", "date", "day", "month", "exact", "did", "does", "was", "were", "is", "are", "has", "have"))
-_LONGEST_TIME = frozenset(("take", "takes", "last", "lasts"))
-
-
-def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
-    """The one value that a question asks for, None unless it asks for nothing else and a sentence states it.
-
-    Cost: O(characters of the context).
-    """
-    if len(question.names) != 1:
-        return None
-    name = question.names[0]
-    option = option_of(question, name, pages)
-    role = role_of(question, name)
-    if role and option.via is None:
-        return None
-    words = plain_words(question) - STOP_WORDS - _FREE - {role, question.wh}
-    if question.expected in (DATE, YEAR):
-        return _date(question, option, words, pages)
-    return _measure(option, words) if question.wh == "how" else None
-
-
-def _date(question: ParsedQuestion, option: Option, words: frozenset[str], pages: Sequence[Page]) -> Computed | None:
-    # The noun in `the NOUN of NAME`, "" without one.
-    before = _PART_OF.search(question.text[: question.names[0].start])
-    part = before[1].lower() if before and not role_of(question, question.names[0]) else ""
-    own = option.page.kinds if option.page is not None else frozenset()
-    for kind, rest in _kinds(words - {part}):
-        if rest <= own:
-            if part and part not in own:
-                stated = None if option.page is None else stated_date_of_part(part, option.page, kind)
-            else:
-                stated = stated_date(option.name, option.page, pages, kind)
-            if stated is not None:
-                return Computed(_written(stated, question), kind.name, (_shown(option, stated),))
-    return None
-
-
-def _kinds(words: frozenset[str]) -> Iterator[tuple[DateAttribute, frozenset[str]]]:
-    """The kinds of dates that words may ask for, with the words that are left; any verb is one of its own."""
-    known = [kind for kind in date_attributes().values() if words & kind.asked]
-    for kind in known:
-        yield kind, words - kind.asked
-    for word in () if known else sorted(words):
-        yield event_of(word), words - {word}
-
-
-def _written(stated: Stated, question: ParsedQuestion) -> str:
-    text = stated.sentence.text[stated.date.start : stated.date.end]
-    return f"{stated.date.day[0]}" if question.expected == YEAR else text
-
-
-def _shown(option: Option, stated: Stated) -> ComparedValue:
-    text = stated.sentence.text[stated.date.start : stated.date.end]
-    return ComparedValue(option.name, text, stated.page.cite(stated.sentence))
-
-
-def _measure(option: Option, words: frozenset[str]) -> Computed | None:
-    page = option.page
-    if page is None or words & _LONGEST_TIME:
-        return None
-    for kind in measures().values():
-        if words & kind.asked and words - kind.asked <= page.kinds | {"many", "much"}:
-            found = stated_measure(page, kind)
-            if found is not None:
-                shown = ComparedValue(option.name, found.text, page.cite(found.sentence))
-                return Computed(found.text, "measure", (shown,))
-    return None
+def _by_statement(values: _Values, options: Sequence[Mention]) -> Computed:
+    """Yes if a sentence of each thing that a question puts side by side says all of the rest, and no negation."""
+    question = values.question
+    is_both = "both" in question.words and len(options) >= 2
+    things = options if is_both else options[:1]
+    said = " ".join(word for word in name_tokens(question.text) if word not in _FILLERS)
+    stems = set(stems_of(said)).difference(*(stems_of(thing.surface) for thing in things))
+    shown = []
+    for thing in things:
+        page = values.page_of(thing.surface)
+        sentences = page.sentences if page is not None and stems else ()
+        titles = page.title_stems if page is not None else frozenset()
+        said_by = (one for one in sentences if stems <= titles.union(one.places) and not _NOT.search(one.text))
+        found = next(said_by, None)
+        if found is None or page is None:
+            return Computed("", "statement", (ComparedValue(thing.surface, MISSING),))
+        shown.append(ComparedValue(thing.surface, " ".join(found.text.split()), page.cite(found)))
+    return Computed("yes" if shown else "", "statement", tuple(shown))

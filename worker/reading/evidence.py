@@ -8,13 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, fsum, log, log1p
+from math import exp, fsum, log
 from operator import mul
 from typing import NamedTuple
 
-import numpy as np
-
-from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
 from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, groups_of, is_of_kind, singulars
@@ -114,34 +111,6 @@ def choose(candidates: Sequence[Candidate], rows: Sequence[Features], factors: S
 
 def _order(candidate: Candidate) -> tuple[int, int, int]:
     return candidate.page.place, candidate.sentence.start + candidate.start, -candidate.end
-
-
-class StemWeights:
-    """BM25 idf by stem; an unknown stem counts as the rarest one. Without postings every stem counts the same."""
-
-    def __init__(self, lexical: LexicalIndex | None) -> None:
-        self._lexical = lexical
-        rarest = int(np.diff(lexical.indptr).min(initial=1)) if lexical is not None and len(lexical.terms) else 1
-        self._largest = self._of_count(max(1, rarest))
-        self._known: dict[int, float] = {}
-
-    def __call__(self, stem: str) -> float:
-        """The idf of a stem: `ln(1 + (N - df + .5) / (df + .5))`."""
-        if self._lexical is None:
-            return 1.0
-        term = self._lexical.terms.get(stem)
-        if term is None:
-            return self._largest
-        known = self._known.get(term)
-        if known is None:
-            known = self._of_count(int(self._lexical.indptr[term + 1] - self._lexical.indptr[term]))
-            self._known[term] = known
-        return known
-
-    def _of_count(self, df: int) -> float:
-        if self._lexical is None:
-            return 1.0
-        return log1p((len(self._lexical.lengths) - df + 0.5) / (df + 0.5))
 
 
 def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None, features: Features) -> float:
@@ -265,7 +234,7 @@ class Evidence:
         named = self._share_named(page, sentence)
         said = self._said_factor(self._share_said(sentence, frozenset()))
         said_of_it = self._said_factor(self._share_said(sentence, self._verb_stems)) if self._verb_stems else said
-        tie = self._tie_of(page.place, sentence.number) if self._inner else 1.0
+        tie = self._tie_of(page.place, sentence.number) if self.inner else 1.0
         return _SentenceEvidence(said, said_of_it, UNNAMED + (1 - UNNAMED) * named * named, tie)
 
     # --- the kind of thing that is asked for ---------------------------------------------------------------------
@@ -274,7 +243,7 @@ class Evidence:
     def _head_forms(self) -> frozenset[str]:
         """Stems of the noun that a question of one step asks for (`the currency of Karland`); none of vague ones."""
         head = self.question.head
-        if not head or self._inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
+        if not head or self.inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
             return frozenset()
         return forms_of(head[-1])
 
@@ -297,9 +266,9 @@ class Evidence:
 
     @cached_property
     def _exponent(self) -> float:
-        if not self._inner:
+        if not self.inner:
             return 1.0
-        return ONE_STEP if len(self._inner) <= _DESCRIPTION else SPREAD
+        return ONE_STEP if len(self.inner) <= _DESCRIPTION else SPREAD
 
     @cached_property
     def _is_relation_asked(self) -> bool:
@@ -316,7 +285,7 @@ class Evidence:
 
     def _said_factor(self, said: float) -> float:
         """1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed."""
-        is_anchored = bool(self.asked.direct) or bool(self._inner)
+        is_anchored = bool(self.asked.direct) or bool(self.inner)
         if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
             return 1.0
         return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
@@ -371,7 +340,8 @@ class Evidence:
     # --- the chain -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _inner(self) -> list[_Unit]:
+    def inner(self) -> list[_Unit]:
+        """What the question says of what leads to the answer; none in a question of one step."""
         idf = self.situation.idf
         words = [word for word in self.asked.inner if word not in STOP_WORDS]
         names = [
@@ -391,7 +361,7 @@ class Evidence:
 
     def _mask(self, page: Page, sentence: PageSentence) -> int:
         mask = 0
-        for number, unit in enumerate(self._inner):
+        for number, unit in enumerate(self.inner):
             if unit.key:
                 is_said = page.mentions((unit.key,)) and f" {unit.key} " in sentence.key_text
             else:
@@ -405,7 +375,7 @@ class Evidence:
         for page in self.situation.pages:
             bits = (
                 1 << number
-                for number, unit in enumerate(self._inner)
+                for number, unit in enumerate(self.inner)
                 if (unit.key in page.title_keys if unit.key else not unit.stems.isdisjoint(page.title_stems))
             )
             masks.append(sum(bits))
@@ -451,11 +421,11 @@ class Evidence:
     @cached_property
     def _described(self) -> int:
         """The inner units that are words, not names, as bits."""
-        return sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
+        return sum(1 << number for number, unit in enumerate(self.inner) if not unit.key)
 
     def _share_of(self, mask: int, wanted: int) -> float:
         """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""
-        total = self._weight(wanted & ((1 << len(self._inner)) - 1))
+        total = self._weight(wanted & ((1 << len(self.inner)) - 1))
         return self._weight(mask & wanted) / total if total else 1.0
 
     def _mentions(self, page: int, sentence: int, other: int) -> bool:
@@ -465,10 +435,5 @@ class Evidence:
 
     def _weight(self, mask: int) -> float:
         if mask not in self._weights:
-            self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self._inner) if mask >> number & 1)
+            self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self.inner) if mask >> number & 1)
         return self._weights[mask]
-
-
-def factors_of(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
-    """How far the evidence for each candidate holds, in order."""
-    return Evidence(situation).factors(candidates, rows)

@@ -233,6 +233,7 @@ class Final:
     dropped: int = 0
     sentences: Sequence[Sentence] = ()
     confidence: float = 0.0
+    guess: str = ""
 
 
 @dataclass(slots=True)
@@ -347,6 +348,7 @@ class QuestionState:
             notes=notes,
             data=data,
             triples=tuple(self.triples) if with_triples else None,
+            guess=final.guess,
         )
 
     def _citation(self, number: int) -> Citation:
@@ -563,9 +565,12 @@ class HubReader:
             if partial.by_model:
                 return Final(partial.text, "generated", everything)
             read = self._span(state.item, partial)
-            if read.answer:
+            if read.guess:
                 known = tuple(one for one in read.sentences if one.passage_id in self._index.number_of_passage)
-                return Final(read.answer, "extracted", everything, sentences=known, confidence=read.confidence)
+                confidence = read.confidence
+                return Final(
+                    read.answer, read.kind, everything, sentences=known, confidence=confidence, guess=read.guess
+                )
         return Final("", "none", everything)
 
     def _span(self, item: ReadingItem, partial: Partial) -> Reading:
@@ -650,11 +655,14 @@ def _is_out(state: QuestionState, outcome: ChatOutcome[Any]) -> bool:
 
 def _said(state: QuestionState) -> str:
     """The answer that triples are to support: the short one, else the partial ones."""
-    short = state.final.answer if state.final else ""
+    short = (state.final.answer or state.final.guess) if state.final else ""
     return short or merged([one.text for one in state.partials])
 
 
 # Source: algorithms.md 4B, answers.
+
+
+_LEAST_OF_FACETS = 0.02  # below it the passages are read instead; chosen
 
 
 class FacetReader:
@@ -678,15 +686,17 @@ class FacetReader:
 
     def _read(self, item: ReadingItem) -> Reading:
         found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
-        if found is None or found["confidence"] < self._min_confidence:
+        if found is None or found["confidence"] < _LEAST_OF_FACETS:
             (reading,) = self._fallback.read([item])
             return reading
         # all hops of every path, each triple once
         stated = dict.fromkeys(f"({', '.join(hop)})" for one in found["triples"] for hop in one["hops"])
         count = found["hub_count"]
         text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
+        answer = "; ".join(found["texts"])  # names have commas
         return Reading(
-            "; ".join(found["texts"]),  # names have commas
+            answer if found["confidence"] >= self._min_confidence else "",
+            guess=answer,
             score=found["confidence"],
             kind="computed",
             citations=tuple(

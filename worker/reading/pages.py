@@ -71,12 +71,6 @@ def groups_of(words: AbstractSet[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_of_other_kind(definition: AbstractSet[str], kind: str) -> bool:
-    """Whether a definition puts something into other groups than the kind's."""
-    wanted, said = groups_of({kind}), groups_of(definition)
-    return bool(wanted) and bool(said) and wanted.isdisjoint(said)
-
-
 @lru_cache(maxsize=1 << 13)
 def forms_of(word: str) -> frozenset[str]:
     """Stems of a word, of its irregular forms and of what says the same."""
@@ -248,16 +242,6 @@ class Page:
         self.mentions = content.mentions
 
     @property
-    def lead_sentences(self) -> Sequence[PageSentence]:
-        """The first two sentences."""
-        return self.sentences[:LEAD_SENTENCES]
-
-    @property
-    def lead_start(self) -> int:
-        """Offset of the lead in the text."""
-        return self.sentences[0].start if self.sentences else 0
-
-    @property
     def lead(self) -> str:
         """The first sentences as one text, at most `LEAD_CHARACTERS` of it."""
         return self.content.lead
@@ -277,14 +261,14 @@ class Page:
         """Words that the title and the first definition call the page's subject by."""
         return self.content.kinds
 
-    def sentence_at(self, offset: int) -> PageSentence | None:
-        """The sentence that holds an offset."""
-        return next((one for one in self.sentences if one.start <= offset < one.end), None)
+    @property
+    def is_person(self) -> bool:
+        """Whether it is about a person."""
+        return own_page(self.passage.title, self.lead).is_person
 
-    def cite(self, sentence: PageSentence | None) -> Sentence | None:
-        """A sentence as evidence, the first one if none is named."""
-        shown = sentence or (self.sentences[0] if self.sentences else None)
-        return None if shown is None else Sentence(self.passage.passage_id, shown.text, shown.start, shown.end)
+    def cite(self, sentence: PageSentence) -> Sentence:
+        """A sentence as evidence."""
+        return Sentence(self.passage.passage_id, sentence.text, sentence.start, sentence.end)
 
 
 @lru_cache(maxsize=_KEPT_PAGES)
@@ -527,28 +511,6 @@ def _is_kind(words: Sequence[Word], phrase: Phrase, kinds: frozenset[str]) -> bo
     if not said or any(word.low not in kinds for word in said[:-1]):
         return False
     return said[-1].low in kinds or (not said[-1].is_capitalised and is_of_kind(kinds, said[-1].low))
-
-
-def is_about(page: Page, sentence: PageSentence) -> bool:
-    """Whether a sentence begins with what its page is about."""
-    words = words_of(sentence.text)
-    return sentence.number == 0 or is_subject(page, sentence, words, leading_subject(words))
-
-
-def is_on_topic(page: Page, sentence: PageSentence) -> bool:
-    """Whether a sentence begins with its page's subject or something of it (`His films`, `Scott's films`)."""
-    words = words_of(sentence.text)
-    phrase = leading_subject(words)
-    if sentence.number == 0 or is_subject(page, sentence, words, phrase):
-        return True
-    if phrase is None:
-        return False
-    first = words[phrase.first]
-    if first.low in PRONOUNS:
-        return PRONOUNS[first.low] == page.pronoun
-    owned = [word.low.removesuffix("'s") for word in words[phrase.first : phrase.last + 1] if word.low.endswith("'s")]
-    full = page.title_keys[-1].split() if page.title_keys else []
-    return bool(owned) and owned[-1] in full
 
 
 def doers(

@@ -64,19 +64,6 @@ class NameLists:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonLists:
-    """lists/comparisons.toml; `roles` has the text before a person by each word for what that person did."""
-
-    larger: frozenset[str]
-    smaller: frozenset[str]
-    amounts: frozenset[str]
-    ages: frozenset[str]
-    start_words: frozenset[str]
-    sizes: frozenset[str]
-    roles: Mapping[str, re.Pattern[str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Geography:
     """lists/geography.toml: `states`, `demonyms`, `parts` give the country; `places` finds any with a capital."""
 
@@ -96,8 +83,6 @@ class ClauseLists:
     prepositions: frozenset[str]
     verbs: frozenset[str]
     making: frozenset[str]
-    other_events: re.Pattern[str]
-    date_links: re.Pattern[str]
     irregular: Mapping[str, tuple[str, ...]]
 
 
@@ -107,34 +92,6 @@ class KindLists:
 
     narrower: Mapping[str, frozenset[str]]
     groups: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class DateAttribute:
-    """A kind of date in lists/attributes.toml: the words that ask for it and those that state it."""
-
-    name: str
-    asked: frozenset[str]
-    verbs: frozenset[str]
-    nouns: frozenset[str]
-    intransitive: frozenset[str]
-
-
-def event_of(verb: str) -> DateAttribute:
-    """A kind of date for a verb that no list names: `climbed`, or `close` with its past form."""
-    past = frozenset((verb,)) if verb.endswith("ed") else frozenset((f"{verb}ed", f"{verb.removesuffix('e')}ed"))
-    return DateAttribute("event", frozenset((verb,)), past, frozenset(), past)
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A kind of measure in lists/attributes.toml: what stands around the number, and its units in one base unit."""
-
-    name: str
-    asked: frozenset[str]
-    behind: re.Pattern[str]
-    before: re.Pattern[str]
-    units: Mapping[str, float]
 
 
 @cache
@@ -161,24 +118,11 @@ def name_lists() -> NameLists:
 
 
 @cache
-def comparison_lists() -> ComparisonLists:
-    """Words that compare."""
-    table = _table("comparisons")
-    roles = {
-        word: re.compile(pattern, re.IGNORECASE)
-        for words, pattern in table.pop("roles").items()
-        for word in words.split("|")
-    }
-    return ComparisonLists(**{name: frozenset(words) for name, words in table.items()}, roles=roles)
-
-
-@cache
 def clause_lists() -> ClauseLists:
     """Words that tell a clause's parts."""
     raw = _table("clauses")
     irregular = {plain: tuple(forms) for plain, forms in raw.pop("irregular").items()}
-    table: dict[str, Any] = {name: re.compile(raw.pop(name)) for name in ("other_events", "date_links")}
-    table |= {name: frozenset(words) for name, words in raw.items()}
+    table: dict[str, Any] = {name: frozenset(words) for name, words in raw.items()}
     return ClauseLists(**table, irregular=irregular)
 
 
@@ -188,31 +132,6 @@ def kind_lists() -> KindLists:
     table = _table("kinds")
     groups = {kind: group for group, kinds in table["groups"].items() for kind in kinds}
     return KindLists({wide: frozenset(words) for wide, words in table["narrower"].items()}, groups)
-
-
-@cache
-def date_attributes() -> Mapping[str, DateAttribute]:
-    """Kinds of dates by name, in the order in which `older` tries them."""
-    return {
-        name: DateAttribute(name, **{part: frozenset(words) for part, words in entry.items()})
-        for name, entry in _table("attributes")["dates"].items()
-    }
-
-
-@cache
-def measures() -> Mapping[str, Measure]:
-    """Kinds of measures by name."""
-    table = _table("attributes")
-    return {
-        name: Measure(
-            name,
-            frozenset(entry["asked"]),
-            re.compile(entry["behind"]),
-            re.compile(entry["before"]),
-            table["units"].get(entry["unit"], {}),
-        )
-        for name, entry in table["measures"].items()
-    }
 
 
 @cache

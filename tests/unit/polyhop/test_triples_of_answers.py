@@ -79,7 +79,20 @@ def test_the_json_of_an_answer_has_the_triples_with_ids_and_names_and_no_more_th
 
 def test_strategies_that_rank_no_triples_have_none_in_their_results(command: Command) -> None:
     document = json.loads(command("ask", QUESTION, "--index", "texts", "--strategy", "bm25", "--json"))
-    assert list(document) == ["question", "answer", "strategy", "version", "passages", "evidence", "seconds", "reading"]
+    assert list(document) == [
+        *(
+            "question",
+            "answer",
+            "strategy",
+            "version",
+            "passages",
+            "evidence",
+            "seconds",
+            "reading",
+            "guess",
+            "sentences",
+        ),
+    ]
 
 
 def test_a_question_with_triples_and_no_passages_on_a_terminal(command: Command) -> None:

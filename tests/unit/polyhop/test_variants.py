@@ -24,7 +24,7 @@ def test_own_parameters_win_over_those_of_all() -> None:
 def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation() -> None:
     settings = Settings()
     named = answering_settings(settings, settings.model_dump(mode="json"))
-    assert named["reader.min_confidence"] == 0.02
+    assert named["reader.min_confidence"] == 0.5
     assert named["index.corpus.max_passage_characters"] == 2000
     assert named["index.propositions.include"] == "stated"
     idle = Settings(

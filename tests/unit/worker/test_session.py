@@ -174,7 +174,7 @@ def test_it_may_leave_what_it_shows_to_the_configured_reader(answer: Answer) -> 
 
 def test_the_least_confidence_of_a_question_reaches_the_reader_behind_it(session: IndexSession) -> None:
     (answered,) = session.answerer("paths", {}, 1.0).answer([QUESTION], limit=3)
-    assert (answered.reading.answer, answered.reading.kind) == ("", "none")
+    assert (answered.reading.answer, answered.reading.kind) == ("", "extracted")
 
 
 def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: Chat) -> None:

@@ -37,7 +37,7 @@ def test_the_report_of_two_strategies() -> None:
     assert json.loads(json.dumps(report)) == report
     assert (report["n"], report["excluded"]) == (4, 1)
     first, second = report["strategies"]["first"], report["strategies"]["second"]
-    answers, cost = ("answered", "calibration", "coverage"), ("tokens", "cost_usd")
+    answers, cost = ("answered", "shown", "sentence_hit", "calibration", "coverage"), ("tokens", "cost_usd")
     timings = ("latency_ms", "parts_ms", "total_seconds")
     assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed", "intervals"]
     assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])

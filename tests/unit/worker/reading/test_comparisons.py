@@ -1,300 +1,160 @@
-"""Comparison rules: what each computes, with both values and sentences, and where it must stay silent."""
+"""Computed answers: what is compared, with the values that decide, and where nothing may be answered."""
 
 from collections.abc import Callable
 
 import pytest
 
 from polyhop.schemas.query import Reading
-from polyhop.worker.reading.comparisons import MISSING, by_dates, by_life_span, compare, larger_wins, measure
-from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.quantities import Option, choice, follow, option_of, role_of
+from polyhop.worker.reading.comparisons import CONFIDENCES, MISSING, options_of
 from polyhop.worker.reading.question import ParsedQuestion
-from polyhop.worker.reading.word_lists import date_attributes
 
 Ask = Callable[..., Reading]
 Parse = Callable[..., ParsedQuestion]
-Pages = Callable[..., list[Page]]
 
 ANN = ("Ann Roe", "Ann Roe (12 June 1516 – 3 May 1560) was an English writer. She liked figs.")
-BEN = ("Ben Poe", "Ben Poe (born January 20, 1546 in Missoula) is an American filmmaker.")
-CAT = ("Cat Loe", "Cat Loe (1510 – 1599) was a French painter.")
-BLANK = ("Dan Moe", "Dan Moe is a painter of some note.")
+BEN = ("Ben Poe", "Ben Poe (born January 20, 1546 in London, England) is an American filmmaker.")
+CAT = ("Cat Loe", "Cat Loe (1510 – 1599) was a British writer.")
+DAN = ("Dan Moe", "Dan Moe is a painter of some note.")
+EVA = ("Eva Doe", "Eva Doe was a painter. Born in Linz in 1862, she moved to Bern in 1889. She died in Lugano in 1931.")
 UP = ("Up High", "Up High is a 1988 Indian film directed by Ben Poe.")
 DOWN = ("Down Low", "Down Low is a 1977 Italian film written and directed by Cat Loe.")
-WORLD = ("Guitar World", "Guitar World is a monthly magazine published since July 1980. It has 30 editors.")
-TIMES = ("Lute Times", "Lute Times is a magazine founded in 1981. It has 12 editors.")
+RED = ("Red Lake", "Red Lake is a 1994 Indian film directed by Eva Doe.")
+WORLD = ("Guitar World", "Guitar World is a magazine published since July 1980. It has 30 editors.")
+TIMES = ("Lute Times", "Lute Times is a magazine founded in 1981. It has 12 editors and 40 pages.")
+ATA = ("Muztagh Ata", "Muztagh Ata is a mountain. Its peak rises 7,546 m above sea level.")
+MANASLU = ("Manaslu", "Manaslu is a mountain in Nepal. Its peak stands at 8,163 metres. It was climbed in 1956.")
+OSSAN = ("Ossan", "The Ossan is a river. It is 31 km long and has 4 islands.")
+EIFFEL = ("Eiffel Tower", "The Eiffel Tower is a tower in Paris. It opened in May 1889.")
+GATE = ("Golden Gate Bridge", "The Golden Gate Bridge is a bridge. Work began in 1933. The bridge opened in May 1937.")
+EVERYTHING = (ANN, BEN, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU, OSSAN, EIFFEL, GATE)
 
 
 @pytest.mark.parametrize(
-    ("question", "passages", "answer", "rule", "values"),
+    ("question", "answer", "rule", "values"),
     [
         (
             "Who lived longer, Ann Roe or Cat Loe?",
-            (ANN, CAT),
             "Cat Loe",
             "life span",
-            ["1516-06-12 to 1560-05-03", "1510 to 1599"],
+            ["12 June 1516 to 3 May 1560", "1510 to 1599"],
         ),
-        ("Who died first, Ann Roe or Cat Loe?", (ANN, CAT), "Ann Roe", "death", ["1560-05-03", "1599"]),
-        ("Who is younger, Ann Roe or Ben Poe?", (ANN, BEN), "Ben Poe", "birth", ["1516-06-12", "1546-01-20"]),
-        ("Was Ben Poe or Ann Roe born first?", (ANN, BEN), "Ann Roe", "birth", ["1546-01-20", "1516-06-12"]),
-        ("Between Ann Roe and Ben Poe, who is older?", (ANN, BEN), "Ann Roe", "birth", ["1516-06-12", "1546-01-20"]),
-        ("Which film came out later, Down Low or Up High?", (UP, DOWN), "Up High", "release", ["1977", "1988"]),
         (
-            "Which magazine is older, Lute Times or Guitar World?",
-            (WORLD, TIMES),
-            "Guitar World",
-            "founding",
-            ["1981", "1980-07"],
+            "Who died younger, Ann Roe or Eva Doe?",
+            "Ann Roe",
+            "life span",
+            ["12 June 1516 to 3 May 1560", "1862 to 1931"],
         ),
-        ("Which has more editors, Lute Times or Guitar World?", (WORLD, TIMES), "Guitar World", "number", ["12", "30"]),
-        ("Which has fewer editors, Lute Times or Guitar World?", (WORLD, TIMES), "Lute Times", "number", ["12", "30"]),
+        ("Who died first, Ann Roe or Cat Loe?", "Ann Roe", "death", ["3 May 1560", "1599"]),
+        ("Who is younger, Ann Roe or Ben Poe?", "Ben Poe", "birth", ["12 June 1516", "January 20, 1546"]),
+        ("Was Ben Poe or Ann Roe born first?", "Ann Roe", "birth", ["January 20, 1546", "12 June 1516"]),
+        ("Between Ann Roe and Ben Poe, who is older?", "Ann Roe", "birth", ["12 June 1516", "January 20, 1546"]),
+        ("Who was born later, Ann Roe or Eva Doe?", "Eva Doe", "birth", ["12 June 1516", "1862"]),
+        ("Which film came out later, Down Low or Up High?", "Up High", "date", ["1977", "1988"]),
+        ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low", "date", ["1988", "1977", "1994"]),
+        ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low", "date", ["1994", "1988", "1977"]),
+        ("Which magazine is older, Lute Times or Guitar World?", "Guitar World", "date", ["1981", "July 1980"]),
+        ("Which has more editors, Lute Times or Guitar World?", "Guitar World", "number", ["12", "30"]),
+        ("Which has fewer editors, Lute Times or Guitar World?", "Lute Times", "number", ["12", "30"]),
+        ("Which peak stands higher, Muztagh Ata or Manaslu?", "Manaslu", "number", ["7,546 m", "8,163 metres"]),
         (
             "Which film has the director born first, Up High or Down Low?",
-            (UP, DOWN, BEN, CAT),
             "Down Low",
             "birth",
-            ["1546-01-20", "1510"],
+            ["January 20, 1546", "1510"],
         ),
         (
             "Who was born later, the director of Up High or the director of Down Low?",
-            (UP, DOWN, BEN, CAT),
             "Ben Poe",
             "birth",
-            ["1546-01-20", "1510"],
+            ["January 20, 1546", "1510"],
         ),
+        ("Is the Ossan longer than 20 kilometres?", "yes", "number", ["31 km"]),
+        ("Is the Ossan longer than 20 miles?", "no", "number", ["31 km"]),
+        ("Does Lute Times have more than 50 pages?", "no", "number", ["40"]),
+        ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", "date", ["May 1889", "1933"]),
+        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", "date", ["May 1937", "May 1889"]),
+        ("Were Ann Roe and Cat Loe born in the same year?", "no", "birth", ["12 June 1516", "1510"]),
+        ("Were Ann Roe and Cat Loe born in the same century?", "yes", "birth", ["12 June 1516", "1510"]),
+        ("Did Ann Roe die before Cat Loe?", "yes", "death", ["3 May 1560", "1599"]),
+        ("Do Ann Roe and Ben Poe share the same nationality?", "no", "country", ["england", "united states"]),
+        ("Are Ann Roe and Cat Loe from the same country?", "yes", "country", ["england", "united kingdom"]),
+        ("Were Ann Roe and Cat Loe both writers?", "yes", "statement", None),
+        ("Is Dan Moe a painter?", "yes", "statement", None),
+        ("When was Ann Roe born?", "12 June 1516", "birth", ["12 June 1516"]),
+        ("In what year was Manaslu climbed?", "1956", "date", ["1956"]),
+        ("How long is the Ossan?", "31 km", "number", ["31 km"]),
+        ("How many islands has the Ossan?", "4", "number", ["4"]),
     ],
 )
-def test_a_comparison_names_the_option_and_both_values(
-    ask: Ask, question: str, passages: tuple[tuple[str, str], ...], answer: str, rule: str, values: list[str]
+def test_an_answer_comes_with_its_rule_and_all_values(
+    ask: Ask, question: str, answer: str, rule: str, values: list[str] | None
 ) -> None:
-    reading = ask(question, *passages)
+    reading = ask(question, *EVERYTHING)
     assert (reading.answer, reading.kind, reading.rule) == (answer, "computed", rule)
-    assert [value.value for value in reading.values] == values
-
-
-def test_both_sentences_of_a_comparison_are_evidence(ask: Ask) -> None:
-    reading = ask("Who is older, Ben Poe or Ann Roe?", ANN, BEN)
-    assert [(sentence.passage_id, sentence.start) for sentence in reading.sentences] == [("p001", 0), ("p000", 0)]
-    assert reading.sentences[1].text == "Ann Roe (12 June 1516 – 3 May 1560) was an English writer."
-    assert [value.name for value in reading.values] == ["Ben Poe", "Ann Roe"]
-    assert reading.confidence == 0.85
-
-
-def test_a_choice_without_a_value_goes_to_the_one_of_whom_a_sentence_says_it(ask: Ask) -> None:
-    reading = ask("Which one is a painter of note, Ann Roe or Dan Moe?", ANN, BLANK)
-    assert (reading.answer, reading.rule, reading.confidence) == ("Dan Moe", "cover", 0.4)
-    silent = ask("Which one met Al Fay in Rome, Ann Roe or Dan Moe?", ANN, BLANK)
-    assert (silent.answer, silent.kind, silent.rule) == ("", "none", "cover")
-
-
-BYRON = ("Lord Byron", "Lord Byron was an English poet. He died of fever at Missolonghi in Greece in 1824.")
-LOVELACE = ("Ada Lovelace", "Ada Lovelace was an English mathematician born in London in 1815.")
-BABBAGE = ("Charles Babbage", "Charles Babbage was an English inventor. He designed an engine.")
-EIFFEL = ("Eiffel Tower", "The Eiffel Tower is a tower in Paris. It opened in May 1889.")
-GATE = ("Golden Gate Bridge", "The Golden Gate Bridge is a bridge. Work began in 1933. The bridge opened in May 1937.")
-ELM = ("Elm Building", "The Elm Building is a skyscraper that was completed in May 1930.")
+    assert values is None or [value.value for value in reading.values] == values
+    assert reading.confidence == CONFIDENCES[rule]
+    shown = [value.sentence for value in reading.values]
+    assert None not in shown
+    assert list(reading.sentences) == list(dict.fromkeys(shown))
 
 
 @pytest.mark.parametrize(
-    ("question", "passages", "rule", "missing"),
+    ("question", "missing"),
     [
-        ("Was Lord Byron born before Ada Lovelace?", (BYRON, LOVELACE), "birth", "Lord Byron"),
-        ("Who was born first, Lord Byron or Ada Lovelace?", (LOVELACE, BYRON), "birth", "Lord Byron"),
-        ("Was Ada Lovelace born before Charles Babbage?", (LOVELACE, BABBAGE), "birth", "Charles Babbage"),
-        ("Did Ada Lovelace die before Lord Byron?", (LOVELACE, BYRON), "death", "Ada Lovelace"),
-        (
-            "Is the Elm Building older than the Golden Gate Bridge?",
-            (ELM, GATE),
-            "opening",
-            "Elm Building",
-        ),
-        (
-            "Which opened first, the Elm Building or the Eiffel Tower?",
-            (ELM, EIFFEL),
-            "opening",
-            "Elm Building",
-        ),
-        ("Was Ada Lovelace born before Lord Byron was born?", (LOVELACE, BYRON), "birth", "Lord Byron"),
-        ("Which is taller, the Eiffel Tower or the Elm Building?", (ELM, EIFFEL), "measure", "Eiffel Tower"),
+        ("Who was born first, Dan Moe or Ann Roe?", "Dan Moe"),
+        ("Did Ben Poe die before Ann Roe?", "Ben Poe"),
+        ("Who lived longer, Ann Roe or Ben Poe?", "Ben Poe"),
+        ("Which has more editors, Lute Times or Up High?", "Up High"),
+        ("Which is taller, Manaslu or the Eiffel Tower?", "Eiffel Tower"),
+        ("Which film came out first, Up High, Blue Salt or Red Lake?", "Blue Salt"),
+        ("Are Ann Roe and Dan Moe from the same country?", "Dan Moe"),
+        ("Were Ann Roe and Dan Moe born in the same year?", "Dan Moe"),
+        ("Is Zed Xoe older than 20 years?", "Zed Xoe"),
     ],
 )
-def test_without_both_values_of_what_is_asked_there_is_no_answer_and_the_missing_one_is_shown(
-    ask: Ask, question: str, passages: tuple[tuple[str, str], ...], rule: str, missing: str
+def test_without_all_values_there_is_no_answer_and_the_missing_one_is_shown(
+    ask: Ask, question: str, missing: str
 ) -> None:
-    reading = ask(question, *passages)
-    assert (reading.answer, reading.kind, reading.sentences) == ("", "none", ())
-    assert {value.name for value in reading.values if value.value == MISSING} >= {missing}
-    assert all((value.sentence is None) == (value.value == MISSING) for value in reading.values)
-    assert reading.rule == rule
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "values"),
-    [
-        ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", ["1889-05", "1937-05"]),
-        ("Is the Golden Gate Bridge older than the Eiffel Tower?", "no", ["1937-05", "1889-05"]),
-        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", ["1937-05", "1889-05"]),
-        ("Was Ada Lovelace born before Lord Byron died?", "yes", ["1815", "1824"]),
-        ("Did Lord Byron die before Ada Lovelace was born?", "no", ["1824", "1815"]),
-    ],
-)
-def test_an_order_is_computed_from_the_two_dates_that_the_question_names(
-    ask: Ask, question: str, answer: str, values: list[str]
-) -> None:
-    reading = ask(question, EIFFEL, GATE, LOVELACE, BYRON)
-    assert (reading.answer, reading.kind, [value.value for value in reading.values]) == (answer, "computed", values)
-    assert all(value.sentence is not None for value in reading.values)
-
-
-def options_of(pages: list[Page]) -> tuple[Option, Option]:
-    first, second = (Option(page.passage.title, page, page.passage.title) for page in pages)
-    return first, second
-
-
-@pytest.mark.parametrize("kind", ["birth", "death", "founding", "release"])
-def test_no_date_decides_where_a_page_has_none(pages: Pages, kind: str) -> None:
-    prepared = pages(ANN, BLANK)
-    one = date_attributes()[kind]
-    found = by_dates(options_of(prepared), (one, one), prepared)
-    assert found.sign == 0
-    assert [value.value for value in found.values][1] == MISSING
-
-
-def test_no_life_span_or_death_is_compared_with_a_living_person(pages: Pages) -> None:
-    prepared = pages(ANN, BEN)
-    death = date_attributes()["death"]
-    assert by_life_span(options_of(prepared), prepared).sign == 0
-    assert by_dates(options_of(prepared), (death, death), prepared).sign == 0
-
-
-def test_equal_values_decide_nothing(pages: Pages) -> None:
-    prepared = pages(ANN, ("Ann Roe II", ANN[1].replace("Ann Roe", "Ann Roe II")))
-    birth = date_attributes()["birth"]
-    found = by_dates(options_of(prepared), (birth, birth), prepared)
-    assert (found.sign, found.missing) == (0, 0)
-    assert by_life_span(options_of(prepared), prepared).sign == 0
-
-
-def test_a_year_does_not_decide_against_a_day_of_that_year(pages: Pages) -> None:
-    prepared = pages(UP, ("Up Low", "Up Low was released on 3 May 1988."))
-    release = date_attributes()["release"]
-    assert by_dates(options_of(prepared), (release, release), prepared).sign == 0
-
-
-def test_numbers_are_compared_only_where_both_pages_count_the_noun(parsed: Parse, pages: Pages) -> None:
-    question = parsed("Which has more editors, Lute Times or Up High?", "Lute Times", "Up High")
-    prepared = pages(TIMES, UP)
-    found = measure(question, options_of(prepared), prepared)
-    assert found is not None
-    assert (found.sign, [value.value for value in found.values]) == (0, ["12", MISSING])
-    assert measure(parsed("Which is better?"), options_of(prepared), prepared) is None
+    reading = ask(question, *EVERYTHING)
+    assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
+    assert missing in {value.name for value in reading.values if value.value == MISSING}
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        "Who wrote Ann Roe?",
-        "Is it older or newer than Ann Roe?",
-        "What is the distance between Ann Roe and Ben Poe?",
-        "Who met Ann Roe and Ben Poe?",
-        "Was Ann Roe born in Rome or a town with a long and old name near Ben Poe?",
+        "Is Zed Xoe a painter?",
+        "Was Ann Roe a scientist?",
+        "Is Dan Moe the father of Ann Roe?",
+        "Did Eva Doe sell Red Lake?",
+        "Were Muztagh Ata and Manaslu both rivers?",
     ],
 )
-def test_without_two_names_to_choose_from_nothing_is_compared(parsed: Parse, pages: Pages, question: str) -> None:
-    found = parsed(question, "Ann Roe", "Ben Poe")
-    assert choice(found) is None
-    assert compare(found, pages(ANN, BEN), lambda _: 1.0) is None
+def test_nothing_is_answered_no_because_nothing_was_found(ask: Ask, question: str) -> None:
+    reading = ask(question, *EVERYTHING)
+    assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
 
 
-def test_options_without_pages_or_dates_elsewhere_are_not_compared(parsed: Parse, pages: Pages) -> None:
-    question = parsed("Who is older, Eve Doe or Gus Hoe?", "Eve Doe", "Gus Hoe")
-    found = compare(question, pages(ANN, BEN), lambda _: 1.0)
-    assert found is not None
-    assert (found.answer, found.confidence) == ("", 0.0)
+def test_a_year_does_not_decide_against_a_day_of_that_year(ask: Ask) -> None:
+    later = ("Up Low", "Up Low is a film that was released on 3 May 1988.")
+    assert ask("Which film came out first, Up High or Up Low?", UP, later).answer == ""
 
 
-def test_an_or_within_a_name_separates_nothing(parsed: Parse) -> None:
-    found = choice(parsed("Which is older, Sink or Swim or Ann Roe?", "Sink or Swim", "Ann Roe"))
-    assert found is not None
-    assert [name.surface for name in found] == ["Sink or Swim", "Ann Roe"]
+def test_a_negation_states_nothing(ask: Ask) -> None:
+    assert ask("Did Sam Scott make Red Sand?", ("Sam Scott", "Sam Scott never made Red Sand.")).answer == ""
 
 
 @pytest.mark.parametrize(
-    ("question", "larger"),
+    ("question", "options"),
     [
-        ("Who is younger, A or B?", True),
-        ("Who died most recently, A or B?", True),
-        ("Who is older, A or B?", False),
-        ("Which has less, A or B?", False),
-        ("Who had the shorter life, A or B?", False),
+        ("Which is older, Sink or Swim or Ann Roe?", ["Sink or Swim", "Ann Roe"]),
+        ("Which took longer, the first trial or the long appeal?", ["the first trial", "the long appeal"]),
+        ("Which of Up High, Red Lake and Ann Roe was released first?", ["Up High", "Red Lake", "Ann Roe"]),
+        ("Who wrote Ann Roe?", []),
+        ("Is it older or newer than Ann Roe?", []),
+        ("What is the distance between Ann Roe and Up High?", []),
     ],
 )
-def test_words_say_whether_the_larger_value_wins(parsed: Parse, question: str, larger: bool) -> None:
-    assert larger_wins(parsed(question)) is larger
-
-
-def test_words_within_names_do_not_say_which_value_wins(parsed: Parse) -> None:
-    assert not larger_wins(parsed("Which is older, The Last Coupon or Up High?", "The Last Coupon", "Up High"))
-
-
-def test_a_role_is_followed_to_the_persons_page(parsed: Parse, pages: Pages) -> None:
-    question = parsed("Who is the director of Up High?", "Up High")
-    prepared = pages(UP, BEN)
-    assert role_of(question, question.names[0]) == "director"
-    option = option_of(question, question.names[0], prepared)
-    assert (option.name, option.page, option.via) == ("Ben Poe", prepared[1], prepared[0])
-
-
-def test_a_role_is_not_followed_without_the_persons_page_or_from_a_persons_own(parsed: Parse, pages: Pages) -> None:
-    assert follow(pages(UP)[0], "director", pages(UP)) == ("", None)
-    question = parsed("Who is the director of Ben Poe?", "Ben Poe")
-    prepared = pages(BEN, UP)
-    assert option_of(question, question.names[0], prepared).page is prepared[0]
-    assert role_of(parsed("Who is the brother of Up High?", "Up High"), question.names[0]) == ""
-
-
-RED = ("Red Lake", "Red Lake is a 1994 Indian film directed by Cat Loe.")
-SERIES = ("Up High", "Down Low", "Red Lake")
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low"),
-        ("Which film came out first, Down Low, Up High, or Red Lake?", "Down Low"),
-        ("Which film came out last, Up High, Down Low, or Red Lake?", "Red Lake"),
-        ("Which of Up High, Down Low and Red Lake was released most recently?", "Red Lake"),
-        ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low"),
-        ("Was Red Lake, Up High or Down Low released first?", "Down Low"),
-    ],
-)
-def test_of_three_the_one_that_beats_both_others_wins(parsed: Parse, pages: Pages, question: str, answer: str) -> None:
-    found = compare(parsed(question, *SERIES), pages(UP, DOWN, RED), lambda _: 1.0)
-    assert found is not None
-    assert (found.answer, found.rule) == (answer, "release")
-    assert sorted(value.value for value in found.values) == ["1977", "1988", "1994"]
-    assert all(value.sentence is not None for value in found.values)
-
-
-def test_of_three_none_wins_while_one_value_is_missing(parsed: Parse, pages: Pages) -> None:
-    for question in (
-        "Which film came out first, Up High, Down Low or Red Lake?",
-        "Which of Up High, Down Low and Red Lake was released first?",
-    ):
-        found = compare(parsed(question, *SERIES), pages(UP, DOWN), lambda _: 1.0)
-        assert found is not None
-        assert found.answer == ""
-        assert [value.value for value in found.values] == ["1988", "1977", MISSING]
-
-
-def test_a_list_of_names_that_nothing_compares_is_no_choice(parsed: Parse) -> None:
-    assert choice(parsed("Who met one of Up High, Down Low and Red Lake?", *SERIES)) is None
-    assert choice(parsed("Who directed Up High, Down Low and Red Lake?", *SERIES)) is None
-
-
-def test_of_three_the_one_of_which_a_sentence_says_it_wins(parsed: Parse, pages: Pages) -> None:
-    question = parsed("Who liked figs, Ann Roe, Ben Poe or Cat Loe?", "Ann Roe", "Ben Poe", "Cat Loe")
-    found = compare(question, pages(ANN, BEN, CAT), lambda _: 1.0)
-    assert found is not None
-    assert (found.answer, found.rule, len(found.values)) == ("Ann Roe", "cover", 3)
+def test_options_are_names_or_phrases_beside_an_or(parsed: Parse, question: str, options: list[str]) -> None:
+    found = options_of(parsed(question, "Sink or Swim", "Ann Roe", "Up High", "Red Lake"))
+    assert [option.surface for option in found] == options

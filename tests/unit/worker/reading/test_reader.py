@@ -49,12 +49,12 @@ def item(question: str | Question, context: Sequence[ContextPassage], notes: str
 )
 def test_an_extracted_answer_names_its_sentence(ask: Ask, question: str, answer: str) -> None:
     reading = ask(question, CURIE, WARSAW, TOWER)
-    assert (reading.answer, reading.kind, len(reading.sentences)) == (answer, "extracted", 1)
+    assert (reading.answer, reading.guess, reading.kind) == (answer, answer, "extracted")
     sentence = reading.sentences[0]
     text = (CURIE, WARSAW, TOWER)[int(sentence.passage_id[1:])][1]
     assert text[sentence.start : sentence.end] == sentence.text
     assert answer in sentence.text
-    assert 0 < reading.confidence < 0.6
+    assert 0 < reading.confidence < 1
 
 
 def test_without_candidates_or_passages_there_is_no_answer(ask: Ask) -> None:
@@ -65,16 +65,16 @@ def test_without_candidates_or_passages_there_is_no_answer(ask: Ask) -> None:
         ask("", ulm),
         ask("Who is it?", ulm),
     ):
-        assert (reading.answer, reading.kind, reading.confidence, reading.sentences) == ("", "none", 0.0, ())
+        assert (reading.answer, reading.guess, reading.kind, reading.confidence) == ("", "", "none", 0.0)
 
 
-def test_an_answer_below_the_least_confidence_is_kept_back(ask: Ask) -> None:
+def test_a_short_answer_below_the_least_confidence_is_a_guess_and_its_sentences_are_the_answer(ask: Ask) -> None:
     question = "Who designed the Eiffel Tower?"
     stated = ask(question, CURIE, WARSAW, TOWER).confidence
     assert ask(question, CURIE, WARSAW, TOWER, min_confidence=stated).answer == "Stephen Sauvestre"
     silent = ask(question, CURIE, WARSAW, TOWER, min_confidence=stated + 1e-6)
-    assert (silent.answer, silent.kind, silent.confidence) == ("", "none", stated)
-    assert ask("Is Warsaw old?", WARSAW, min_confidence=0.41).answer == ""
+    assert (silent.answer, silent.guess, silent.confidence) == ("", "Stephen Sauvestre", stated)
+    assert any(silent.guess in sentence.text for sentence in silent.sentences)
 
 
 def test_vectors_decide_which_page_is_close_to_the_question(reading_index: type[ReadingIndex]) -> None:
@@ -155,7 +155,7 @@ def test_odd_texts_are_read_without_harm(question: str, texts: list[str]) -> Non
     context = [ContextPassage(f"p{n}", titles[n], text, n + 1, 1.0 / (n + 1)) for n, text in enumerate(texts)]
     index = MemoryIndex([], {NAMES: NameFinder(("Aa", "Bb", "Cc"))}, artefacts=())
     reading = RuleReader(index, min_confidence=0.0).read([item(question, context)])[0]
-    assert (reading.kind == "none") == (reading.answer == "")
+    assert (reading.kind == "none") == (reading.guess == "")
     assert 0 <= reading.confidence <= 1
     for sentence in reading.sentences:
         assert texts[int(sentence.passage_id[1:])][sentence.start : sentence.end] == sentence.text
