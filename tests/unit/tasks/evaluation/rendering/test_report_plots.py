@@ -72,5 +72,5 @@ def test_without_matplotlib_nothing_is_drawn_and_the_page_says_so(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     run, timings = documents(["bridge", "dense"])
-    assert report_plots(run, timings) == {}
+    assert report_plots(run) == {}
     assert facts(run, timings)["Plots"] == "none; they need matplotlib: pip install 'polyhop[plots]'"
