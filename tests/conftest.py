@@ -1,6 +1,7 @@
 """Fixtures for all tests: the real data beside the project, an own root per test, commands as a person runs them."""
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -8,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -17,18 +19,18 @@ import hypothesis
 import pytest
 
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], max_examples=50
 )
+# Fifty new examples in each run find what is often wrong; --everything looks for what is seldom wrong.
+hypothesis.settings.register_profile("everything", hypothesis.settings.get_profile("any machine"), max_examples=300)
 # The same examples every time, and no search for the smallest one: a mutant dies at the first failure (justfile).
 hypothesis.settings.register_profile(
     "mutants",
     hypothesis.settings.get_profile("any machine"),
     derandomize=True,
     database=None,
-    max_examples=50,
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
 )
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any machine"))
 # Some images say that Python keeps no bytecode; then each of hundreds of processes compiles all its packages again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -55,6 +57,7 @@ sys.path.append(str(PROJECT / "benchmarks" / "papers"))
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()
 _HAS_FAILED = pytest.StashKey[bool]()
+_STARTED = pytest.StashKey[float]()
 
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
 """The slowest to start first: a test of two servers joins the tests of the slower one, which then starts only once."""
@@ -71,6 +74,10 @@ _SHARE = 5
 """A plain run takes every fifth file of rare tests; chosen: five commits in a row prove all of them."""
 
 
+_BUDGET_SECONDS = 480
+"""A run that takes longer lists its slowest twenty: the eight minutes of issue 34, on two cores."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds --everything."""
     parser.addoption(
@@ -83,12 +90,33 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS  # whoever names files means all of them
         os.environ[_SAMPLE] = "" if named or config.getoption("--everything") else _commit()
+    profile = "everything" if config.getoption("--everything") else "any machine"
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profile))
+    config.stash[_STARTED] = time.monotonic()
     import repeated_tests
     from memory_folder import MemoryFolder, has_room
 
     config.pluginmanager.register(repeated_tests)
     if not hasattr(config, "workerinput") and has_room():
         config.stash[_MEMORY_FOLDER] = MemoryFolder()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collects tests without garbage collection: modules and tests stay, and are not looked through again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_terminal_summary(config: pytest.Config) -> None:
+    """Lists the slowest tests of a run that took longer than its budget."""
+    if time.monotonic() - config.stash[_STARTED] > _BUDGET_SECONDS:
+        config.option.durations = 20
 
 
 @pytest.hookimpl(trylast=True)
@@ -98,7 +126,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Removes the folder in memory."""
+    """Removes the folder in memory; objects frozen after collection can go at exit, or nanobind calls them leaked."""
+    gc.unfreeze()
     folder = config.stash.get(_MEMORY_FOLDER, None)
     if folder is not None:
         folder.close(keep=config.stash.get(_HAS_FAILED, True))

@@ -47,6 +47,7 @@ def test_there_is_a_page_for_each_entry_point() -> None:
     }
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
 def test_its_commands_print_what_it_shows(page: Path, polyhop: Run, tmp_path: Path) -> None:
     write_files(page, tmp_path, OWN)

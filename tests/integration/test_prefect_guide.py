@@ -46,6 +46,7 @@ def units(part: str) -> list[configparser.ConfigParser]:
     return found
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 def test_the_commands_of_the_guide_deploy_with_schedules_alerts_and_a_first_run(
     clean_server: dict[str, str], tmp_path: Path
@@ -66,6 +67,7 @@ def test_the_commands_of_the_guide_deploy_with_schedules_alerts_and_a_first_run(
     assert not is_on["polyhop: export of main after publish"]
 
 
+@pytest.mark.rare
 def test_the_commands_of_a_host_that_answers_questions_run(polyhop: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text(json.dumps(DOCUMENT) + "\n")
     (tmp_path / "questions.jsonl").write_text(json.dumps(QUESTION) + "\n")

@@ -67,7 +67,6 @@ def found(corpus: Corpus, name: str) -> dict[str, list[dict[str, object]]]:
     return {table: rows.to_pylist() for table, rows in raw_tables([page]).items()}
 
 
-@settings(max_examples=200)
 @given(before=corpora, data=st.data())
 def test_a_text_without_a_changed_title_yields_the_same(before: Corpus, data: st.DataObject) -> None:
     after = data.draw(edits(before))
@@ -101,7 +100,8 @@ def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     return tables, manifest.arrays
 
 
-@settings(max_examples=4, deadline=None)
+@pytest.mark.rare
+@settings(max_examples=4)
 @given(before=corpora, data=st.data())
 def test_an_edited_index_is_the_one_made_from_scratch(
     tmp_path_factory: pytest.TempPathFactory, before: Corpus, data: st.DataObject

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.records import NamePair
@@ -26,7 +26,6 @@ def decide(names: list[Name], links: Links = NO_LINKS, max_cluster: int = 40) ->
     return resolve(names, links, lambda every, pairs, _: accept(every, pairs), max_cluster)
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES, random=st.randoms(use_true_random=False), limit=st.integers(2, 6))
 def test_the_order_of_names_does_not_matter(names: list[Name], random: Random, limit: int) -> None:
     shuffled = list(names)
@@ -34,7 +33,6 @@ def test_the_order_of_names_does_not_matter(names: list[Name], random: Random, l
     assert decide(names, max_cluster=limit) == decide(shuffled, max_cluster=limit)
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES)
 def test_names_of_different_types_are_never_merged(names: list[Name]) -> None:
     type_of = {name.key: name.type for name in names}
@@ -42,7 +40,6 @@ def test_names_of_different_types_are_never_merged(names: list[Name]) -> None:
         assert type_of[old] == type_of[canonical] is not None
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES, limit=st.integers(2, 6))
 def test_clusters_are_never_larger_than_allowed(names: list[Name], limit: int) -> None:
     grouped = clusters_of(len(names), candidate_pairs(names).pairs, limit)
@@ -52,7 +49,6 @@ def test_clusters_are_never_larger_than_allowed(names: list[Name], limit: int) -
     assert not set(members) & set(grouped.left_out)
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES)
 def test_a_canonical_name_is_final_and_every_merge_has_its_decision(names: list[Name]) -> None:
     found = decide(names)
@@ -65,14 +61,12 @@ def test_a_canonical_name_is_final_and_every_merge_has_its_decision(names: list[
     assert len(rows) == len(set(rows))
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES, limit=st.integers(2, 6))
 def test_deciding_again_on_the_same_names_decides_the_same(names: list[Name], limit: int) -> None:
     copies = [replace(name) for name in names]
     assert decide(names, max_cluster=limit) == decide(copies, max_cluster=limit)
 
 
-@settings(max_examples=150, deadline=None)
 @given(names=NAMES, data=st.data())
 def test_a_cannot_link_always_holds_and_links_may_come_in_any_order(names: list[Name], data: st.DataObject) -> None:
     pairs = (

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from memory_index import MemoryIndex
 
@@ -172,7 +172,6 @@ def test_any_question_can_be_taken_apart(text: str) -> None:
     assert all(name.key for name in naming.names)
 
 
-@settings(max_examples=150)
 @given(ANY_TEXT, st.lists(st.tuples(STORED, STORED), min_size=1, max_size=4))
 @example("Is OF or Ada older?", [("OF", "OF (1 ) was born."), ("Ada", "Ada (born 1815) is a writer.")])
 def test_any_question_about_any_passages_is_read(question: str, pages: list[tuple[str, str]]) -> None:

@@ -6,7 +6,7 @@ from threading import Lock
 from time import sleep as really_sleep
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ModelRateLimitError, ModelTimeoutError, ModelUnavailableError
@@ -74,7 +74,6 @@ def test_tokens_of_the_reply_count_when_they_are_known() -> None:
     assert _starts(limiter, clock, [1]) == pytest.approx([10])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=80))
 def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list[float]) -> None:
     limiter, clock = _limiter(requests=per_minute)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import bootstrap
 
 from polyhop.tasks.evaluation.bootstrap import against, compare_pairs, intervals, pairs_of
 
@@ -53,6 +52,8 @@ def test_above_six_strategies_the_pairs_with_every_baseline_are_compared() -> No
 
 
 def test_intervals_are_those_of_scipys_percentile_bootstrap() -> None:
+    from scipy.stats import bootstrap  # a second of imports, which every test process would pay for at collection
+
     generator = np.random.default_rng(7)
     drawn = {"recall@5": generator.choice([0.0, 1 / 3, 0.5, 1.0], 60), "mrr": generator.random(60)}
     rows: list[dict[str, float | None]] = [

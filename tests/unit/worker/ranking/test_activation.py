@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
@@ -189,7 +189,6 @@ def written_out(
     return r
 
 
-@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_spreading_is_the_formula_written_out(make_relations: Any, data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 8))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import ChainRule, Hop, RelationGraph
@@ -156,7 +156,6 @@ def enumerated(graph: RelationGraph, active: set[int], seed: int, length: int) -
         yield from paths
 
 
-@settings(max_examples=250, deadline=None)
 @given(data=st.data())
 def test_bounded_search_is_full_enumeration(make_relations: Any, data: st.DataObject) -> None:
     """Few different values, so that many paths tie."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -46,7 +46,6 @@ def test_golden_residual_of_a_coarse_push(golden_walk: sparse.csr_array) -> None
     assert pushed.scores[:2] == pytest.approx([0.209913, 0.097849], abs=1e-6)
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.sampled_from([0.1, 0.15, 0.5]))
 def test_what_is_settled_and_what_is_left_make_up_the_exact_scores(
     plain_walk: Any, seed: int, n: int, restart: float

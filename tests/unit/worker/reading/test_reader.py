@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memory_index import MemoryIndex
 from reading_index import ReadingIndex
@@ -148,7 +148,6 @@ QUESTIONS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(QUESTIONS, st.lists(ODD, max_size=3))
 def test_odd_texts_are_read_without_harm(question: str, texts: list[str]) -> None:
     titles = ["Aa", "Bb", "Cc (film)"]

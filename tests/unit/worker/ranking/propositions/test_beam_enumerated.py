@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -173,7 +173,6 @@ def as_plain(path: Any) -> tuple[Ids, Links]:
     return path.propositions, tuple((link.kind, link.source, link.target) for link in path.connections)
 
 
-@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1), rules)
 def test_the_search_is_the_enumerated_one(seed: int, rule: PathRule) -> None:
     """Paths, their order, their connections and scores, and the beam after every depth, on five graphs per rule."""
