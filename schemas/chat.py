@@ -64,9 +64,6 @@ class Prompt:
 
         A value cannot close the `<data>` block that it is in, nor open an example: such marks in it lose their
         angle brackets. A lone surrogate, which no server could be sent, becomes "?".
-
-        Raises:
-            PromptInputError: If a placeholder is missing or an input has none.
         """
         if inputs.keys() != self.placeholders:
             raise PromptInputError(self.name, self.placeholders - inputs.keys(), inputs.keys() - self.placeholders)
@@ -105,7 +102,6 @@ class ChatTask(Generic[ReplyT]):
 
     Attributes:
         name: "kg.extract", "prop.entities"…, as in algorithms.md 0.7.
-        prompt: The prompt file.
         reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
         schema_version: Counts changes of `reply` that change what is asked of the model.
         max_output_tokens: Part of the key of every reply, so it never changes; how long a reply may become is a setting
@@ -127,7 +123,6 @@ class ChatRequest(Generic[ReplyT]):
     """One question to a model.
 
     Attributes:
-        task: What kind of question.
         unit_id: Document, passage or cluster that it is about; only for ledgers and messages, not for the key.
         inputs: Value of every placeholder of the prompt; data, never instructions.
     """
@@ -145,9 +140,6 @@ class ChatRequest(Generic[ReplyT]):
         """sha256 of all that determines a reply at temperature 0, 64 hexadecimal digits.
 
         The longest reply that is asked for is not among it: a reply that ended by itself would not be another one.
-
-        Args:
-            model: Provider and model, as litellm names them.
         """
         task = self.task
         return content_hash(
@@ -204,13 +196,10 @@ class ChatOutcome(Generic[ReplyT]):
 
     Attributes:
         reply: The valid reply, or None if the request failed for now.
-        model: The model asked.
         is_cached: The reply was paid for before; `usage` is then what it took at that time.
         rung: How much help the reply needed, None without one.
         attempts: Calls made for this request until now, in this run and earlier ones.
         error_class: Name of the error that ended it, "" if none.
-        error: One sentence, "" if none.
-        usage: What the request took.
         retry_after_seconds: How long the model asked us to wait, None if it did not.
     """
 

@@ -59,7 +59,8 @@ def redact(text: str) -> str:
 
 def without_values(text: str) -> str:
     """A text without the secrets that this process was given; for what must be kept as it is otherwise (replies)."""
-    for secret in _known_secrets():
+    # The longest first: one that contains another is masked as a whole.
+    for secret in sorted(_remembered | secrets_of(os.environ), key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
 
@@ -96,11 +97,6 @@ def secrets_of(environment: Mapping[str, str]) -> set[str]:
             found.add(value)
             found.update(value.partition(":")[2:])  # PREFECT_API_AUTH_STRING is user:password
     return set(_long_enough(found))
-
-
-def _known_secrets() -> list[str]:
-    """The longest first: one that contains another is masked as a whole."""
-    return sorted(_remembered | secrets_of(os.environ), key=len, reverse=True)
 
 
 def _in_address(address: str) -> Iterator[str]:
@@ -466,15 +462,7 @@ def extensions(group: str) -> Mapping[str, EntryPoint]:
 
 
 def load_extension(point: EntryPoint, noun: str) -> Any:
-    """Imports what an entry point names.
-
-    Args:
-        point: One of `extensions`.
-        noun: What it is, in a sentence: "strategy".
-
-    Raises:
-        ConfigurationError: If it cannot be imported.
-    """
+    """Imports what an entry point names."""
     try:
         return point.load()
     except Exception as error:  # another package's module may raise anything when it is imported

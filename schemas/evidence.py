@@ -57,11 +57,8 @@ class Node:
 
     Attributes:
         key: Unique among the nodes of an evidence.
-        name: As people read it.
         weight: See `Evidence.measure`; None where nodes have none.
         kind: entity, term, proposition, hub…
-        type: Its type, "" if unknown.
-        description: What is known of it.
         distance: Steps from a seed, None if unknown.
     """
 
@@ -80,7 +77,6 @@ class Edge:
 
     Attributes:
         source: Key of a node.
-        target: Key of another one.
         forward: Labels of the relations from source to target.
         backward: Labels of the relations from target to source.
     """
@@ -96,7 +92,6 @@ class Path:
     """A way over nodes that supports a passage or an answer.
 
     Attributes:
-        text: The path in a line of text.
         nodes: Keys of its nodes, in order.
         names: Their names.
         edges: Between neighbours, one fewer than nodes; empty if its steps have no labels.
@@ -201,11 +196,7 @@ def as_row(evidence: Evidence) -> dict[str, Any]:
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
-    """Evidence from its JSON document; what is unknown is skipped.
-
-    Args:
-        row: `evidence` of an answer (architecture.md section 9).
-    """
+    """Evidence from its JSON document; what is unknown is skipped."""
     names, fallback = row.get("names"), row.get("fallback")
     return Evidence(
         names=QuestionNames(tuple(names["matched"]), tuple(names["unmatched"]), names["noun"]) if names else None,

@@ -42,10 +42,6 @@ def label_preference(language: str, languages: Sequence[str]) -> str:
 
     First the wanted languages in their order (`en` also means `en-GB`), then labels without a language, then the other
     languages alphabetically.
-
-    Args:
-        language: Tag of the label's language, empty if it has none.
-        languages: Wanted languages, lower case.
     """
     tag = language.lower()
     for rank, wanted in enumerate(languages):
@@ -318,13 +314,7 @@ class RelationGraph:
     def restricted(
         self, statements: tuple[Numbers, Numbers], is_allowed: NDArray[np.bool_], kept: Numbers
     ) -> "RelationGraph":
-        """Relations that an allowed passage states, and those that no passage does (a graph's), between entities left.
-
-        Args:
-            statements: Shape (s,) each: offset of a relation in `labels`, and a passage that states it, or -1.
-            is_allowed: Shape (passages,).
-            kept: The entities that are left, ascending.
-        """
+        """Relations, between entities left, that an allowed passage states or (of a graph) none does at all."""
         relations, passages = statements
         is_stated = np.zeros(len(self.labels), dtype=np.bool_)
         is_stated[relations[(passages < 0) | is_allowed[passages]]] = True

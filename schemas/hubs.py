@@ -62,14 +62,7 @@ class HubGraph(_Arrays):
     def from_triples(
         cls, subjects: Numbers, predicates: Numbers, objects: Numbers, is_literal: NDArray[np.bool_]
     ) -> Self:
-        """From distinct triples in ascending order of (subject, predicate, object).
-
-        Args:
-            subjects: Shape (t,).
-            predicates: Shape (t,).
-            objects: Shape (t,).
-            is_literal: Shape (n,).
-        """
+        """From distinct triples in ascending order of (subject, predicate, object)."""
         nodes = np.arange(len(is_literal) + 1)
         entered = np.lexsort((subjects, predicates, objects)).astype(np.int32)
         return cls(

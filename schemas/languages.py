@@ -173,11 +173,7 @@ def known_code(code: str) -> str:
 
 
 def detected(text: str) -> str:
-    """The code of the language of a text; English if it is none of ours.
-
-    Raises:
-        ConfigurationError: If the detector is not installed.
-    """
+    """The code of the language of a text; English if it is none of ours."""
     return _detector()(text)
 
 

@@ -76,14 +76,7 @@ _OWN = frozenset(("time", "level", "logger", "message", "process"))
 def configure_logs(level: str | None = None, *, as_json: bool | None = None) -> None:
     """Sends the records of all `polyhop` loggers to standard error.
 
-    Args:
-        level: One of `LEVELS`; None: POLYHOP_LOG_LEVEL, else warnings.
-        as_json: Whether lines are JSON; None: POLYHOP_LOG_JSON.
-
-    What is given is passed on to child processes by these variables.
-
-    Raises:
-        ConfigurationError: If there is no such level.
+    What is not given is read from POLYHOP_LOG_LEVEL and POLYHOP_LOG_JSON, which bring what is given to child processes.
     """
     chosen = (level if level is not None else os.environ.get(LEVEL_VARIABLE, "")).strip().lower()
     if chosen and chosen not in LEVELS:
@@ -128,12 +121,7 @@ Attribute = str | int | float | bool
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Attribute]) -> Iterator[None]:
-    """A span around a block; what the block raises is recorded in it.
-
-    Args:
-        name: `polyhop.index`, `polyhop.stage`, `polyhop.batch` or `polyhop.answer`.
-        attributes: By name, `polyhop.…`.
-    """
+    """A span around a block; what the block raises is recorded in it."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         yield

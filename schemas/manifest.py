@@ -54,8 +54,6 @@ class EncoderRecord(_Frozen):
     """The encoder of a table of vectors, so that questions are encoded by it for ever; a key is never in it.
 
     Attributes:
-        name: As encoder.name has it.
-        query_prefix: Put before every question.
         passage_prefix: Put before every text that is indexed.
         dimension: Asked of the server; 0: not asked.
         max_tokens: Texts were cut after so many tokens; 0: only the model's server knows.

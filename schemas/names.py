@@ -62,9 +62,6 @@ def name_tokens(text: str) -> list[str]:
 def title_keys(title: str) -> tuple[str, ...]:
     """Keys under which a title is known: whole, without `(...)`, and of that the part before the first comma.
 
-    Args:
-        title: A title as written.
-
     Returns:
         Distinct keys in that order; stop words, months and single letters are left out, so there may be none.
     Source: algorithms.md 2B.1 (b), (c).
@@ -324,7 +321,7 @@ def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, in
 
 def _ends(text: str, match: re.Match[str]) -> bool:
     stop = match[0]
-    if stop[0] == "\n" or _has_empty_line(stop):
+    if stop[0] == "\n" or stop.count("\n") > 1:  # an empty line
         return True
     if match.end() == len(text) or stop[0] in _FULL_WIDTH:
         return True
@@ -338,10 +335,6 @@ def _is_ordinal(text: str, match: re.Match[str]) -> bool:
     return (
         match[0].strip() == "." and match.end() < len(text) and bool(_ORDINAL.search(text[max(0, place - 4) : place]))
     )
-
-
-def _has_empty_line(stop: str) -> bool:
-    return stop.count("\n") > 1
 
 
 def _opens(char: str) -> bool:

@@ -367,7 +367,6 @@ class VectorRows:
 
     Attributes:
         ids: Distinct owner ids.
-        texts: What full-text search looks into.
         hashes: Content hash of each row: equal hash means equal vector.
         vectors: Shape (n, d), float32.
     """
@@ -383,10 +382,7 @@ class SyncedTable:
     """A table that was brought up to date, and what that took.
 
     Attributes:
-        table: Its name.
         version: The version of the table that holds the rows; equal if nothing had to be changed.
-        written: Rows added or changed.
-        deleted: Rows that vanished.
         hnsw: Its graph for approximate search; None if none was wanted.
     """
 
@@ -454,8 +450,6 @@ class HeldRow:
         id: "" if a relationship has none.
         hash: As it was written with; "" if it has none.
         properties: All that it says now besides id, hash and vector.
-        source: Id of the node it leaves, "" for a node.
-        target: Id of the node it enters, "" for a node.
         is_found: Whether searches for nodes of its kind find it.
         similarity: (1 + cosine) / 2 of its vector and the one asked about, -1 for one of another dimension; None
             without a vector.

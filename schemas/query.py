@@ -21,7 +21,6 @@ class MarkedSpan:
     """The likeliest answer in a text.
 
     Attributes:
-        start: First character.
         end: Character after the last; equal to `start` if the text has nothing to mark.
         score: Sum of the model's scores (logits) of its start and its end.
         no_answer: The same sum for "the text does not answer the question", the least of the text's windows.
@@ -96,12 +95,7 @@ class RankedTriple:
     Attributes:
         relation_id: Its row of the table `relations`.
         subject_id: The graph's own id of the subject; of a text's entity its key.
-        subject: Its name.
-        predicate: As the graph has it.
         object_id: As `subject_id`; of a value without an id its entity id.
-        object: Its name, or the value.
-        rank: From 1.
-        score: Higher is better.
     """
 
     relation_id: str
@@ -157,7 +151,6 @@ class ReadingItem:
     Attributes:
         question: With its vector, if the strategy needed one.
         retrieval: The whole ranking and its evidence: a reader may answer from the paths alone.
-        context: The first passages of the ranking, with their texts.
     """
 
     question: Question
@@ -175,11 +168,9 @@ class ModelUse:
     """What became of one structured question to a model.
 
     Attributes:
-        model: The model asked.
         prompt: Name of the prompt, "" of a model that reads without one.
         prompt_hash: sha256 of the prompt's text.
         is_cached: The reply was paid for before.
-        usage: What the reply took when it was made.
         rung: How much help the reply needed, "" without a valid one.
         error_class: Why there is no valid reply and a fallback was used, "" if there is one.
         error: That in a sentence.
@@ -232,7 +223,6 @@ class Citation:
         passage_id: Of the passage, "" if the source is a hub.
         sentence: What was quoted of the passage, None if nothing was.
         hub_id: The graph's own id of the hub, "" if the source is a passage.
-        name: Of the hub.
         number: The number by which the answer's text cites the hub.
     """
 

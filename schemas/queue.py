@@ -222,11 +222,7 @@ def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
 
 
 def to_json(value: object) -> str:
-    """Compact JSON with sorted keys, ASCII only, so that every database stores it as it is.
-
-    Raises:
-        ContractError: If the value holds something that JSON has no word for.
-    """
+    """Compact JSON with sorted keys, ASCII only, so that every database stores it as it is."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -261,12 +257,7 @@ MAX_PRIORITY = 1000
 
 
 def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
-    """Refuses a job that could never be answered or distinguished.
-
-    Raises:
-        SubmissionError: If there is no question, one is too long, an id is empty or used twice, no worker could serve
-            the queue, or a number is out of its range.
-    """
+    """Refuses a job that could never be answered or distinguished."""
     queue_fault = _queue_fault(spec.queue)
     rules = (
         (queue_fault is None, f"its queue is called '{spec.queue}': {queue_fault}"),
@@ -290,11 +281,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
 
 
 def check_deadline(seconds: float | None) -> None:
-    """Refuses a deadline that does not lie ahead.
-
-    Raises:
-        SubmissionError: If it is not above 0, or not a number.
-    """
+    """Refuses a deadline that does not lie ahead."""
     if not _is_positive(seconds):
         raise SubmissionError(f"Nothing was queued: the deadline is {seconds} s; it must be positive.")
 

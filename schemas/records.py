@@ -122,7 +122,6 @@ class Section:
         sheet: Name of its sheet, "" where there are none.
         chapter: Title of its chapter, "" where there are none.
         first_row: First row of a sheet or table, from 1; None where there are none.
-        last_row: Its last row.
     """
 
     start: int
@@ -197,12 +196,6 @@ def location_of(sections: Sequence[Section], text: str, start: int, end: int) ->
     """Where the characters from `start` up to `end` of a text stand; None if its sections say nothing of it.
 
     The headings are those that all parts of it share that are more than a heading.
-
-    Args:
-        sections: In order of their starts.
-        text: The whole text.
-        start: First character.
-        end: After the last one.
     """
     first = max(0, bisect_right(sections, start, key=lambda section: section.start) - 1)
     last = bisect_right(sections, end - 1, key=lambda section: section.start)
@@ -307,12 +300,9 @@ class PassageOrigin:
     """The origin of a passage.
 
     Attributes:
-        record_id: Record that it is, or is a piece of.
-        document_id: Its document.
         source: File that the record came from.
         start: First character in the record's text.
         end: Offset after its last character there.
-        metadata: The record's.
     """
 
     record_id: str
@@ -356,15 +346,7 @@ BY_OPTION = "--uri"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a graph database is and who asks.
-
-    Attributes:
-        uri: Its address.
-        user: Who asks.
-        password: Of the user.
-        database: Name of the database.
-        named_by: The option or variable that a user names the server with, for messages.
-    """
+    """Where a graph database is and who asks."""
 
     uri: str
     user: str
@@ -383,11 +365,7 @@ Source = Path | GraphServer
 
 
 def source_of(text: str) -> Path | GraphServer:
-    """A source as options, forms and manifests name it.
-
-    Raises:
-        ConfigurationError: If the address of a database holds a user or a password.
-    """
+    """A source as options, forms and manifests name it."""
     scheme, separator, _ = text.partition("://")
     if not separator or scheme.lower() not in SERVER_SCHEMES:
         return Path(text)
@@ -538,8 +516,6 @@ class NamePair:
     """Two names that a person says are one entity, or are not.
 
     Attributes:
-        a: A name as written in the file.
-        b: The other one.
         type: Type that both must have for the pair to count, "" for any.
         place: File and line, for messages.
     """

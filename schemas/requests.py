@@ -18,7 +18,6 @@ class IndexRequest:
     """What to index.
 
     Attributes:
-        index: Name of the index.
         source: The corpus or graph, or None to build on the current version's, with its texts for nodes.
         add_strategies: Strategies to build for besides the settings' and the index's own.
         full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
@@ -61,11 +60,8 @@ class EvaluationRequest:
     """What to evaluate.
 
     Attributes:
-        questions: Question file.
-        index: Name of the index.
         strategies: Names, or variants of them, or lists of such separated by commas; `all` are those
             that the index can serve; none: the index's default.
-        parameters: Given to each.
         out: A file for one row per question and strategy.
         baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;
             default: the first.
@@ -100,8 +96,6 @@ class TuningRequest:
     """What settings of a strategy to try, and on which questions.
 
     Attributes:
-        questions: Question file.
-        index: Name of the index.
         strategy: One strategy with ranges of parameters; a name alone: its own grid; "": the index's
             default strategy.
         parameters: Given to every setting, the default one included.
@@ -126,7 +120,6 @@ class SubmissionRequest:
     """A question file to submit as one job.
 
     Attributes:
-        questions: Question file.
         job: How its questions are to be answered; without a name, it gets the file's.
         skip_bad: Whether bad questions are left out; otherwise a file that has one is refused.
     """
@@ -243,7 +236,6 @@ class Range:
     """A strategy with several values of some parameters, which stands for every combination of them.
 
     Attributes:
-        label: As written.
         parameters: The parameters with several values, in the order written.
         points: Label of each combination -> its values, one per parameter; those of the last one change fastest.
     """
@@ -254,15 +246,7 @@ class Range:
 
 
 def parse_variant(label: str, common: Mapping[str, object]) -> Variant:
-    """A variant from `name` or `name:parameter=value:parameter=value`.
-
-    Args:
-        label: As written.
-        common: Parameters of all variants; its own win.
-
-    Raises:
-        ConfigurationError: If a part has no '=', or a parameter is given twice.
-    """
+    """A variant from `name` or `name:parameter=value:parameter=value`."""
     strategy, own = _parts(label)
     return Variant(label, strategy, {**common, **own})
 
@@ -272,10 +256,6 @@ def labels_in(text: str, known: Collection[str]) -> list[str]:
 
     A part between commas begins a label if the text before its first ':' is the name of a strategy or `all`, or if no
     `parameter=value` stands before it; every other part is a further value of the parameter before it.
-
-    Args:
-        text: As written.
-        known: Names of all strategies.
     """
     labels: list[str] = []
     for part in names_in(text):
@@ -288,11 +268,7 @@ def labels_in(text: str, known: Collection[str]) -> list[str]:
 
 
 def parse_range(label: str) -> Range:
-    """The variants that a label stands for; one without several values stands for itself.
-
-    Raises:
-        ConfigurationError: If a part or a range is malformed, a value belongs to nothing, or there are too many.
-    """
+    """The variants that a label stands for; one without several values stands for itself."""
     strategy, own = _parts(label)
     values = {name: _values(label, name, text) for name, text in own.items()}
     count = prod(sum(map(len, pieces)) for pieces in values.values())
@@ -320,11 +296,7 @@ def _points(strategy: str, spread: Mapping[str, Sequence[str]], several: Sequenc
 
 
 def expand_labels(labels: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The labels with `all` as the names of `known` and ranges as their variants, each once, where it comes first.
-
-    Raises:
-        ConfigurationError: As `parse_range`.
-    """
+    """The labels with `all` as the names of `known` and ranges as their variants, each once, where it comes first."""
     everything = list(known)
     found = (everything if label == ALL else parse_range(label).points for label in labels)
     return list(dict.fromkeys(name for names in found for name in names))

@@ -119,12 +119,7 @@ def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...
 
 
 def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str:
-    """The strategy that answers where nobody names one: that for graphs, if the version is one and has hubs.
-
-    Args:
-        stages: Names of the stages that made a version, as its manifest has them.
-        artefacts: Names of those that it was built with.
-    """
+    """The strategy that answers where nobody names one: that for graphs, if the version is one and has hubs."""
     return DEFAULT_GRAPH_STRATEGY if _GRAPH_SOURCE in stages and _FACETS.issubset(artefacts) else DEFAULT_STRATEGY
 
 
@@ -621,11 +616,7 @@ class Settings(Section):
 
 
 def with_min_confidence(settings: Settings, confidence: float | None) -> Settings:
-    """The settings with the least confidence that one request asks for; None: as they are.
-
-    Raises:
-        ConfigurationError: If it is not within 0 to 1.
-    """
+    """The settings with the least confidence that one request asks for; None: as they are."""
     if confidence is None:
         return settings
     if not 0 <= confidence <= 1:

@@ -228,11 +228,6 @@ _NO_TYPE = "no type"
 def title_type(title: str, key: str, lead: str) -> Typed:
     """Type of what a page is about.
 
-    Args:
-        title: The page's title.
-        key: The title's key.
-        lead: The page's first sentence; more does no harm.
-
     Source: algorithms.md 0.8 (F-TYPE); the definition in the first sentence is ours.
     """
     lead = lead[:_LEAD_CHARACTERS]
@@ -323,16 +318,12 @@ def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *
     """By regnal number, initials, particles and length; of names without common words."""
     if is_king and len(front) <= 2 and core[0] not in PLACES:
         return PERSON, 0.6
-    if len(core) <= 4 and any(_is_initial(word) for word in core[:-1]):
+    if len(core) <= 4 and any(len(word) == 1 and word.isalpha() and word != "s" for word in core[:-1]):
         return PERSON, 0.6
     if len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
         return PERSON, 0.5
     is_short = len(core) <= 3 and len(front) == len(core)
     return (PERSON, DEFAULT) if is_short and not _is_of_a_thing(words) else (None, UNSHOWN)
-
-
-def _is_initial(word: str) -> bool:
-    return len(word) == 1 and word.isalpha() and word != "s"
 
 
 def _is_of_a_thing(words: list[str]) -> bool:
@@ -475,12 +466,6 @@ _NEXT_NAME = re.compile(r",\s+([A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)?)")
 def mention_type(key: str, text: str, start: int, end: int) -> Typed:
     """Type of a name at one place of a text.
 
-    Args:
-        key: The name's key.
-        text: The text that holds it.
-        start: Offset of its first character.
-        end: Offset after its last character.
-
     Returns:
         One of PERSON, ORGANIZATION, LOCATION, EVENT, WORK, or None for none of them, and how sure the cue makes it.
     Source: algorithms.md 0.8 (F-TYPE).
@@ -510,7 +495,11 @@ def _type_after(before: str, after: str) -> Typed | None:
         return PERSON, 0.7
     if not words or not after[0].isspace():
         return (PERSON, 0.85) if after[:1] == "(" and words[:1] in (["born"], ["died"]) else None
-    return _type_by_next_words(words, after)
+    if words[0] in _WORK_AFTER and after.lstrip()[0] not in ",.;":
+        return WORK, 0.5
+    if words[0] in ("born", "died") or words == ["was", "born"]:
+        return PERSON, 0.85
+    return (PERSON, 0.7) if words[0] in PERSON_VERBS or words[0] in ("who", "whose") else None
 
 
 def _type_in_quotes(before: str, after: str) -> Typed | None:
@@ -518,14 +507,6 @@ def _type_in_quotes(before: str, after: str) -> Typed | None:
         return None
     is_nickname = _BEFORE_NICKNAME.search(before) and _AFTER_NICKNAME.match(after)
     return (PERSON if is_nickname else WORK), 0.8
-
-
-def _type_by_next_words(words: list[str], after: str) -> Typed | None:
-    if words[0] in _WORK_AFTER and after.lstrip()[0] not in ",.;":
-        return WORK, 0.5
-    if words[0] in ("born", "died") or words == ["was", "born"]:
-        return PERSON, 0.85
-    return (PERSON, 0.7) if words[0] in PERSON_VERBS or words[0] in ("who", "whose") else None
 
 
 def _type_beyond(after: str) -> Typed | None:

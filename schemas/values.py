@@ -75,10 +75,6 @@ def _month_number(name: str) -> int:
 def find_numbers(text: str, dates: list[Mention] | None = None) -> list[Mention]:
     """Numbers in digits or words outside dates: `1,200`, `3.5 million`, `twenty-two`; keys `number:1200`.
 
-    Args:
-        text: Any text.
-        dates: Its `find_dates`, if at hand.
-
     Source: algorithms.md 0.8 (F-NER). Cost: O(characters).
     """
     taken = iter(find_dates(text) if dates is None else dates)

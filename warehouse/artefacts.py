@@ -47,11 +47,7 @@ def text_arrays(texts: Iterable[str]) -> dict[str, NDArray[np.generic]]:
 
 
 def open_array(folder: Path, name: str) -> NDArray[Any]:
-    """An array, memory-mapped read-only.
-
-    Raises:
-        DamagedStoreError: If the file is missing or is not an array.
-    """
+    """An array, memory-mapped read-only."""
     path = folder / f"{name}.npy"
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r")
@@ -61,12 +57,7 @@ def open_array(folder: Path, name: str) -> NDArray[Any]:
 
 
 class ArrayFolder:
-    """The arrays and lists of a version.
-
-    Args:
-        folder: Of the files.
-        checksums: sha256 by file name, as published; without any, files are opened as they are.
-    """
+    """The arrays and lists of a version."""
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
         self._arrays = folder
@@ -164,10 +155,6 @@ Source: bridge-masked.md 2.
 
 def surface_graph(columns: Mapping[str, NDArray[Any]], passage_count: int) -> BipartiteGraph:
     """Passages and the spellings of names in them, ascending; each offset counts under its own spelling.
-
-    Args:
-        columns: Of the statement `surfaces`.
-        passage_count: Passages of the version.
 
     Source: algorithms.md 7.5.
     Cost: O(mentions); 350,000 of them take some 2 s, once per open version.

@@ -69,7 +69,6 @@ class Earlier:
     """What stages may copy from the current version.
 
     Attributes:
-        version: Its number.
         arrays: Names of its files under `graph/` that are as they were published.
         tables: Names of its tables that are.
         recipes: Stage name to what determined its result besides what it read.
@@ -92,11 +91,8 @@ class Build:
     """What every stage gets: plain values only, so that it can travel to another process.
 
     Attributes:
-        settings: All settings.
-        index: Name of the index.
         source: The corpus or graph, or None to take the current version's.
         artefacts: What strategies need ("graph", "lexical:stems", "vectors:passage"…).
-        source_kind: What the source is.
         fingerprints: Stage name to fingerprint, of the stages up to the present one.
         outcomes: Stage name to hash of its result, of the finished stages whose fingerprint does not determine it.
         results: What the finished stages wrote: artefact, the name under which it enters the fingerprints of later
@@ -316,14 +312,7 @@ def is_part_done(folder: Path, number: int) -> bool:
 
 
 def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], settings: dict[str, object]) -> str:
-    """sha256 of everything that determines a stage's result.
-
-    Args:
-        stage: Its name.
-        revision: Counts changes of its code that change results.
-        inputs: Names and fingerprints of what it reads.
-        settings: The settings that it obeys.
-    """
+    """sha256 of everything that determines a stage's result."""
     return content_hash(stage, str(revision), json.dumps([inputs, settings], sort_keys=True, default=str))
 
 
@@ -342,11 +331,7 @@ class UpdatedTable(BaseModel):
 
 
 def begin_updates(build: Build, published: Path, tables: Iterable[Table]) -> None:
-    """Replaces the staged file by a copy of a published one: these tables are its, all others are as they were staged.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Replaces the staged file by a copy of a published one: these tables are its, all others stay as staged."""
     kept, staged = {table.name for table in tables}, build.staging.tables
     copy = build.folder.staging / "copied" / staged.name
     with writing("a copy of the tables", copy.parent):
@@ -355,7 +340,12 @@ def begin_updates(build: Build, published: Path, tables: Iterable[Table]) -> Non
         shutil.copyfile(published, copy)
     with connect(copy, read_only=False) as connection:
         with attached(connection, staged, _STAGED):
-            _keep_only(connection, kept)
+            for (view,) in connection.execute(statement("updates", "views")).fetchall():
+                connection.execute(f"DROP VIEW {quoted(view)}")
+            (own,) = connection.execute(statement("updates", "database")).fetchone() or ("",)
+            for name, _ in connection.execute(statement("updates", "tables_of_database"), {"database": own}).fetchall():
+                if name not in kept:
+                    connection.execute(f"DROP TABLE {quoted(name)}")
             _move_in(connection, kept)
         connection.execute("CHECKPOINT")
     with writing("a copy of the tables", staged):
@@ -365,13 +355,7 @@ def begin_updates(build: Build, published: Path, tables: Iterable[Table]) -> Non
 
 
 def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
-    """Fills an empty table, in the order of its key.
-
-    Args:
-        connection: To the staged tables.
-        table: The table.
-        rows: A SELECT of its stored columns.
-    """
+    """Fills an empty table, in the order of its key."""
     key = ", ".join(str(table.column_names.index(column) + 1) for column in table.key)
     connection.execute(f"INSERT INTO {quoted(table.name)} ({_stored(table)}) {_bare(rows)} ORDER BY {key}")
 
@@ -393,12 +377,19 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
         rows: A SELECT of its stored columns: those that take the places of the outdated ones.
         outdated: Condition on the rows of the table.
 
-    Raises:
-        InvariantError: If two rows have one key now.
     Cost: O(rows) to look through, O(rows that differ) to write.
     """
     earlier = build.earlier or Earlier(0, frozenset())
-    _find_changes(connection, table, rows, outdated)
+    # Fills tables of the same columns: rows that go, and rows that come.
+    for name in (_OLD, _NEW, _REMOVED, _ADDED):
+        made = create_statement(replace(table, name=name))
+        connection.execute(made.replace("TABLE", "TEMP TABLE", 1))
+    stored, name = _stored(table), quoted(table.name)
+    same = " AND ".join(map(_is_same, table.columns))
+    connection.execute(f"INSERT INTO {_NEW} ({stored}) {_bare(rows)}")
+    connection.execute(f"INSERT INTO {_OLD} ({stored}) SELECT {stored} FROM {name} WHERE {outdated}")
+    for target, whole, other in ((_REMOVED, f"{_OLD} AS o", f"{_NEW} AS n"), (_ADDED, f"{_NEW} AS n", f"{_OLD} AS o")):
+        connection.execute(f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {same}")
     removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
     _replace(connection, table)
     record = updated_record(earlier.records[table.name], removed, added)
@@ -420,15 +411,6 @@ def _note(build: Build, table: str) -> Path:
     return build.updates / f"{table}.json"
 
 
-def _keep_only(connection: duckdb.DuckDBPyConnection, kept: Collection[str]) -> None:
-    for (view,) in connection.execute(statement("updates", "views")).fetchall():
-        connection.execute(f"DROP VIEW {quoted(view)}")
-    (own,) = connection.execute(statement("updates", "database")).fetchone() or ("",)
-    for name, _ in connection.execute(statement("updates", "tables_of_database"), {"database": own}).fetchall():
-        if name not in kept:
-            connection.execute(f"DROP TABLE {quoted(name)}")
-
-
 def _move_in(connection: duckdb.DuckDBPyConnection, kept: Collection[str]) -> None:
     held = connection.execute(statement("updates", "tables_of_database"), {"database": _STAGED}).fetchall()
     for name, definition in held:
@@ -440,19 +422,6 @@ def _move_in(connection: duckdb.DuckDBPyConnection, kept: Collection[str]) -> No
         stored = ", ".join(quoted(column) for (column,) in columns)
         rows = f"SELECT {stored} FROM {_STAGED}.{quoted(name)}"
         connection.execute(f"INSERT INTO {quoted(name)} ({stored}) {rows}")
-
-
-def _find_changes(connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
-    """Fills tables of the same columns: rows that go, and rows that come."""
-    for name in (_OLD, _NEW, _REMOVED, _ADDED):
-        made = create_statement(replace(table, name=name))
-        connection.execute(made.replace("TABLE", "TEMP TABLE", 1))
-    stored, name = _stored(table), quoted(table.name)
-    same = " AND ".join(map(_is_same, table.columns))
-    connection.execute(f"INSERT INTO {_NEW} ({stored}) {_bare(rows)}")
-    connection.execute(f"INSERT INTO {_OLD} ({stored}) SELECT {stored} FROM {name} WHERE {outdated}")
-    for target, whole, other in ((_REMOVED, f"{_OLD} AS o", f"{_NEW} AS n"), (_ADDED, f"{_NEW} AS n", f"{_OLD} AS o")):
-        connection.execute(f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {same}")
 
 
 def _is_same(column: Column) -> str:

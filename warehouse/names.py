@@ -32,9 +32,6 @@ def open_finder(
         spacy_model: Name of the installed model for "spacy".
         regex_drop_stopwords: Whether "regex" leaves out single stop words.
         language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
-
-    Raises:
-        ConfigurationError: If spaCy or its model is not installed.
     """
     finders: Mapping[str, Callable[[], NameFinding]] = {
         "rules": lambda: NameFinder(titles) if language == ENGLISH else LanguageNames(titles, language),
@@ -45,14 +42,7 @@ def open_finder(
 
 
 class SpacyNames:
-    """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text.
-
-    Args:
-        model: Name or path of an installed model.
-
-    Raises:
-        ConfigurationError: If spaCy or the model is not installed.
-    """
+    """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text."""
 
     def __init__(self, model: str = "en_core_web_sm") -> None:
         self._pipeline = _load(model)

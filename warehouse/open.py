@@ -68,9 +68,6 @@ def find_address(
     """The address from what was given, else from NEO4J_URI, NEO4J_USER (or NEO4J_USERNAME), NEO4J_PASSWORD.
 
     `named_by` is the option or variable that a user names the server with: messages name no option that is not there.
-
-    Raises:
-        ConfigurationError: If there is no address or no password.
     """
     found_uri = uri or environment.get("NEO4J_URI", "")
     found_password = password or environment.get("NEO4J_PASSWORD", "")

@@ -30,11 +30,7 @@ def open_encoder(settings: Settings, space: Space = PASSAGES) -> CachedEncoder:
 
 
 def open_version_encoder(settings: Settings, record: VectorRecord | None) -> CachedEncoder:
-    """The encoder of published vectors (None: the configured one); where it is and what it costs, the settings say.
-
-    Raises:
-        ConfigurationError: If its package is missing, or what has its name now is another model.
-    """
+    """The encoder of published vectors (None: the configured one); where it is and what it costs, the settings say."""
     if record is None:
         return open_encoder(settings)
     encoder = _encoder(_needs(settings, choice_of(settings, record.encoder)))

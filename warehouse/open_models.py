@@ -31,14 +31,7 @@ Listener = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Run:
-    """What the models of a run share besides cache and budget.
-
-    Attributes:
-        listener: Gets lines about the models.
-        caches: To close at the end.
-        chats: Models that were opened.
-        unknown: Calls of earlier runs that died with their process, at their worst case.
-    """
+    """What the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
     caches: list[ReplyCache] = field(default_factory=list)
@@ -51,12 +44,7 @@ _run = _Run()
 
 
 def open_chat(settings: Settings, role: Role) -> Chat:
-    """The model for a role with the cache of replies and the budget; one per process and configuration.
-
-    Raises:
-        ConfigurationError: If no model is configured for the role, litellm is not installed, or there is a limit in USD
-            but no price.
-    """
+    """The model for a role with the cache of replies and the budget; one per process and configuration."""
     model = model_name(settings.models, role)
     require_litellm()
     must_answer = role is not Role.READ  # a worker waits for the end of an outage, an index run has nobody to wait for
@@ -71,9 +59,6 @@ class ChatsUsage:
     """What models took.
 
     Attributes:
-        spent: What their calls took, those that failed included.
-        cached: Requests that needed no call.
-        replaced: Calls whose reported token counts were not believed.
         unknown: Calls of earlier runs that died with their process, at their worst case; not in `spent`.
     """
 
@@ -105,11 +90,7 @@ def open_embeddings(
 
 
 def close_chats(listener: Listener | None = None) -> None:
-    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0.
-
-    Args:
-        listener: Gets lines about the models of the next run.
-    """
+    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0."""
     global _run  # noqa: PLW0603 - one run at a time per process
     with _opening:
         for replies in _run.caches:

@@ -64,12 +64,7 @@ def cypher(file: str, name: str) -> str:
 
 @cache
 def activation_query(steps: int, max_length: int) -> str:
-    """The whole retrieval as one query: the same step T times, the same extension of chains L_max times.
-
-    Args:
-        steps: T, at least 0.
-        max_length: Relations in a chain, at least 1.
-    """
+    """The whole retrieval as one query: the same step T times, the same extension of chains L_max times."""
     bounds = ["bound"] * (max_length - 1)
     pieces = ["seeds", *["step"] * steps, "rank", "prefixes", *bounds, *["extend"] * max_length, "chains"]
     return "\n".join(cypher("activation", piece) for piece in pieces)
@@ -97,10 +92,6 @@ def slow_noted(log: logging.Logger, store: str, statement: str) -> Iterator[None
 
 def noted(log: logging.Logger, what: str) -> "Callable[[RetryCallState], None]":
     """For tenacity's `before_sleep`: a record with the attempt, the pause and the error, without its details.
-
-    Args:
-        log: Of the module that retries.
-        what: Is tried again: "a call of the model openai/x".
 
     The level is info: what becomes of it in the end is said anyway.
     """

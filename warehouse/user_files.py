@@ -22,14 +22,7 @@ DEFAULT_FILE = "polyhop.toml"
 
 
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
-    """Settings from ./polyhop.toml (or the file that POLYHOP_CONFIG names), POLYHOP_… variables and flags.
-
-    Args:
-        flags: Dotted keys and values from the command line; they win.
-
-    Raises:
-        ConfigurationError: If the file cannot be read, or a key or value is wrong.
-    """
+    """Settings from ./polyhop.toml (or the file that POLYHOP_CONFIG names), POLYHOP_… variables and flags."""
     sources: dict[str, Mapping[str, object]] = {}
     path = Path(os.environ.get(CONFIG_VARIABLE, DEFAULT_FILE))
     if path.exists():
@@ -54,21 +47,13 @@ _FIELDS = {"edit", "key", "other"}
 
 
 def read_edits(folder: IndexFolder) -> tuple[EntityEdit, ...]:
-    """The edits of an index in the order of the file; none if there is no file.
-
-    Raises:
-        ConfigurationError: If a line is no edit; it names file and line.
-    """
+    """The edits of an index in the order of the file; none if there is no file."""
     lines = _text(folder.edits).splitlines()
     return tuple(_edit(folder.edits, number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def edits_hash(folder: IndexFolder) -> str:
-    """Hash of what the edits say, "" for none: other edits are other entities.
-
-    Raises:
-        ConfigurationError: If a line is no edit.
-    """
+    """Hash of what the edits say, "" for none: other edits are other entities."""
     edits = read_edits(folder)
     parts = [part for edit in edits for part in (edit.kind, edit.key, edit.other, edit.place)]
     return content_hash(*parts) if edits else ""
@@ -83,10 +68,6 @@ def change_edits(
 
     Returns:
         The edits before.
-
-    Raises:
-        ConfigurationError: If a line is no edit.
-        StoreError: If the disk refuses.
     """
     with writing("the edits", folder.edits), locked_file(folder.edits):
         before = read_edits(folder)
@@ -124,11 +105,7 @@ _HEADERS = (["a", "b"], ["a", "b", "type"])
 
 
 def read_links(file: str) -> tuple[NamePair, ...]:
-    """The pairs of a file, in its order; none for "".
-
-    Raises:
-        ConfigurationError: If the file cannot be read or a row is not a pair; it names file and line.
-    """
+    """The pairs of a file, in its order; none for ""."""
     if not file:
         return ()
     reader = csv.reader(_link_text(file).splitlines(keepends=True), strict=True)
@@ -142,11 +119,7 @@ def read_links(file: str) -> tuple[NamePair, ...]:
 
 
 def links_hash(file: str) -> str:
-    """sha256 of a file of pairs, "" for no file: other pairs are other entities.
-
-    Raises:
-        ConfigurationError: If the file cannot be read.
-    """
+    """sha256 of a file of pairs, "" for no file: other pairs are other entities."""
     return content_hash(_link_text(file)) if file else ""
 
 

@@ -216,13 +216,7 @@ class PartialOutageError(ModelUnavailableError):
 
 
 class Answerer:
-    """One strategy on one open version, ready for batches.
-
-    Attributes:
-        ranks: Whether it ranks passages: always.
-        ranks_triples: Whether its strategy ranks triples, too.
-        reads: Whether it reads answers, too.
-    """
+    """One strategy on one open version, ready for batches."""
 
     ranks = True
 
@@ -264,12 +258,6 @@ class Answerer:
         self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
     ) -> list[AnsweredQuestion]:
         """Rankings, contexts and short answers.
-
-        Args:
-            questions: Asked together.
-            limit: Passages of each answer, and triples, if the strategy ranks any.
-            read_passages: Passages that the reader reads, from the first.
-            turns: Of these questions, in order: measures them, and may end those that take too long.
 
         Raises:
             EmptyQuestionError: If a question has no word in it.
@@ -446,11 +434,7 @@ def triple_rows(retrieval: Retrieval) -> list[dict[str, Any]]:
 
 
 class ClosedBookAnswerer:
-    """Answers questions as `Answerer` does, without retrieval: the ranking is empty, nothing was looked for.
-
-    Args:
-        reader: Reads nothing but the question (reading/closed_book.py).
-    """
+    """Answers questions as `Answerer` does, without retrieval: the ranking is empty, nothing was looked for."""
 
     ranks = False
     ranks_triples = False
@@ -460,12 +444,7 @@ class ClosedBookAnswerer:
         self._reader = reader
 
     def answer(self, questions: Sequence[Question], *, limit: int = 0) -> list[AnsweredQuestion]:
-        """One answer per question, in order.
-
-        Args:
-            questions: Asked together.
-            limit: Of no use here: no passage is ranked.
-        """
+        """One answer per question, in order."""
         check_questions(questions)
         begun = time.perf_counter()
         readings = self._reader.read([ReadingItem(question, Retrieval(()), ()) for question in questions])

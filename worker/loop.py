@@ -418,18 +418,7 @@ class ReleasedError(BaseException):
 
 
 class Worker:
-    """One worker process's loop.
-
-    Args:
-        queue: Where questions come from.
-        pool: The open indexes that answer them.
-        options: How it works.
-        metrics: What it counts.
-        after_batch: Called after each batch that was answered.
-
-    Attributes:
-        report: What it has done so far.
-    """
+    """One worker process's loop."""
 
     def __init__(
         self,
@@ -591,10 +580,7 @@ class Worker:
         self.report.refused += refused
         self._log.lost(refused, outcome.failed, names)
         self._metrics.count(accepted, failed, released)
-        self._mind(outcome)
-
-    def _mind(self, outcome: BatchOutcome) -> None:
-        """Opens the breaker after an outage, closes it after a success, and has the heartbeat report it."""
+        # Opens the breaker after an outage, closes it after a success, and has the heartbeat report it.
         if outcome.left or (outcome.outage is None and outcome.finished):
             if self._breaker.outages:
                 self._log.write(logging.INFO, "the model answers again")

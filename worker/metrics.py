@@ -55,11 +55,7 @@ class _Silent(WSGIRequestHandler):
 
 
 def serve_metrics(metrics: WorkerMetrics, port: int, address: str = LOOPBACK) -> Callable[[], None]:
-    """Serves /metrics and /healthz in a thread; returns what stops it.
-
-    Raises:
-        StoreError: If the port is taken.
-    """
+    """Serves /metrics and /healthz in a thread; returns what stops it."""
     prometheus = make_wsgi_app(metrics.registry)
 
     def application(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:

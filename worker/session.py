@@ -40,13 +40,7 @@ from polyhop.worker.strategies.registry import make_reader, require_artefacts, s
 
 
 def open_services(published: PublishedIndex, settings: Settings, closing: ExitStack) -> Services:
-    """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it.
-
-    Args:
-        published: The version.
-        settings: Of the process.
-        closing: Closes what was opened.
-    """
+    """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it."""
     records = published.manifest.vectors
 
     def vectors(space: Space) -> VectorRecord | None:
@@ -142,7 +136,6 @@ class IndexSession:
     Without `reader.reads` nobody reads: passages are ranked and there are no answers.
 
     Attributes:
-        published: The whole version.
         index: What is ranked and read: the whole version, or what a filter leaves of it.
         settings: Of the process.
         services: What strategies may ask of models and databases.
@@ -188,18 +181,7 @@ class IndexSession:
     def answerer(
         self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None = None
     ) -> Answerer:
-        """The strategy, made ready once per set of parameters.
-
-        Args:
-            strategy: Its name.
-            parameters: Those that differ from their defaults.
-            min_confidence: Answers by rules below it are left empty; None: as the settings say.
-
-        Raises:
-            UnknownStrategyError: If there is no such strategy.
-            MissingArtefactError: If the index was not built for it.
-            ConfigurationError: If a parameter does not exist or is out of its range.
-        """
+        """The strategy, made ready once per set of parameters."""
         key = repr((strategy, sorted(parameters.items()), min_confidence))
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
@@ -216,14 +198,7 @@ class IndexSession:
         return self._answerers[key]
 
     def where(self, text: str | None) -> "IndexSession":
-        """This session for the passages that a filter allows, made ready once per filter; None: for all passages.
-
-        Args:
-            text: The filter, as users write it (decision 0027).
-
-        Raises:
-            FilterError: If it does not parse, or does not fit the version's metadata.
-        """
+        """This session for the passages that a filter allows, made ready once per filter; None: for all passages."""
         if text is None:
             return self
         if self._asked is not None:

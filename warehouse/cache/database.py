@@ -43,10 +43,6 @@ class SharedDatabase:
 
     `is_durable` decides whether a transaction waits until it has reached the disk: without, a power cut (never a kill)
     may undo the last ones.
-
-    Raises:
-        StoreError: If the file cannot be created.
-        StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
     def __init__(self, path: Path, sql_file: Path, *, what: str, is_durable: bool = True) -> None:
@@ -189,9 +185,6 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
     Args:
         path: The database.
         inode: Of the file that was found damaged; if another is there by now, nothing is done. None: any file.
-
-    Raises:
-        StoreError: If the disk refuses.
     """
     with writing("the damaged file", path):
         folder = os.open(path.parent, os.O_RDONLY)

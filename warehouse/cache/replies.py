@@ -65,15 +65,8 @@ class Claims:
     def held(self, key: str, is_stopped: Callable[[], bool]) -> Iterator[bool]:
         """Waits until nobody else asks for `key`, then holds it for the block.
 
-        Args:
-            key: Hexadecimal digits.
-            is_stopped: Asked while waiting.
-
         Yields:
             True; or False, without holding it, if `is_stopped` said so first.
-
-        Raises:
-            StoreError: If the lock file cannot be written.
         """
         place = int(key[:_KEY_DIGITS], 16)
         while not (is_held := self._try(place)) and not is_stopped():
@@ -312,13 +305,7 @@ class ReplyCache:
     def evict(
         self, *, older_than_days: float | None = None, model: str | None = None, only_failures: bool = False
     ) -> Evicted:
-        """Removes what fits all conditions, and raw texts that belong to nothing any more; the journal stays.
-
-        Args:
-            older_than_days: Stored so long ago; None: at any time.
-            model: By this model; None: any.
-            only_failures: Keep the replies.
-        """
+        """Removes what fits all conditions (None: any), and raw texts that belong to none; the journal stays."""
         self._database.require_writable()
         before = None if older_than_days is None else time.time() - older_than_days * SECONDS_PER_DAY
         which = {"model": model, "before": before}
@@ -395,11 +382,7 @@ class Imported:
 
 
 def export_replies(cache: ReplyCache, path: Path) -> int:
-    """Writes all valid replies, sorted by key, as a whole file or none; returns how many.
-
-    Raises:
-        StoreError: If the file cannot be written.
-    """
+    """Writes all valid replies, sorted by key, as a whole file or none; returns how many."""
     count = 0
     with named_file(path, "the replies") as place, pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer:
         for page in cache.pages():

@@ -39,12 +39,7 @@ def vector_key(model: str, kind: str, text: str) -> str:
 
 
 class VectorCache:
-    """One SQLite file (see SharedDatabase); safe for many threads and processes, not to be carried across a fork.
-
-    Args:
-        path: The file; created if missing.
-        most_rows: Vectors that are kept, the newest; None: all.
-    """
+    """One SQLite file (see SharedDatabase); safe for many threads and processes, not to be carried across a fork."""
 
     def __init__(self, path: Path, *, most_rows: int | None = None) -> None:
         self.path = path
@@ -53,12 +48,7 @@ class VectorCache:
         self._database = SharedDatabase(path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
 
     def get_many(self, keys: Sequence[str], dimension: int | None = None) -> dict[str, NDArray[np.float32]]:
-        """The known vectors among `keys`, each of shape (d,), float32, read-only; unknown keys are left out.
-
-        Args:
-            keys: Any keys.
-            dimension: Length of the vectors; one of another length is left out. None: any.
-        """
+        """The known vectors among `keys`, each of shape (d,), float32, read-only; unknown keys are left out."""
         found: dict[str, NDArray[np.float32]] = {}
         for start in range(0, len(keys), KEYS_PER_READ):
             some = list(keys[start : start + KEYS_PER_READ])
@@ -69,11 +59,7 @@ class VectorCache:
         return found
 
     def put_many(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Stores vectors in one transaction; a key that is already known keeps its vector.
-
-        Args:
-            vectors: Key to vector of shape (d,), of any length but 0.
-        """
+        """Stores vectors in one transaction; a key that is already known keeps its vector."""
         rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
 
         def store(change: Change) -> None:

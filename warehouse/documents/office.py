@@ -196,25 +196,21 @@ def read_slides(stream: BinaryIO, reading: Reading) -> Document:
     builder = TextBuilder()
     for number, slide in enumerate(file.slides, start=1):
         builder.place(slide=number)
-        _add_slide(builder, slide)
+        # Adds a slide's title as a heading, then its other shapes, then its notes.
+        title = slide.shapes.title
+        if title is not None and title.has_text_frame:
+            builder.heading(1, title.text_frame.text)
+        title_id = title.shape_id if title is not None else None
+        _add_shapes(builder, (shape for shape in slide.shapes if shape.shape_id != title_id))
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        if notes is not None:
+            builder.add(notes.text)
     if not builder.length:
         count = len(file.slides)
         raise FaultError(f"it has no text: {count} slide{'' if count == 1 else 's'} of pictures, or nothing at all")
     stated = file.core_properties
     metadata = {"author": stated.author, "slides": len(file.slides)}
     return builder.document("" if stated.title == "PowerPoint Presentation" else stated.title, metadata)
-
-
-def _add_slide(builder: TextBuilder, slide: Any) -> None:
-    """Adds a slide's title as a heading, then its other shapes, then its notes."""
-    title = slide.shapes.title
-    if title is not None and title.has_text_frame:
-        builder.heading(1, title.text_frame.text)
-    title_id = title.shape_id if title is not None else None
-    _add_shapes(builder, (shape for shape in slide.shapes if shape.shape_id != title_id))
-    notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-    if notes is not None:
-        builder.add(notes.text)
 
 
 def _add_shapes(builder: TextBuilder, shapes: Iterable[Any]) -> None:

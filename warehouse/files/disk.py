@@ -32,11 +32,7 @@ _REASONS = {
 
 @contextmanager
 def writing(what: str, where: Path) -> Iterator[None]:
-    """Turns what a disk refuses inside the block into one sentence.
-
-    Raises:
-        StoreError: If the disk is full, read-only or not writable.
-    """
+    """Turns what a disk refuses inside the block into one sentence."""
     try:
         yield
     except OSError as error:
@@ -77,10 +73,6 @@ def named_file(path: Path, what: str) -> Iterator[Path]:
     """Where to write a file that people named: it is there whole when the block ends well, or is as it was before.
 
     A pipe, a device or a symbolic link is written in place.
-
-    Raises:
-        ConfigurationError: If the file is one of Polyhop's own.
-        StoreError: If the disk refuses.
     """
     require_place(path, what)
     with writing(what, path):
@@ -92,12 +84,7 @@ def named_file(path: Path, what: str) -> Iterator[Path]:
 
 
 def require_place(path: Path, what: str) -> None:
-    """Finds out before long work that a file that people named cannot be written afterwards.
-
-    Raises:
-        ConfigurationError: If the file is one of Polyhop's own.
-        StoreError: If its folder does not exist or may not be written, or the file is a folder.
-    """
+    """Finds out before long work that a file that people named cannot be written afterwards."""
     require_foreign(path)
     if path.is_dir():
         raise StoreError(f"Cannot write {what} to {path}: that is a folder; name a file.")
@@ -137,11 +124,7 @@ def is_same_file(file: IO[bytes], path: Path) -> bool:
 
 
 def file_hash(path: Path, what: str) -> str:
-    """sha256 of a file's bytes, 64 hexadecimal digits.
-
-    Raises:
-        SourceError: If it cannot be read.
-    """
+    """sha256 of a file's bytes, 64 hexadecimal digits."""
     try:
         return file_checksum(path)
     except OSError as error:
@@ -225,11 +208,7 @@ def remove_paths(paths: Sequence[Path]) -> None:
 
 
 def empty_bytes(path: Path) -> int:
-    """Bytes of a file that hold nothing any more; 0 if there is no file.
-
-    Raises:
-        sqlite3.DatabaseError: If it is busy, or is not as SQLite wrote it.
-    """
+    """Bytes of a file that hold nothing any more; 0 if there is no file."""
     if not path.is_file():
         return 0
     with closing(sqlite3.connect(path, timeout=0)) as connection:
@@ -238,11 +217,7 @@ def empty_bytes(path: Path) -> int:
 
 
 def compact_file(path: Path) -> bool:
-    """Writes a file again without its empty pages; False if another connection has it open: then nothing is done.
-
-    Raises:
-        sqlite3.DatabaseError: If it is not as SQLite wrote it, or the disk has no room for a second copy.
-    """
+    """Writes a file again without its empty pages; False if another connection has it open: then nothing is done."""
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()  # refused while anybody else has it open
         try:

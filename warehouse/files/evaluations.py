@@ -40,11 +40,7 @@ class StoredRun:
     timings: dict[str, Any]
 
     def question_rows(self) -> list[dict[str, Any]]:
-        """One row per question and strategy.
-
-        Raises:
-            ContractError: If the file is missing or cannot be read.
-        """
+        """One row per question and strategy."""
         path = self.path / QUESTIONS
         try:
             with path.open(encoding="utf-8", newline="\n") as file:
@@ -94,12 +90,7 @@ def run_numbers(folder: Path, document: str = RUN) -> list[int]:
 
 
 def read_run(folder: Path, number: int) -> StoredRun:
-    """One stored evaluation.
-
-    Raises:
-        UnknownIdError: If there is none of this number.
-        ContractError: If it cannot be read.
-    """
+    """One stored evaluation."""
     path = _folder(folder, number)
     if not (path / RUN).is_file():
         known = ", ".join(map(str, run_numbers(folder))) or "none yet"

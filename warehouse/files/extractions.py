@@ -29,10 +29,8 @@ class ExtractionRow:
     """One row of such a file.
 
     Attributes:
-        line: Line or record number from 1.
         id: The record or passage meant, "" if the row names none by a string.
         text: The passage itself, if the row holds it (with or without its title in front), else "".
-        fields: All fields as they are.
         fault: Why the row cannot be used, "" if it can.
     """
 
@@ -48,9 +46,6 @@ def read_extractions(path: Path) -> Iterator[ExtractionRow]:
 
     Args:
         path: .jsonl or .json (each also .gz) or .parquet. A .json file holds HippoRAG's {"docs": […]} or a list.
-
-    Raises:
-        SourceError: If the file as a whole cannot be read.
     """
     name = path.name.lower().removesuffix(".gz")
     try:

@@ -41,10 +41,6 @@ GRAPHS: Mapping[str, str] = {
 def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
     """Yields the lines of a graph in the order of the file; memory does not grow with its size.
 
-    Args:
-        source: A file of a known format.
-        languages: Tags of preferred languages of labels, lower case.
-
     Raises:
         SourceError: At once if the file cannot be read at all; while iterating if it breaks off or is empty.
         ConfigurationError: If its format needs a package that is not installed.

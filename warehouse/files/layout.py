@@ -121,11 +121,7 @@ class Layout:
         return any(store.is_file() for store in stores) or next(self.indexes.glob("*/WRITER"), None) is not None
 
     def index(self, name: str) -> IndexFolder:
-        """The folder of index `name`.
-
-        Raises:
-            ConfigurationError: If the name could not be a folder's name on every system.
-        """
+        """The folder of index `name`."""
         if not _INDEX_NAME.fullmatch(name):
             raise ConfigurationError(
                 f"'{name}' is not a name for an index; use letters, digits, '.', '_' and '-', "

@@ -311,9 +311,6 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
     they stay in the metadata, too), hops, type, topic or topic_entity; the rest is metadata. Without answers, a list
     `reference` (NQ), or `possible_answers` and the object's other names (PopQA), are the answers. In items of HotpotQA,
     2WikiMultiHopQA, MuSiQue, NQ and PopQA `supporting` are the ids that `read_corpus` gives the gold paragraphs.
-
-    Args:
-        path: A file of a known format; a .txt file has one question a line.
     """
     check_source(path, QUESTION_FORMATS, accepts_folder=False)
     rows = guarded(path, QUESTION_FORMATS[suffix_of(path)](path), "question")
@@ -321,11 +318,7 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
 
 
 def usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
-    """As `read_questions`, with at least one question.
-
-    Raises:
-        SourceError: If no record holds a usable question; it names the first and its fault.
-    """
+    """As `read_questions`, with at least one question."""
     records, bad = read_questions(path)
     if not records:
         raise SourceError(f"There is no usable question in {path}: line {bad[0].line}: {bad[0].reason}.")

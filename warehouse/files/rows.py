@@ -149,11 +149,7 @@ class _ListBuffer:
         return found == wanted
 
     def element(self, number: int) -> object:
-        """The next element of the list.
-
-        Raises:
-            SourceError: If it is not JSON: where the next one begins cannot be known.
-        """
+        """The next element of the list."""
         if self.next_is(""):
             raise self.fault(number, "the file ends before it")
         while True:

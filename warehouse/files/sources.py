@@ -113,9 +113,6 @@ def check_source(
         others: Suffixes that other packages read, asked only about a file that has none of `known`; such a file may be
             binary.
         decoded: Suffixes whose readers take UTF-16, too.
-
-    Raises:
-        SourceError: If it is missing, must not be read, is empty, binary or of an unknown format.
     """
     try:
         if not path.exists():
@@ -156,11 +153,6 @@ def _check_text(path: Path, sample: bytes, *, takes_utf16: bool) -> None:
 
 def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
     """Passes items on, and says in words why a file cannot be read to its end or holds nothing.
-
-    Args:
-        path: The file being read.
-        items: What its reader yields.
-        what: What an item is: `record`.
 
     Raises:
         SourceError: If reading breaks off (what came before was yielded), or nothing came.

@@ -108,7 +108,19 @@ class Page:
         is_around = not is_hidden and self._stands_around(tag, attributes)
         self._open_tags.append((tag, is_hidden, is_around))
         self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
-        self._separate(tag)
+        # What stands between the text before a tag and that in it.
+        block = self._blocks[-1]
+        is_inner_list = tag in _LISTS and self._counts["list"] > 1
+        if tag in _PARAGRAPHS and not is_inner_list:
+            self._next_block(_LEVELS.get(tag, 0))
+        elif tag in _LINES or is_inner_list:
+            block.pieces.append("\n")
+            self._is_in_row = False
+        elif tag in _CELLS:
+            block.pieces.append(" | " if self._is_in_row else " ")
+            self._is_in_row = True
+        elif tag == "a":
+            block.links += 1
         if is_around and tag not in _PARAGRAPHS:
             self._next_block(0)
         if tag in _HEADINGS and not self.heading(tag):
@@ -175,21 +187,6 @@ class Page:
         counts["list"] += step * (tag in _LISTS)
         if tag in {"a", "pre"}:
             counts[tag] += step
-
-    def _separate(self, tag: str) -> None:
-        """What stands between the text before a tag and that in it."""
-        block = self._blocks[-1]
-        is_inner_list = tag in _LISTS and self._counts["list"] > 1
-        if tag in _PARAGRAPHS and not is_inner_list:
-            self._next_block(_LEVELS.get(tag, 0))
-        elif tag in _LINES or is_inner_list:
-            block.pieces.append("\n")
-            self._is_in_row = False
-        elif tag in _CELLS:
-            block.pieces.append(" | " if self._is_in_row else " ")
-            self._is_in_row = True
-        elif tag == "a":
-            block.links += 1
 
     def _next_block(self, level: int) -> None:
         if self._blocks[-1].characters:

@@ -220,13 +220,7 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GraphServerHealth:
-    """A server that answers.
-
-    Attributes:
-        version: Its version.
-        edition: community or enterprise.
-        indexes: State of Polyhop's indexes by name: ONLINE, POPULATING, FAILED.
-    """
+    """A server that answers."""
 
     version: str
     edition: str

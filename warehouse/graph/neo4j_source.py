@@ -25,7 +25,14 @@ _TEMPORAL = {"Date": "date", "Time": "time", "DateTime": "dateTime", "Duration":
 def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator[GraphLine | BadRecord]:
     """Descriptions of all nodes, statements of their properties, then the relationships; not what Polyhop exported."""
     uri = connection.address.uri
-    _check_ids(connection, mapping)
+    found = connection.read(cypher("source", "duplicate_ids"), {"ids": list(mapping.ids)})
+    if found:
+        count, own_id = found[0]["count"], found[0]["id"]
+        raise SourceError(
+            f"{count} nodes at {uri} have the id '{own_id}' (the first of the properties "
+            f"{', '.join(mapping.ids)} that each has); set graph.neo4j_ids to properties whose values are unique in "
+            "the whole database, or to nothing: then they have Neo4j's own ids, which no dump keeps."
+        )
     number = 0
     for row in connection.stream(cypher("source", "nodes")):
         number += 1
@@ -38,17 +45,6 @@ def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator
     for row in connection.stream(cypher("source", "relationships"), values):
         number += 1
         yield from _guarded(uri, number, _relationship_lines(row))
-
-
-def _check_ids(connection: Neo4jConnection, mapping: Neo4jMapping) -> None:
-    found = connection.read(cypher("source", "duplicate_ids"), {"ids": list(mapping.ids)})
-    if found:
-        count, own_id = found[0]["count"], found[0]["id"]
-        raise SourceError(
-            f"{count} nodes at {connection.address.uri} have the id '{own_id}' (the first of the properties "
-            f"{', '.join(mapping.ids)} that each has); set graph.neo4j_ids to properties whose values are unique in "
-            "the whole database, or to nothing: then they have Neo4j's own ids, which no dump keeps."
-        )
 
 
 def _guarded(uri: str, number: int, lines: Iterator[GraphLine]) -> Iterator[GraphLine | BadRecord]:

@@ -75,11 +75,7 @@ class Neo4jGraph:
         return [self._number_of[row["key"]] for row in rows]
 
     def entities(self, numbers: Sequence[int]) -> list[Entity]:
-        """Entities as people see them, in the order asked.
-
-        Raises:
-            StoreError: If the server does not answer as it should, or one is missing.
-        """
+        """Entities as people see them, in the order asked."""
         keys = [self._keys[number] for number in numbers]
         rows = self._read(cypher("entities", "described_entities"), {"keys": keys}) if keys else []
         found = {row["key"]: Entity(**row) for row in rows}
@@ -258,9 +254,6 @@ class Neo4jStore:
         """Makes the vector index, or rebuilds it, and waits for it; with dimension 0 removes it.
 
         An index that is filled at once is one segment, which answers four times as fast as one filled batch by batch.
-
-        Raises:
-            StoreError: If the index does not come up.
         """
         name = {"name": vector_index(self._index)}
         found = self._connection.read(cypher("schema", "vector_index"), name)

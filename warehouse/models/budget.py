@@ -46,11 +46,7 @@ class _Account:
 
 
 class Budget:
-    """The limits of a run, at the price of one model; safe for threads.
-
-    Raises:
-        ConfigurationError: If there is a limit in USD, but the price is unknown.
-    """
+    """The limits of a run, at the price of one model; safe for threads."""
 
     def __init__(self, max_cost_usd: float | None, max_tokens: int | None, price: Price | None = None) -> None:
         if max_cost_usd is not None and price is None:

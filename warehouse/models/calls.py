@@ -90,11 +90,7 @@ class RateLimiter:
 
     @contextmanager
     def call(self, tokens: int) -> Iterator[int]:
-        """Waits until a call with a prompt of so many tokens may go, and counts it as in flight while it lasts.
-
-        Yields:
-            Calls in flight, this one included.
-        """
+        """Waits until a call with so long a prompt may go; yields how many are in flight with it, while it lasts."""
         while (wait := self._admit(tokens)) > 0:
             self._sleep(wait)
         in_flight = self._in_flight
@@ -175,15 +171,7 @@ class Stop:
 def run_all(
     items: Iterable[T], work: Callable[[T, Stop], R], concurrency: int, done: Callable[[T, R], None], name: str
 ) -> None:
-    """Works on all items in threads; after the first error, or Ctrl-C, nothing begins, and what is in flight ends.
-
-    Args:
-        items: Any.
-        work: Called by several threads; whatever it raises ends the run.
-        concurrency: Most items at once.
-        done: Called by this thread with each item and its result, as they come.
-        name: Of the threads.
-    """
+    """Works on all items in threads; after the first error, or Ctrl-C, nothing begins, and what is in flight ends."""
     stop = Stop()
 
     def one(item: T) -> R:
@@ -218,12 +206,6 @@ class PaidRequest:
 
 class PaidCalls:
     """The calls of one model; safe for threads.
-
-    Args:
-        model: Provider and model, as litellm names them.
-        settings: Attempts, limits of speed, calls in flight.
-        replies: Holds the journal of calls.
-        budget: At the model's price.
 
     Attributes:
         spent: What the calls of this instance took, those that failed included.

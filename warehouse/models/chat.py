@@ -54,13 +54,7 @@ Outcomes = dict[str, ChatOutcome[Any]]
 class Chat(PaidCalls):
     """Asks one model only what the cache does not know; every valid reply is stored as soon as it is there.
 
-    Args:
-        model: Provider and model, as litellm names them.
-        settings: Its address, attempts, limits of speed, longest replies.
-        replies: The cache of replies, with the journal of calls.
-        budget: Limits what calls may take, at the model's price.
-        must_answer: An outage from the start ends the run; a worker waits for its end instead.
-        completions: Calls the model; None: over litellm.
+    With `must_answer` an outage from the start ends the run; a worker waits for its end instead.
     """
 
     def __init__(
@@ -85,11 +79,6 @@ class Chat(PaidCalls):
         self, requests: Sequence[ChatRequest[ReplyT]], *, on_progress: Callable[[int, int], None] | None = None
     ) -> list[ChatOutcome[ReplyT]]:
         """One outcome per request, in order; what the cache knows costs nothing, equal requests are asked once.
-
-        Args:
-            requests: Any requests.
-            on_progress: Called with how many requests are settled, of how many: after reading the cache, then one by
-                one.
 
         Raises:
             BudgetExceededError: Before a call that might exceed the budget; whatever was answered is cached.

@@ -53,9 +53,6 @@ class OnnxEncoder:
         max_tokens: Texts are cut after so many; 0: as sentence_bert_config.json says.
         threads: Of one call; 0 means as many as cores.
         batch_size: Most texts of equal token count per call.
-
-    Raises:
-        ModelFileError: If a file is missing or cannot be used.
     """
 
     def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
@@ -142,14 +139,7 @@ _Encode = Callable[[list[str]], Any]
 
 
 class NamedEncoder:
-    """One side of a package's model.
-
-    Args:
-        model: Names all that determines a vector.
-        dimension: Components of a vector; 0: as the first one has.
-        max_tokens: Where texts are cut, 0 if the package does not say.
-        encode: The package's function.
-    """
+    """One side of a package's model."""
 
     def __init__(self, model: str, dimension: int, max_tokens: int, encode: _Encode) -> None:
         self.model = model
@@ -181,17 +171,7 @@ class OpenedEncoder:
 
 @dataclass(frozen=True, slots=True)
 class EncoderNeeds:
-    """What opening an encoder may need.
-
-    Attributes:
-        choice: Which one.
-        threads: Of one call; 0 means as many as cores.
-        batch_size: Texts per call; 0: as the kind has it.
-        models: Address, speed and attempts of servers.
-        root: Folder of all data.
-        max_cost_usd: Of a run; None: no limit.
-        max_tokens: Of a run; None: no limit.
-    """
+    """What opening an encoder may need."""
 
     choice: EncoderChoice
     threads: int

@@ -361,13 +361,7 @@ def named(model: str, api_base: str) -> str:
 
 
 def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, bool]:
-    """Our error for a vendor's, and whether the call may be billed.
-
-    Args:
-        error: As it was raised.
-        model: Provider and model.
-        where: The model and its server, for the sentence.
-    """
+    """Our error for a vendor's, and whether the call may be billed."""
     litellm = import_litellm()
     said = said_by(error)
     if isinstance(error, litellm.ContextWindowExceededError):
@@ -442,12 +436,6 @@ class Completions:
         self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
     ) -> Answer[Completion]:
         """What the model says to messages.
-
-        Args:
-            messages: In OpenAI's form.
-            name: Of the reply's form, for the model.
-            reply: The form of the reply.
-            max_output_tokens: Most tokens of the reply.
 
         Raises:
             CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a

@@ -52,16 +52,7 @@ TASK = "embed"
 
 
 class EmbeddingGateway(PaidCalls):
-    """Asks one model for vectors; safe for threads.
-
-    Args:
-        model: Provider and model, as litellm names them.
-        api_base: Address of an OpenAI-compatible server; "": the provider's own.
-        dimension: Asked of the server; 0: not asked.
-        settings: Attempts, limits of speed, calls in flight.
-        replies: Holds the journal of calls.
-        budget: At the model's price.
-    """
+    """Asks one model for vectors; safe for threads."""
 
     def __init__(
         self,
@@ -123,11 +114,7 @@ class EmbeddingGateway(PaidCalls):
                 ) from error
 
     def _send(self, texts: Sequence[str], *, is_question: bool) -> Answer[list[Any]]:
-        """The lists of numbers of texts, as they came.
-
-        Raises:
-            CallFailedError: With a ModelError; with a ModelKeyError if the key is missing or refused.
-        """
+        """The lists of numbers of texts, as they came."""
         litellm = import_litellm()
         import openai
 
@@ -238,16 +225,8 @@ class LitellmEncoder:
 
         After the first error, or Ctrl-C, no call begins; what those in flight bring is handed over, too.
 
-        Args:
-            texts: Any texts; a lone surrogate is read as "?".
-            keep: Called with the places of a batch and its vectors, by several threads.
-
         Returns:
             Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If the server sends nonsense.
-            PolyhopError: As the gateway's `embed`.
         """
         if not texts:
             return np.empty((0, self.dimension), np.float32)

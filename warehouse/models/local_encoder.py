@@ -55,10 +55,6 @@ class LocalEncoder:
             bits on other machines. "int8" has a cosine of .994; its scales are taken per call, so it runs one text per
             call, whatever `batch_size` says. Both take about half of the time (benchmarks/encoder.py).
         model_folder: Folder of model.onnx and tokenizer.json; None means the installed package's.
-
-    Raises:
-        ModelFileError: If the package or the tokenizer is missing.
-        ConfigurationError: If `threads` or `batch_size` is below 1.
     """
 
     model: str
@@ -101,9 +97,6 @@ class LocalEncoder:
         Returns:
             Shape (len(texts), 384), float32, rows of length 1, in input order.
 
-        Raises:
-            ModelFileError: If the model's files are missing, unreadable or not the published ones.
-            ConfigurationError: If what `precision` needs is missing: a package, or a processor with bfloat16.
         Cost: linear in tokens up to 256 per text; about 8,000 tokens/s on two cores. Opening: .3 s.
         """
         with self._opening:
@@ -140,11 +133,7 @@ class LocalEncoder:
 
 
 def find_model_folder() -> Path:
-    """The folder of the installed package that holds graph and tokenizer; the package itself is not imported.
-
-    Raises:
-        ModelFileError: If the package is not installed.
-    """
+    """The folder of the installed package that holds graph and tokenizer; the package itself is not imported."""
     found = find_spec(IMPORT_NAME)
     if found is None or found.origin is None:
         raise ModelFileError(

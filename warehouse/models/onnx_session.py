@@ -17,16 +17,7 @@ _ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error,
 
 
 def open_session(model: Path, advice: str, threads: int = 0) -> Any:
-    """A session on the processor.
-
-    Args:
-        model: An ONNX file.
-        advice: What to do if it cannot be loaded, for the error's sentence.
-        threads: Threads of one call; 0 means as many as cores.
-
-    Raises:
-        ModelFileError: If onnxruntime cannot load the model.
-    """
+    """A session on the processor."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -48,15 +39,7 @@ _FLAGS = ("amx_bf16", "avx512_bf16")
 
 
 class BFloat16Session:
-    """Runs a graph as `onnxruntime.InferenceSession.run` does, in bfloat16 where it multiplies; safe for many threads.
-
-    Args:
-        graph: An ONNX file.
-        threads: Of one call.
-
-    Raises:
-        ConfigurationError: If OpenVINO is not installed, or the processor has no bfloat16.
-    """
+    """Runs a graph as an `InferenceSession` does, in bfloat16 where it multiplies; safe for many threads."""
 
     def __init__(self, graph: Path, threads: int) -> None:
         try:
@@ -110,12 +93,7 @@ def existing_file(folder: Path, names: Sequence[str], setting: str) -> Path:
 
 
 def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
-    """A tokenizer that pads nothing and cuts long texts.
-
-    Args:
-        path: A tokenizer.json.
-        max_tokens: Texts are cut after so many; None: never.
-    """
+    """A tokenizer that pads nothing and cuts long texts."""
     from tokenizers import Tokenizer
 
     try:
@@ -140,9 +118,6 @@ class OnnxModel:
         max_tokens: Texts are cut after so many; None: never.
         advice: What to do if the graph cannot be loaded.
         threads: Of one call; 0 means as many as cores.
-
-    Raises:
-        ModelFileError: If a file is missing or cannot be used.
     """
 
     def __init__(
@@ -198,10 +173,6 @@ def read_json(path: Path) -> Any:
 
 def folder_hash(folder: Path, names: Sequence[str] = ()) -> str:
     """Eight hexadecimal digits that change with the content of the files.
-
-    Args:
-        folder: Of the model.
-        names: Paths in it, those that are there; none: all files.
 
     Cost: a second per GB.
     """

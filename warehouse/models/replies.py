@@ -130,21 +130,17 @@ def _repaired(reply: type[BaseModel], text: str) -> Iterator[Any]:
         json_text = part[tokens[0].start() : tokens[-1].end()]
         json_text = _ESCAPE.sub(lambda escape: _MISREAD_ESCAPES.get(escape[0], escape[0]), json_text)
         value = loads(json_text, skip_json_loads=True, strict=True)
-        _check_repair(value, part)
+        # Refuses texts that json_repair splits at an apostrophe, and lists that say that something is left out.
+        said = json.dumps(value, ensure_ascii=False)
+        if any(part.count(dots) > said.count(dots) for dots in ("...", "…")):
+            raise ValueError("elements are left out")
+        if re.search(r"(?<!\\)\"(?:'|[^\"]*'\"(?!:))", said):
+            raise ValueError("a text begins or ends with an apostrophe")
         renamed = _renamed(value, names)
         if isinstance(renamed, list) and renamed and len(reply.model_fields) == 1:
             renamed = {next(iter(schema["properties"])): renamed}  # an empty list says too little to be an answer
         yield renamed
         yield from (_renamed(inner, names) for inner in _inside(value))
-
-
-def _check_repair(value: Any, text: str) -> None:
-    """Refuses texts that json_repair splits at an apostrophe, and lists that say that something is left out."""
-    said = json.dumps(value, ensure_ascii=False)
-    if any(text.count(dots) > said.count(dots) for dots in ("...", "…")):
-        raise ValueError("elements are left out")
-    if re.search(r"(?<!\\)\"(?:'|[^\"]*'\"(?!:))", said):
-        raise ValueError("a text begins or ends with an apostrophe")
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -29,15 +29,7 @@ def open_reranker(model: str, cache_folder: Path) -> Reranker:
 
 
 class FastembedReranker:
-    """A cross-encoder by name, fetched once from a model hub by fastembed (an optional dependency).
-
-    Args:
-        model: As fastembed names it, like Xenova/ms-marco-MiniLM-L-6-v2.
-        cache_folder: Where fetched models are kept; a model that is there needs no network.
-
-    Raises:
-        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
-    """
+    """A cross-encoder by name, fetched once from a model hub by fastembed (an optional dependency)."""
 
     def __init__(self, model: str, cache_folder: Path) -> None:
         self.model = model
@@ -50,14 +42,7 @@ class FastembedReranker:
 
 
 class OnnxReranker:
-    """A cross-encoder in a folder: model.onnx (or onnx/model.onnx) with one score per pair, and tokenizer.json.
-
-    Args:
-        folder: Its path, which is also its name in results.
-
-    Raises:
-        ModelFileError: If a file is missing or cannot be used.
-    """
+    """A cross-encoder in a folder: model.onnx (or onnx/model.onnx) with one score per pair, and tokenizer.json."""
 
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
@@ -130,14 +115,7 @@ def open_span_model(folder: str) -> "OnnxSpanModel":
 
 
 class OnnxSpanModel:
-    """A folder with model.onnx (or onnx/model.onnx), whose outputs are start_logits and end_logits, and tokenizer.json.
-
-    Args:
-        folder: Its path, which is also its name in results.
-
-    Raises:
-        ModelFileError: If a file is missing or cannot be used.
-    """
+    """A folder with model.onnx (or onnx/model.onnx), with outputs start_logits and end_logits, and tokenizer.json."""
 
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()

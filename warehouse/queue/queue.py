@@ -637,7 +637,6 @@ class QueueHealth:
     Attributes:
         version: Of the tables, 0 if there are none yet.
         newest: The version that this Polyhop makes of them when it opens the queue.
-        jobs: How many there are.
         questions: How many there are; both 0 where the tables have another version and were not read.
         faults: What the database says of its own file, and answers that do not belong to a finished question.
     """

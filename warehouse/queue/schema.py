@@ -60,9 +60,7 @@ class Database:
     """An engine with what the queue must know about its database.
 
     Attributes:
-        engine: Opens connections.
         where: Its url without a password, for messages.
-        clock: The time; None: the server's.
         row_locks: True for PostgreSQL.
         is_read_only: A file that may not be written.
     """

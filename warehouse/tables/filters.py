@@ -59,10 +59,6 @@ Value = str | float | bool
 def allowed_passages(connection: duckdb.DuckDBPyConnection, text: str) -> NDArray[np.int64]:
     """Numbers of the passages whose records a filter allows, ascending.
 
-    Args:
-        connection: One with the tables of a version.
-        text: The filter, as users write it.
-
     Raises:
         FilterError: If it does not parse, names an unknown field, or compares what cannot be compared.
     """

@@ -63,11 +63,6 @@ def sandbox(
         path: The file; its tables are found without a prefix.
         tables: Further tables, each with its description and its rows; they come before the file's of the same name.
         folders: Folders whose files may be read.
-
-    Raises:
-        ConfigurationError: If one of the folders does not exist.
-        DamagedStoreError: If the file is missing, or is not as DuckDB wrote it.
-        StoreUnavailableError: If it cannot be opened.
     """
     allowed = [_folder(folder) for folder in folders]
     database = quoted(path.stem)
@@ -76,7 +71,12 @@ def sandbox(
         with translated(path):
             connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
         connection.execute(f"USE {database}")
-        _name_passages(connection, database)
+        # Gives the table of mentions its column passage_id in versions published before it had one.
+        columns = {row[0] for row in connection.execute(statement("read", "mentions_columns")).fetchall()}
+        if columns and "passage_id" not in columns:
+            connection.execute(
+                f"CREATE TEMP VIEW mentions AS SELECT *, unit_id AS passage_id FROM {database}.main.mentions"
+            )
         show_no_progress(connection)
         for described, rows in tables:
             connection.register(described.name, rows)
@@ -89,15 +89,6 @@ def sandbox(
             connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
         connection.execute("SET lock_configuration = true")
         yield connection
-
-
-def _name_passages(connection: duckdb.DuckDBPyConnection, database: str) -> None:
-    """Gives the table of mentions its column passage_id in versions published before it had one."""
-    columns = {row[0] for row in connection.execute(statement("read", "mentions_columns")).fetchall()}
-    if columns and "passage_id" not in columns:
-        connection.execute(
-            f"CREATE TEMP VIEW mentions AS SELECT *, unit_id AS passage_id FROM {database}.main.mentions"
-        )
 
 
 def _folder(folder: str | Path) -> str:
@@ -153,7 +144,10 @@ def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_file
     if not query.isascii() and query.encode(errors="ignore").decode() != query:
         raise _refusal("it holds bytes that are not valid UTF-8")
     _require_one(connection, query)
-    asked = _without_end(query)  # from here on this text is checked and run, not the one it was cut from
+    # The query up to its semicolon, so that a parenthesis can follow.
+    content = query.encode()  # DuckDB counts bytes
+    ends = (start for start, kind in duckdb.tokenize(query) if kind == duckdb.token_type.operator)
+    asked = content[: next((start for start in ends if content[start : start + 1] == b";"), None)].decode()
     _require_reading(connection, asked, may_read_files=may_read_files)
     return asked
 
@@ -169,13 +163,6 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
         if tells_damage(error):
             raise  # the caller knows the file, and says what fixes it
         raise StatementRejectedError(f"DuckDB refused the query: {_words(error)}.") from error
-
-
-def _without_end(query: str) -> str:
-    """The query up to its semicolon, so that a parenthesis can follow."""
-    content = query.encode()  # DuckDB counts bytes
-    ends = (start for start, kind in duckdb.tokenize(query) if kind == duckdb.token_type.operator)
-    return content[: next((start for start in ends if content[start : start + 1] == b";"), None)].decode()
 
 
 def _require_one(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
@@ -256,8 +243,6 @@ class LazyTable:
     """A table and how it is read; of a large one `read` may leave what is not wanted empty.
 
     Attributes:
-        described: Its columns and comments.
-        read: Its rows, in the order of the columns.
         is_large: Whether planning the query first is worth it.
     """
 
@@ -435,12 +420,6 @@ def query_rows(
 
     Vectors, the run history and `extra` (further tables) are read only if the query names them; `allow_files` are
     folders whose files may be read.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-        ConfigurationError: If a folder of `allow_files` does not exist.
-        DamagedStoreError: If the tables are not as they were written.
-        StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
     """
     with hold_version(layout, name, version) as held:
         index, vectors = layout.index(name), read_manifest(held.folder).vectors

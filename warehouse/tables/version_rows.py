@@ -71,16 +71,7 @@ class Compared:
 
 
 def compare_versions(before: VersionFolder, after: VersionFolder, limit: int) -> dict[str, Compared]:
-    """Records, entities and relations of two published versions, which their caller holds.
-
-    Args:
-        before: The version to compare with.
-        after: The other.
-        limit: How many of each kind are listed.
-
-    Raises:
-        StoreError: If a version cannot be read.
-    """
+    """Records, entities and relations of two published versions, which their caller holds."""
     with connect(after.tables, read_only=True) as connection:
         records = compare_records(connection, before.tables, [after.arrays, before.arrays])
         connection.execute(f"ATTACH {literal(str(before.tables))} AS before (READ_ONLY)")
@@ -119,11 +110,7 @@ class NameRecords:
 
 
 def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRecords:
-    """What the current version knows about these names, and about the entities that they lead to.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-    """
+    """What the current version knows about these names, and about the entities that they lead to."""
     asked = {"keys": list(keys)}
     with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
         manifest = read_manifest(held.folder)
@@ -144,11 +131,7 @@ def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRe
 
 
 def read_types(layout: Layout, index: str) -> list[str]:
-    """Types that named entities of the current version have, sorted.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-    """
+    """Types that named entities of the current version have, sorted."""
     with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
         return [row[0] for row in connection.execute(statement("explain", "types_of_entities")).fetchall()]
 
@@ -158,16 +141,7 @@ _OWN_IDS: Mapping[SourceKind, str] = {"graph": "own_ids_of_graph", "corpus": "ow
 
 
 def export_rows(tables: Path, kind: str, source: SourceKind) -> Iterator[dict[str, Any]]:
-    """All rows of a kind (a statement of sql/export.sql), in the order of their keys.
-
-    Args:
-        tables: File of the version's tables.
-        kind: Name of the statement.
-        source: What the version was made from: it decides by which ids paths of hubs name entities.
-
-    Raises:
-        StoreUnavailableError: If the file cannot be opened.
-    """
+    """All rows of a kind (a statement of sql/export.sql), in the order of their keys."""
     with connect(tables, read_only=True) as connection:
         if kind == "hub_path_entities":
             connection.execute(statements("export")[_OWN_IDS[source]])
@@ -193,12 +167,7 @@ class RelationPassages:
 def read_relation_passages(
     layout: Layout, index: str, version: int, keys: Sequence[str], limit: int
 ) -> dict[Stated, RelationPassages]:
-    """Passages of every relation from one of these entities to another, at most `limit` for each.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-        UnknownIdError: If it has no such version.
-    """
+    """Passages of every relation from one of these entities to another, at most `limit` for each."""
     with hold_version(layout, index, version) as held, connect(held.folder.tables, read_only=True) as connection:
         values = {"keys": list(keys), "limit": limit}
         rows = connection.execute(statement("connect", "relation_passages"), values).fetchall()

@@ -133,11 +133,7 @@ _DECLARED: dict[str, VectorKind] = {}
 
 
 def declare(kind: VectorKind) -> VectorKind:
-    """Adds a kind for this process, as an installed package does for all; returns it.
-
-    Raises:
-        ConfigurationError: If another kind has its name or its table.
-    """
+    """Adds a kind for this process, as an installed package does for all; returns it."""
     for other in (*OURS.values(), *_DECLARED.values()):
         if other != kind and (other.name == kind.name or other.table == kind.table):
             raise ConfigurationError(
@@ -213,9 +209,6 @@ class EarlierVectors:
 
         Of two hashes that begin with the same 64 bits only one is found; the other counts as unknown, which is safe.
 
-        Args:
-            hashes: Shape (m, 32), uint8.
-
         Cost: O(m log n).
         """
         if not len(self._heads):
@@ -290,11 +283,6 @@ def sampled_sentences(bodies: Sequence[str]) -> list[str]:
 
 def spread(questions: Vectors, texts: Vectors, rank: int = RANK) -> float:
     """The median gap between the best cosine of a question and that of a given rank, the last one if there are fewer.
-
-    Args:
-        questions: Shape (q, d), rows of length 1.
-        texts: Shape (n, d), rows of length 1.
-        rank: At least 1.
 
     Returns:
         From 0 to 2; 0 without questions or texts.

@@ -87,7 +87,10 @@ def measured_hnsw(table: Any, vectors: NDArray[np.float32], settings: VectorSett
         vectors: Shape (n, d), float32, length 1, n at least 1.
         settings: As the graph was built.
     """
-    queries = _between(vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))])
+    sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
+    moved = sample + np.roll(sample, 1, axis=0)
+    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+    queries = np.where(lengths > 1e-6, moved / np.maximum(lengths, 1e-6), sample).astype(np.float32)
     depth = min(RECALL_DEPTH, len(vectors))
     ids = table.search().select(["id"]).limit(None).to_arrow().column("id").to_pylist()
     order = np.argsort(np.array(ids, dtype=object), kind="stable")
@@ -109,12 +112,6 @@ def search_hnsw(table: Any, vector: NDArray[np.float32], count: int, ef_search: 
     query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).limit(count)
     found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
     return found
-
-
-def _between(sample: NDArray[np.float32]) -> NDArray[np.float32]:
-    moved = sample + np.roll(sample, 1, axis=0)
-    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-    return np.where(lengths > 1e-6, moved / np.maximum(lengths, 1e-6), sample).astype(np.float32)
 
 
 _CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
@@ -165,7 +162,14 @@ class LanceVectors:
             table.delete(f"id IN ({quoted})")
         is_changed = bool(changed or vanished)
         if wanted and (is_changed or not _is_indexed(table)):
-            _make_indexes(table)
+            # Makes the indexes of ids and texts from scratch, of compacted rows.
+            from lancedb.index import FTS, BTree
+
+            for index in table.list_indices():
+                table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
+            _optimize(table, timedelta(days=7))
+            table.create_index("id", config=BTree(), replace=True)
+            table.create_index("text", config=FTS(with_position=False), replace=True)
         if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
             table.create_index(  # of all rows; LanceDB cannot index a table without rows
                 _COLUMN,
@@ -193,12 +197,7 @@ class LanceVectors:
         return self.sync(name, rows, hnsw)
 
     def open(self, table: str, version: int) -> "LanceTable":
-        """A version of a table; small files of it are compared with their checksums first.
-
-        Raises:
-            DamagedStoreError: If it is not there, LanceDB cannot read its files, or they are not those that were
-                written.
-        """
+        """A version of a table; small files of it are compared with their checksums first."""
         with translated(self._database):
             for name, checksum in self._listed(table)[0].items():
                 path = self._database / name
@@ -349,17 +348,6 @@ def _open_table(database: Path, name: str) -> Any:
     import lancedb
 
     return lancedb.connect(database).open_table(name)
-
-
-def _make_indexes(table: Any) -> None:
-    """Makes the indexes of ids and texts from scratch, of compacted rows."""
-    from lancedb.index import FTS, BTree
-
-    for index in table.list_indices():
-        table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
-    _optimize(table, timedelta(days=7))
-    table.create_index("id", config=BTree(), replace=True)
-    table.create_index("text", config=FTS(with_position=False), replace=True)
 
 
 def _is_indexed(table: Any) -> bool:

@@ -64,9 +64,6 @@ def search_paths(
 def without_duplicates(paths: Sequence[Path]) -> list[Path]:
     """Paths that say something of their own, in order and direction as first seen.
 
-    Returns:
-        Without those that equal or reverse an earlier one, and then without those that, read either way, are a proper
-        prefix of another one that is left, read either way.
     Source: algorithms.md 1.5 step 5 (i), (ii).
     """
     distinct: dict[Path, Path] = {}
@@ -87,12 +84,7 @@ def hops_of(graph: RelationGraph, path: Path) -> tuple[Hop, ...]:
 
 
 def chain_line(names: Sequence[str], hops: Sequence[Hop]) -> str:
-    """`A --[rel]--> B <--[rel2 | rel3]-- C`: arrows point as the relations are stored, the forward one first.
-
-    Args:
-        names: Of the chain's entities.
-        hops: Between each and the next, one fewer.
-    """
+    """`A --[rel]--> B <--[rel2 | rel3]-- C`: arrows point as the relations are stored, the forward one first."""
     parts = list(names[:1])
     for hop, name in zip(hops, names[1:], strict=True):
         if hop.forward:

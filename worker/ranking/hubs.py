@@ -55,7 +55,6 @@ class PathSearch:
     """The rows of a version, ready for questions; shared by threads.
 
     Args:
-        paths: Hubs and their paths.
         rows: What is compared with a question.
         vectors: Shape (t, d), float32, of length 1, by number of a row's text; one of zeros is missing, and no row of
             it is seen.
@@ -87,8 +86,6 @@ class PathSearch:
             queries: Shape (m, d), m >= 1, of length 1: the question, and its components if they are used.
             least: Paths that score below it are not seen.
 
-        Raises:
-            AlgorithmError: If the queries have another dimension than the vectors.
         Cost: O(t * d * m + rows).
         """
         if len(self._vectors) and queries.shape[1:] != self._vectors.shape[1:]:
@@ -451,7 +448,6 @@ class Topic:
     """A node that a topic means.
 
     Attributes:
-        node: Its number.
         match: One of MATCHES.
         similarity: Cosine of its label, for "vector" only.
         others: Further nodes of that label, those with most edges first.

@@ -115,11 +115,7 @@ class BipartiteTransition:
 
 
 def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
-    """`tf * ln((N + 1) / (df + 1)) + 1` of every edge, in the graph's order. Source: algorithms.md 2.4.
-
-    Returns:
-        Shape (nnz,), at least 1.
-    """
+    """`tf * ln((N + 1) / (df + 1)) + 1` of every edge, in the graph's order. Source: algorithms.md 2.4."""
     rarity = np.log((graph.passage_count + 1) / (graph.df + 1))
     return np.asarray(graph.tf * rarity[graph.indices] + 1.0)
 
@@ -173,16 +169,7 @@ def joined(parts: BipartiteTransition) -> "sparse.csr_array":
 
 
 def normalised_seeds(seeds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Seeds that sum to 1; entries that are negative or not finite count as 0.
-
-    Args:
-        seeds: Shape (n,); not modified.
-
-    Returns:
-        Same shape, summing to 1.
-
-    Source: algorithms.md 0.4.
-    """
+    """Seeds that sum to 1; entries that are negative or not finite count as 0. Source: algorithms.md 0.4."""
     cleaned = np.where(np.isfinite(seeds) & (seeds > 0), seeds, 0.0)
     total = cleaned.sum()
     if total == 0:
@@ -607,11 +594,6 @@ def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
 def filtered(graph: BipartiteGraph, min_len: int, min_df: int, max_df_ratio: float) -> BipartiteGraph:
     """The graph without entities of a short key, a small df or a large one; the same object if all stay.
 
-    Args:
-        graph: Passages and the entities they mention.
-        min_len: Characters that a key has at least.
-        min_df: Passages that mention an entity at least.
-        max_df_ratio: Share of the passages that mention it at most, 0 to 1.
     Source: algorithms.md 2.3.
     """
     lengths = np.fromiter(map(len, graph.keys), dtype=np.int64, count=graph.entity_count)
@@ -623,11 +605,6 @@ def filtered(graph: BipartiteGraph, min_len: int, min_df: int, max_df_ratio: flo
 
 def term_graph(lexical: LexicalIndex, min_df: int, max_df_ratio: float) -> BipartiteGraph:
     """Passages and their terms, as the entity-passage graph.
-
-    Args:
-        lexical: Postings by term.
-        min_df: Passages with the term, at least.
-        max_df_ratio: Share of the passages with the term, at most, 0 to 1.
 
     Returns:
         The graph with the terms as keys; no edge is a title's.

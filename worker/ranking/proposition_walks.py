@@ -151,7 +151,6 @@ class Focus:
     Attributes:
         propositions: The most similar ones, in descending order of similarity.
         entities: Seeds, in descending order of relevance.
-        weights: Their weights, above 0, in the same order.
         scores: Shape (n_passages,): what the walk gave to each passage.
         order: Passages in descending order of score, then similarity, then ascending number; as many as asked for.
     """
@@ -168,7 +167,6 @@ class Subgraph:
     """Some passages and the entities that they contain.
 
     Attributes:
-        entities: Their numbers, ascending.
         passages: Their numbers, in the order of the first walk.
         graph: Edges among these entities, then these passages.
         propositions: Those of these passages that have a vector, ascending.

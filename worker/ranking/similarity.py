@@ -55,8 +55,6 @@ def rough_cosines(matrix: NDArray[np.float32], vectors: Sequence[NDArray[np.floa
     Yields:
         Shape (n,), float64, for each vector in order.
 
-    Raises:
-        AlgorithmError: If the dimensions differ.
     Cost: O(n d) each, in float32; the matrix is read once for a block of `_BLOCK_VALUES` / n vectors.
     """
     for vector in vectors:

@@ -38,11 +38,7 @@ Path = tuple[int, ...]
 
 
 def require_depth(depth: int) -> None:
-    """Refuses a negative number of relations.
-
-    Raises:
-        AlgorithmError: If `depth` is negative.
-    """
+    """Refuses a negative number of relations."""
     if depth < 0:
         raise AlgorithmError(f"The depth is {depth}; it must be at least 0.")
 
@@ -58,8 +54,6 @@ def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDA
     Returns:
         Two arrays of one shape: entities ascending, the starts among them, and their hops, 0 for a start.
 
-    Raises:
-        AlgorithmError: If `depth` is negative.
     Source: algorithms.md 5.2 (expand).
     Cost: O(edges of reached entities), besides O(n) to clear.
     """
@@ -69,12 +63,7 @@ def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDA
 
 
 def traverse(graph: RelationGraph, start: int, depth: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """What `expand` finds from one entity, without it, by hops, then number.
-
-    Raises:
-        AlgorithmError: If `depth` is negative.
-    Source: algorithms.md 5.2 (traverse).
-    """
+    """What `expand` finds from one entity, without it, by hops, then number. Source: algorithms.md 5.2 (traverse)."""
     reached, hops = expand(graph, [start], depth)
     order = np.argsort(hops, kind="stable")[1:]
     return reached[order], hops[order]
@@ -82,10 +71,6 @@ def traverse(graph: RelationGraph, start: int, depth: int) -> tuple[NDArray[np.i
 
 def passages_mentioning(mentioned_in: "sparse.csr_array", entities: Sequence[int] | Integers) -> NDArray[np.intp]:
     """Passages that mention any of these entities, ascending, each once.
-
-    Args:
-        mentioned_in: Shape (n_entities, n_passages), CSR (similarity.mentioned_in).
-        entities: Entity numbers.
 
     Source: algorithms.md 5.2 (chunks_for_entities).
     """
@@ -147,8 +132,6 @@ def shortest_paths(
         is a target. In the order of their first difference: the entity with fewer neighbours comes first, then the
         smaller number, so that paths over hubs come last.
 
-    Raises:
-        AlgorithmError: If `max_length` is negative.
     Cost: O(edges within `max_length` of the targets + limit * length * neighbours).
     """
     inside = np.setdiff1d(np.asarray(barred, dtype=np.intp), np.asarray(sources, dtype=np.intp))
@@ -328,8 +311,6 @@ def similar_entities(
     Returns:
         Entity numbers and cosines, in descending order of cosine, ties by number; none without a vector.
 
-    Raises:
-        AlgorithmError: If the dimensions differ.
     Source: algorithms.md 5.2 (find_entities_by_embedding).
     Cost: O(n d) in float32.
     """

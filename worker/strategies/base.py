@@ -28,9 +28,7 @@ class CallBound:
 
     Attributes:
         task: The kind, "hub.partial" for instance.
-        calls: Requests.
         prompt_tokens: Of each request, the question itself not counted.
-        completion_tokens: Of each reply.
     """
 
     task: str
@@ -84,7 +82,6 @@ class StrategySpec:
     """A strategy that can be made; as a decorator (`strategy`) it declares the class or function that makes it.
 
     Attributes:
-        name: As users write it.
         summary: One sentence for users; ends with a full stop.
         parameters: Its parameters, each with a default and a description.
         needs: Artefacts that it reads: "graph", "graph:relations", "lexical:plain", "lexical:stems",
@@ -97,7 +94,6 @@ class StrategySpec:
             passages are asked for): results then have `triples`, and evaluations judge them.
         writes_context: Whether its evidence has a `context` that a model can answer from without passages
             (models.read_context).
-        build: What makes it.
     """
 
     name: str
@@ -118,11 +114,7 @@ class StrategySpec:
         return any(artefact.startswith("vectors:") for artefact in self.needs)
 
     def __call__(self, build: _B) -> _B:
-        """Declares what makes the strategy.
-
-        Raises:
-            ConfigurationError: If another module declared a strategy of that name.
-        """
+        """Declares what makes the strategy."""
         known = DECLARED.get(self.name)
         if known and known.build.__module__ != build.__module__:
             raise ConfigurationError(
@@ -142,8 +134,6 @@ class Found(NamedTuple):
     """What was found for one question.
 
     Attributes:
-        ranking: Passages.
-        evidence: Where it comes from.
         traversal: Seconds of the walk, or whatever came after the seeds; what of a batch's time is nobody's own is
             shared equally as "seed".
         encoding: Seconds of encoding, where there was any.
@@ -198,11 +188,7 @@ def has_word(question: Question) -> bool:
 
 
 def question_vector(question: Question) -> NDArray[np.float32]:
-    """The question's vector.
-
-    Raises:
-        AlgorithmError: If the caller did not encode the question.
-    """
+    """The question's vector."""
     if question.vector is None:
         raise AlgorithmError(f"This strategy needs the question's vector; encode '{question.text}' first.")
     return question.vector

@@ -49,9 +49,7 @@ class MaskedQuestion:
     """A question as it is read before anything is ranked.
 
     Attributes:
-        entities: Its names.
         seeds: Shape (m,): those of them that start the walk, ascending.
-        shares: Shape (m,): as of `entities`.
         masked: Its words without its rare names; "" if there is no such question.
         names_share: c.
     """
@@ -142,9 +140,7 @@ class _Asked:
     """A question with all that its ranking is made of.
 
     Attributes:
-        read: What was read in it.
         stems: Its distinct stems in the vocabulary, ascending.
-        vector: Shape (d,): its vector.
         masked_vector: Shape (d,): that of the masked question, None if there is none.
         rough: Shape (n_passages,): cosines, good for choosing only.
         rough_fused: Shape (n_passages,): s, their mixture with those of the masked question, likewise.
@@ -185,7 +181,16 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
         for one in self._asked(questions):
-            start = self._start_of(one)
+            # Where the walk begins. Source: bridge-masked.md 3 step 1.
+            parameters = self._parameters
+            weight = parameters.lexical_weight * one.trust.in_seeds
+            near = contenders(one.rough + weight * one.lexical, parameters.seeds, self._error)
+            exact = exact_cosines(self._vectors, near, one.vector) + weight * one.lexical[near]
+            first, passages = seed_passages(exact, parameters.seeds, parameters.seed_temperature)
+            seeds = one.read.seeds
+            weights, passages = mix(self._entity_weights[seeds] * one.read.shares, passages)
+            walk = WalkSeeds(seeds, weights, near[first], passages)
+            start = Start(one.read.entities, walk, None if len(seeds) else PASSAGES_ONLY)
             seeded = time.perf_counter()
             ranking = self._ranking_of(one, self._walk.passages(start.seeds), limit)
             evidence = _noted(start.evidence(self._passage_ids, self._keys), one)
@@ -229,18 +234,6 @@ class BridgeMaskedStrategy(BridgeStrategy):
             return Trust(0.0, 0)
         contains = containment(self._impacts, stems, by_words[:1])[0]
         return Trust(completeness(contains, self._impacts.idf[stems]), agreement(by_cosine, by_words))
-
-    def _start_of(self, one: _Asked) -> Start:
-        """Where the walk begins. Source: bridge-masked.md 3 step 1."""
-        parameters = self._parameters
-        weight = parameters.lexical_weight * one.trust.in_seeds
-        near = contenders(one.rough + weight * one.lexical, parameters.seeds, self._error)
-        exact = exact_cosines(self._vectors, near, one.vector) + weight * one.lexical[near]
-        first, passages = seed_passages(exact, parameters.seeds, parameters.seed_temperature)
-        seeds = one.read.seeds
-        weights, passages = mix(self._entity_weights[seeds] * one.read.shares, passages)
-        walk = WalkSeeds(seeds, weights, near[first], passages)
-        return Start(one.read.entities, walk, None if len(seeds) else PASSAGES_ONLY)
 
     def _ranking_of(self, one: _Asked, mass: NDArray[np.float64], limit: int) -> Ranking:
         """The first by cover, the rest by score. Source: bridge-masked.md 3 steps 3 and 4."""

@@ -56,7 +56,6 @@ class QuestionEntities:
 
     Attributes:
         numbers: Entity numbers of the known ones, ascending, distinct.
-        matched: Their keys, in the same order.
         unmatched: Keys that no passage mentions, ascending.
         shares: Shape (n,), float64, beside `numbers`: how likely the name means each, 1 if it means no other. As in
             entity linking (commonness), the share of the passages that mention it.
@@ -136,7 +135,6 @@ class Start:
     """Seeds and where they come from.
 
     Attributes:
-        entities: The question's.
         seeds: Of the walk.
         fallback: What took the place of a missing part; None if nothing is missing.
     """

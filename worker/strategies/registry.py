@@ -115,11 +115,7 @@ def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Paramet
 
 
 def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Parameters, Reranking | None]:
-    """A strategy's own parameters, and how it is re-ranked (None if it is not); equal for equal settings.
-
-    Raises:
-        ConfigurationError: If one is unknown or out of its range, also of those that every strategy takes.
-    """
+    """A strategy's own parameters, and how it is re-ranked (None if it is not); equal for equal settings."""
     where, known = f"strategy '{spec.name}'", spec.parameters.model_fields
     common = {} if issubclass(spec.parameters, RerankParameters) else Reranking.model_fields
     for key in given:
@@ -147,14 +143,7 @@ def _validated(kind: type[P], given: Mapping[str, object], where: str) -> P:
 
 
 def make(name: str, reader: IndexReader, params: Mapping[str, object], services: Services | None = None) -> Strategy:
-    """A strategy ready on an open version.
-
-    Args:
-        name: One of `STRATEGIES`.
-        reader: The open version; it must hold what the strategy needs.
-        params: Parameters that differ from their defaults, and those of `Reranking`.
-        services: What a strategy may ask of models and databases when it answers; None: of nothing.
-    """
+    """A strategy ready on an open version."""
     spec, offered = spec_of(name), services or Services()
     own, reranking = parse_setting(spec, params)
     built = spec.build(reader, own, offered)
