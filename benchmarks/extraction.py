@@ -15,7 +15,8 @@ from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.records import Passage
 from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.rules import extract
+from polyhop.tasks.extraction.rows import bundle_of
+from polyhop.tasks.extraction.rules import rules_page
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CORPORA = ("musique100/corpus.jsonl", "wiki2/corpus.jsonl", "wiki20k/corpus.jsonl.gz")
@@ -56,7 +57,7 @@ def measure(path: Path) -> None:
         "names": lambda: [finder.find(p.text) for p in corpus],
         "dates and numbers": lambda: [(dates := find_dates(p.text), find_numbers(p.text, dates)) for p in corpus],
         "sentences": lambda: [split_sentences(p.text) for p in corpus],
-        "everything together": lambda: extract(corpus, finder),
+        "everything together": lambda: bundle_of(rules_page(passage, finder) for passage in corpus),
         "stems (BM25)": lambda: [stem_tokens(p.text) for p in corpus],
         "plain tokens (BM25)": lambda: [plain_tokens(p.text) for p in corpus],
     }

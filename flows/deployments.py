@@ -15,11 +15,9 @@ from polyhop.warehouse.files.versions import readable_manifest
 
 TAG = "polyhop"
 FIRST_INDEX = "main"
-AFTER_PUBLISH = ("export", "evaluation")
-"""Kinds that can be started when a version is published."""
+AFTER_PUBLISH = ("export", "evaluation")  # kinds that can be started when a version is published
 _INDEX, _ANSWER = "polyhop.flows.prefect_index", "polyhop.flows.prefect_answer"
-SCHEDULED = ("incremental", "check", "evaluation", "maintenance")
-"""Kinds that come with a schedule."""
+SCHEDULED = ("incremental", "check", "evaluation", "maintenance")  # kinds that come with a schedule
 
 Collision = Literal["ENQUEUE", "CANCEL_NEW"]
 

@@ -7,7 +7,7 @@ import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,8 +72,7 @@ from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of
 
-DEPTH = 100
-"""Passages asked for: MRR's depth (algorithms.md 6.2)."""
+DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
 _BUILDING = ("corpus", "extraction", "resolution", "propositions")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
@@ -87,8 +86,7 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
 }
 _OUT = "the per-question file"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
-SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
-"""Shown if the questions have golden triples."""
+SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")  # shown if the questions have golden triples
 OnProgress = Callable[[str, int, int], None] | None
 
 
@@ -103,28 +101,17 @@ class Evaluation:
     bad: list[BadRecord]
 
 
-@dataclass(slots=True)
-class _Measured:
-    """Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    uses: list[ModelUse] = field(default_factory=list)
-
-
-RunStrategy = Callable[[str, Callable[[], _Measured]], _Measured]
+Measured = tuple[list[Outcome], list[ModelUse]]
+"""Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
+RunStrategy = Callable[[str, Callable[[], Measured]], Measured]
 """Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
-
-
-def run_directly(_name: str, measure: Callable[[], _Measured]) -> _Measured:
-    """Measures a strategy at once, in this process."""
-    return measure()
 
 
 def evaluate_index(
     settings: Settings,
     request: EvaluationRequest,
     on_progress: OnProgress = None,
-    run_strategy: RunStrategy = run_directly,
+    run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
     """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
 
@@ -168,7 +155,7 @@ def run_evaluation(
     settings: Settings,
     request: EvaluationRequest,
     on_progress: OnProgress = None,
-    run_strategy: RunStrategy = run_directly,
+    run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
     """Evaluates strategies on a question file."""
     started, start = now(), time.perf_counter()
@@ -191,13 +178,13 @@ def run_evaluation(
             name: run_strategy(name, partial(_measure, answerer, name, records, on_progress))
             for name, answerer in answerers.items()
         }
-        outcomes = {name: found.outcomes for name, found in measured.items()}
+        outcomes = {name: found for name, (found, _) in measured.items()}
         values = {name: question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()}
         evaluated = evaluate(gold.questions, outcomes, published.record_of, baselines)
         report = {"index": session.name, "version": session.version, "filter": filtered.filter_row, **evaluated}
         report |= _golden_triples_row(gold, outcomes)
         report["costs"] = cost_rows(published, variants, evaluated)
-        report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
+        report["reading"] = {name: _taken(uses) for name, (_, uses) in measured.items()}
         rows = _rows(records, outcomes, values, session.version)
         facts = {
             "index": session.name,
@@ -348,13 +335,9 @@ def _served(
 
 
 class Gold(NamedTuple):
-    """The questions' gold.
+    """The questions' gold, in order; supporting ids that the index does not hold, each once; how many golden triples.
 
-    Attributes:
-        questions: In the file's order.
-        unknown_supporting: Supporting ids that the index holds neither as a record nor as a piece of one, each once.
-        triple_count: Golden triples of all questions; one of two questions counts twice.
-        unknown_triples: Those of them that are not in the graph.
+    A triple of two questions counts twice; unknown ones are not in the graph.
     """
 
     questions: list[GoldQuestion]
@@ -461,14 +444,15 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
 
 def _measure(
     answerer: Answerer | ClosedBookAnswerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
-) -> _Measured:
-    measured = _Measured()
-    _one(answerer, records[0], measured.uses)
+) -> Measured:
+    outcomes: list[Outcome] = []
+    uses: list[ModelUse] = []
+    _one(answerer, records[0], uses)
     for done, record in enumerate(records, start=1):
-        measured.outcomes.append(_one(answerer, record, measured.uses))
+        outcomes.append(_one(answerer, record, uses))
         if on_progress is not None:
             on_progress(strategy, done, len(records))
-    return measured
+    return outcomes, uses
 
 
 def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:

@@ -35,8 +35,7 @@ from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.version_rows import export_rows
 
-REVISION = 1
-"""Counts changes of what is written for the same tables."""
+REVISION = 1  # counts changes of what is written for the same tables
 
 _TABLES = ("documents", "passages", "entities", "mentions", "relations", "relation_sources", "embeddings")
 _HUB_TABLES = ("hubs", "hub_candidates", "hub_paths")

@@ -80,8 +80,7 @@ def _with_source(
     return schedule
 
 
-MISSED_HEARTBEATS = 3
-"""After so many a run is taken for dead; Prefect's own advice for its default of one in 180 s."""
+MISSED_HEARTBEATS = 3  # after so many a run is taken for dead; Prefect's own advice for its default of one in 180 s
 
 _OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
 _RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}

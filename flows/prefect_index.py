@@ -57,8 +57,7 @@ from polyhop.warehouse.open import find_address
 
 T = TypeVar("T")
 
-LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0
-"""For "as long as it takes": JSON, which carries parameters, has no infinity."""
+LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0  # for "as long as it takes": JSON, which carries parameters, has no infinity
 
 
 def _do_group(

@@ -45,8 +45,7 @@ LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
 """Seconds for Prefect's threads to end; chosen: long enough to send the last logs to a busy server."""
 
-MOST_STARTS = 5
-"""Of one flow run; chosen: a host that restarts twice a night is no reason to give up."""
+MOST_STARTS = 5  # of one flow run; chosen: a host that restarts twice a night is no reason to give up
 
 _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 """How Prefect 3.8 says, in a plain RuntimeError, that a server does not answer or a temporary one did not start."""
@@ -293,8 +292,7 @@ def _run_url() -> str:
     return (run_id and url_for("flow-run", run_id)) or ""
 
 
-TASK_RUNS = 20
-"""Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
+TASK_RUNS = 20  # of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms
 RETRIES = 3  # one for each delay below
 RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]  # chosen: half a minute in all, in which a restarting server is back
 

@@ -18,12 +18,9 @@ from polyhop.warehouse.tables.query import query_rows
 class ModelUse:
     """What a run took of language models: calls, requests that a cache answered, tokens, United States dollars.
 
-    Attributes:
-        cost_usd: None where the price of a model is unknown, as in `unknown_cost_usd`.
-        replaced_counts: Calls whose reported token counts were impossible, so that our own were taken.
-        unknown_calls: Calls of earlier runs that were killed, found by this run; whether they were billed is unknown.
-        unknown_tokens: Of these, at their worst case; not among this run's tokens.
-        unknown_cost_usd: Of these, at their worst case; not in this run's cost.
+    A cost is None where the price of a model is unknown. `replaced_counts`: calls whose reported token counts were
+    impossible, so that our own were taken. `unknown_…`: calls of earlier runs that were killed, at their worst case,
+    which may not have been billed; not among this run's tokens and cost.
     """
 
     calls: int = 0
@@ -134,10 +131,8 @@ def _rows(settings: Settings, report: IndexReport, query: str) -> list[dict[str,
     return rows
 
 
-SHOWN_CHANGES = 50
-"""At most as many records as a page shows at once."""
-_LONGEST_ID = 200
-"""Characters of an id; chosen: longer ones are addresses whose ends say little."""
+SHOWN_CHANGES = 50  # at most as many records as a page shows at once
+_LONGEST_ID = 200  # characters of an id; chosen: longer ones are addresses whose ends say little
 
 _QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
 
@@ -169,11 +164,9 @@ def _cell(value: str | None) -> str:
     return escaped(printable(text if len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}…"))
 
 
-SHOWN_QUARANTINE = 100
-"""At most as many rows as a page shows at once."""
+SHOWN_QUARANTINE = 100  # at most as many rows as a page shows at once
 
-LONG_ENCODING_SECONDS = 60.0
-"""Below it nobody needs to encode faster; chosen."""
+LONG_ENCODING_SECONDS = 60.0  # below it nobody needs to encode faster; chosen
 
 SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
 """Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""

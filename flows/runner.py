@@ -122,8 +122,7 @@ def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
     return do_batch(work, number, threads or get_worker().state.nthreads)
 
 
-MOST_DEATHS = 3
-"""Processes that may die on one batch before the run gives up; chosen: as Dask does."""
+MOST_DEATHS = 3  # processes that may die on one batch before the run gives up; chosen: as Dask does
 LEAST_UNITS = 10_000
 """Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
 passages (1 ms each, and 2 s for a process to start); chosen."""
@@ -203,10 +202,8 @@ def _begin_process() -> None:
     Finalize(None, end_watch, exitpriority=0)
 
 
-CONNECT_SECONDS = 10
-"""Seconds to wait for a scheduler; chosen: ten times what one on the same network needs."""
-_QUEUED = 2
-"""Batches per worker that are handed over, so that none waits for the next one; chosen."""
+CONNECT_SECONDS = 10  # seconds to wait for a scheduler; chosen: ten times what one on the same network needs
+_QUEUED = 2  # batches per worker that are handed over, so that none waits for the next one; chosen
 
 
 _END_AT_ONCE = "import atexit, os; atexit.register(os._exit, 0)"

@@ -25,8 +25,7 @@ from polyhop.warehouse.files.versions import latest_version, read_manifest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-UNNAMED = "corpus"
-"""The name of a source whose path has none that can be one."""
+UNNAMED = "corpus"  # the name of a source whose path has none that can be one
 
 
 def check_sources(request: IndexRequest) -> None:

@@ -49,33 +49,14 @@ __all__ = [
     "plan",
     "submit",
 ]
-_MODULES = {
-    "polyhop.api": (
-        "Answer",
-        "Comparison",
-        "Index",
-        "Indexes",
-        "Job",
-        "SeveralAnswers",
-        "asubmit",
-        "evaluate",
-        "index",
-        "open_index",
-        "open_indexes",
-        "plan",
-        "submit",
-    ),
-    "polyhop.schemas.settings": ("Settings",),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Loads the API when it is first used, so that `polyhop --help` answers at once."""
     if name == "errors":
         return import_module("polyhop.schemas.errors")
-    if name in _MODULE_OF:
-        return getattr(import_module(_MODULE_OF[name]), name)
+    if name in __all__:
+        return getattr(import_module("polyhop.schemas.settings" if name == "Settings" else "polyhop.api"), name)
     raise AttributeError(f"module 'polyhop' has no attribute '{name}'")
 
 

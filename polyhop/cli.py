@@ -76,8 +76,7 @@ COMMANDS = "polyhop.commands"
 FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
 """In the help of a command: the formats in which a source is read, and the function that lists them."""
 
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+INTERRUPTED = 130  # the exit code after Ctrl-C, as shells have it
 STOPPED = "polyhop: stopped; what was finished is kept."
 _UsageError: Any = typer.BadParameter.__base__
 """What Typer raises for all wrong usage; it exports only this class's children."""

@@ -49,8 +49,7 @@ def check_queue(settings: Settings) -> str:
 
 ANSWER_SECONDS = 5  # chosen: a server that runs answers in far less, and `doctor` asks it several times
 _DATABASE = ("PREFECT_SERVER_DATABASE_CONNECTION_URL", "PREFECT_API_DATABASE_CONNECTION_URL")
-_OUR_FLOWS = "prefect_"
-"""Part of the entrypoint of every flow of ours (flows/prefect_index.py:index_flow)."""
+_OUR_FLOWS = "prefect_"  # part of the entrypoint of every flow of ours (flows/prefect_index.py:index_flow)
 
 
 def check_prefect(_: Settings) -> str:

@@ -136,11 +136,9 @@ def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, s
 
 
 WIDTH = 118  # characters of a line, so that a terminal of 120 columns never wraps one; chosen
-SHOWN = 10
-"""Seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines."""
+SHOWN = 10  # seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines.
 
-VISIBLE = 0.0005
-"""Smallest weight that three digits show."""
+VISIBLE = 0.0005  # smallest weight that three digits show
 
 _INDENT = " " * 10
 _GLUE = "\u00a0"

@@ -13,8 +13,7 @@ from polyhop.warehouse.tables.connection import literal
 
 PREFIX = "extraction"
 RAW = ("mentions", "relations", "propositions", "triples")
-EXTRACTED_FILE = f"{PREFIX}_passages.parquet"
-"""Of the passages that the rows in the other files were extracted from."""
+EXTRACTED_FILE = f"{PREFIX}_passages.parquet"  # of the passages that the rows in the other files were extracted from
 RAW_FILES = tuple(f"{PREFIX}_{name}.parquet" for name in RAW)
 SINCE_FILES = tuple(f"{PREFIX}_{name}-since.parquet" for name in RAW)
 """Rows of passages that changed since the other files were written, which stay as they are."""

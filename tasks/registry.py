@@ -40,8 +40,7 @@ STAGES: Sequence[Stage] = (
 
 GROUP = "polyhop.stages"
 _NAME = re.compile(r"[a-z][a-z0-9-]*")  # no `_`: it ends the prefix of a stage's array files
-ALWAYS = ("source", "entities")
-"""Artefacts that every version has."""
+ALWAYS = ("source", "entities")  # artefacts that every version has
 
 
 def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
 """Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
 SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
-PROGRESS_SECONDS = 60.0
-"""Between two lines of a worker; chosen: a run of hours leaves some hundred lines."""
+PROGRESS_SECONDS = 60.0  # between two lines of a worker; chosen: a run of hours leaves some hundred lines
 JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
 QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
 

@@ -33,15 +33,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class PageMaterial:
-    """What a page shows beside the answer itself.
+    """What a page shows beside the answer itself: index, encoder (None without vectors), all parameters.
 
-    Attributes:
-        index: Name of the index.
-        encoder: The encoder of its vectors, None if it has none.
-        parameters: All parameters of the strategy, defaults included.
-        texts: Passages by id; empty if the version is gone.
-        mentions: Keys of the reached entities that a passage mentions, by passage id.
-        relations: Between reached entities.
+    Texts of passages by id, empty if the version is gone, keys of the reached entities in each, relations between them.
     """
 
     index: str
@@ -224,8 +218,7 @@ def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:
     return found
 
 
-PAGE = "the page"
-"""What is written, for messages."""
+PAGE = "the page"  # what is written, for messages
 
 
 def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, object]:

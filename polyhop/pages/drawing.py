@@ -14,16 +14,13 @@ from polyhop.pages.graph import Edge as GraphEdge
 from polyhop.pages.graph import EvidenceGraph, Node
 
 SWEEPS = 6  # over the columns, three in each direction; chosen: any number gives a drawing, more may save a crossing
-SHEET = 1112.0
-"""Width that a page has without scrolling; columns share it as far as they can."""
+SHEET = 1112.0  # width that a page has without scrolling; columns share it as far as they can
 ROW, LINE, MARGIN = 34.0, 15.0, 14.0
 """Height of a node of one line with the space around it, of each further line, and of the sheet's edge."""
-NAME_LINES = 3
-"""Lines that a name may take; what is longer is cut, and is in full below the drawing."""
+NAME_LINES = 3  # lines that a name may take; what is longer is cut, and is in full below the drawing
 # least and most pixels of nodes and between columns, which share SHEET; chosen
 NODE_WIDTHS, GAPS = (176.0, 250.0), (106.0, 190.0)
-NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4
-"""Width of a plain letter in a name and in a label, in a wide font."""
+NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4  # width of a plain letter in a name and in a label, in a wide font
 _SMALLEST, _GROWTH = 3.5, 5.0  # pixels; chosen: the weakest mark is still seen, the strongest fits its row
 _NARROW, _BROAD = frozenset(" !'(),.:;I[]fijlrt|"), frozenset("%@MWmw—…")
 

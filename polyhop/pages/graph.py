@@ -14,11 +14,9 @@ from polyhop.schemas.evidence import Node as Reached
 QUESTION = "question"
 DRAWN_NODES = 60  # chosen: still readable in a browser's window; the page says how many are left out
 DRAWN_PASSAGES = 10  # as many as a question asks for by default; the page says how many are left out
-Triple = tuple[str, str, str]
-"""Key of the source, label, key of the target."""
+Triple = tuple[str, str, str]  # key of the source, label, key of the target
 
-DRAWN_MENTIONS = 2
-"""A passage is tied to so many of its strongest entities; it owes its rank to them."""
+DRAWN_MENTIONS = 2  # A passage is tied to so many of its strongest entities; it owes its rank to them
 
 
 @dataclass(frozen=True, slots=True)

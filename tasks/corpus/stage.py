@@ -53,8 +53,7 @@ from polyhop.warehouse.tables.connection import connect
 RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
 """Records as a run reads them, each with its line."""
 
-_READ = ("passages", "records")
-"""Parts of what a run reads that know the ids of records."""
+_READ = ("passages", "records")  # parts of what a run reads that know the ids of records
 
 
 @dataclass(slots=True)
@@ -120,15 +119,13 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
     write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
 
 
-_FETCHED = 2_048
-"""Rows at a time, so that few texts are in memory."""
+_FETCHED = 2_048  # rows at a time, so that few texts are in memory
 
 
 MOST_COMPARED = 1_000_000
 """Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
 
-_SAME = "same"
-"""Parts with what is known of unchanged records."""
+_SAME = "same"  # parts with what is known of unchanged records
 _SAME_PARTS = pa.schema(
     [
         pa.field("record_id", pa.string()),
@@ -138,8 +135,7 @@ _SAME_PARTS = pa.schema(
         pa.field("origin", pa.string()),
     ]
 )
-_ROWS = 20_000
-"""Rows that are held, copied and written at once."""
+_ROWS = 20_000  # rows that are held, copied and written at once
 
 
 @dataclass(slots=True)

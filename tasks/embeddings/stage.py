@@ -40,8 +40,7 @@ SCHEMA = pa.schema(
     [("id", pa.string()), ("text", pa.string()), pa.field("content_hash", pa.binary(HASH_BYTES), nullable=False)]
 )
 
-Thing = tuple[str, str]
-"""Id and text."""
+Thing = tuple[str, str]  # id and text
 
 
 def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:

@@ -127,8 +127,7 @@ Values = Sequence[Mapping[str, float | None]]
 """One mapping per question: metric to value, None where the question does not count."""
 PairRows = dict[str, dict[str, float | int | bool]]
 """{metric: {difference, low, high, wins, ties, losses, significant}}."""
-Interval = dict[str, float]
-"""{low, high} of a mean."""
+Interval = dict[str, float]  # {low, high} of a mean
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -222,8 +221,7 @@ def by_group(
 
 MOST_GROUPS = 12
 """A field with more values is no grouping but a description of single questions; chosen, ORKG has up to 8."""
-LEAST_MEMBERS = 5
-"""Questions of a group in the mean: fewer say nothing. Chosen."""
+LEAST_MEMBERS = 5  # questions of a group in the mean: fewer say nothing. Chosen.
 LONGEST_VALUE = 60  # characters; chosen: the name of a group, not a sentence
 
 

@@ -10,13 +10,11 @@ from polyhop.tasks.evaluation.bootstrap import compare_pairs
 from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
 from polyhop.tasks.evaluation.report import ALL_METRICS, ANSWER_METRICS
 
-CHANGED_QUESTIONS = 20
-"""Questions that are shown: those that changed most."""
+CHANGED_QUESTIONS = 20  # questions that are shown: those that changed most
 _WEIGHED = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", "containment")
 _FACTS = ("polyhop", "index", "version", "reader", "depth", "seed")
 
-Row = Mapping[str, Any]
-"""A line of questions.jsonl: {id, question, strategy, answer, …ALL_METRICS}."""
+Row = Mapping[str, Any]  # A line of questions.jsonl: {id, question, strategy, answer, …ALL_METRICS}
 
 
 def compare_runs(

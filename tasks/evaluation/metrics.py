@@ -14,8 +14,7 @@ from polyhop.schemas.records import GoldenTriple, Prediction, TripleIds
 from polyhop.schemas.text import norm_answer
 
 MRR_DEPTH = 100  # algorithms.md 6.2.
-CONTAINMENT = "containment"
-"""The metric of `containment`, where gold answers are long."""
+CONTAINMENT = "containment"  # the metric of `containment`, where gold answers are long
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
@@ -137,8 +136,7 @@ def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
 
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
-DEPTHS = (10, 30)
-"""Those of the paper of HubLink."""
+DEPTHS = (10, 30)  # those of the paper of HubLink
 PREFIX = "triple_"
 TRIPLE_METRICS = (
     *(f"{PREFIX}recall@{k}" for k in RECALL_DEPTHS),

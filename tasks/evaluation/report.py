@@ -49,8 +49,7 @@ from polyhop.tasks.evaluation.metrics import (
 GROUPS = 5  # chosen: of the 100 answers of a small evaluation, 20 each
 COVERAGE_POINTS = 50  # chosen: two percent of the answers apart, closer than a plot shows
 
-Judged = tuple[float, float]
-"""An answer's stated confidence and its exact match, both 0 to 1."""
+Judged = tuple[float, float]  # an answer's stated confidence and its exact match, both 0 to 1
 
 
 def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[str, float | int]]:
@@ -317,8 +316,7 @@ def _strategy_report(
 
 
 FORMAT = 1  # version of the layout of run.json: the first
-PLACES = 12
-"""Decimal places of stored numbers (algorithms.md 0.3)."""
+PLACES = 12  # decimal places of stored numbers (algorithms.md 0.3)
 RANKING_KEPT = 30  # the deepest k of recall@k: what can be judged again; architecture.md 9.
 _TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
 

@@ -31,8 +31,7 @@ from polyhop.tasks.evaluation.page import (
 )
 from polyhop.tasks.evaluation.report import ANSWER_METRICS, RETRIEVAL_METRICS, long_answer_words
 
-MOST_TUNED = 500
-"""Questions that settings are tried on unless a user says otherwise: as many as SPRIG took."""
+MOST_TUNED = 500  # questions that settings are tried on unless a user says otherwise: as many as SPRIG took
 LEAST_JUDGED = 10
 """Questions that the metric judges on either side; chosen: of fewer, a single one moves the mean by a tenth."""
 

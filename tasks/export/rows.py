@@ -124,13 +124,7 @@ MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Ids that differ between tables and database, ascending.
-
-    Attributes:
-        missing: Not in the database.
-        changed: In the database with another content.
-        surplus: In the database only; one that stands there twice is surplus and missing.
-    """
+    """Ids that differ between tables and database, ascending; what stands there twice is surplus, and missing."""
 
     missing: tuple[str, ...]
     changed: tuple[str, ...]

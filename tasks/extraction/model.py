@@ -97,13 +97,7 @@ class PropositionsReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What is asked, by step.
-
-    Attributes:
-        kg_extract: Entities and relations per document.
-        prop_entities: Inclusive entities per passage.
-        prop_propositions: Propositions per passage, given its entities.
-    """
+    """What is asked: entities and relations per document, inclusive entities and then propositions per passage."""
 
     kg_extract: ChatTask[KgReply]
     prop_entities: ChatTask[PhrasesReply]

@@ -21,11 +21,9 @@ from polyhop.tasks.stage import fault_reason
 
 DESCRIPTION_CHARACTERS = 240  # algorithms.md 0.8 (F-DESC).
 
-Relation = tuple[str, str, str]
-"""Source key, label, target key."""
+Relation = tuple[str, str, str]  # source key, label, target key
 
-Proposition = tuple[str, list[str]]
-"""Text, and the keys in it in order, each once."""
+Proposition = tuple[str, list[str]]  # text, and the keys in it in order, each once
 
 
 @dataclass(slots=True)
@@ -67,10 +65,10 @@ class Page:
 
 def bundle_of(pages: Iterable[Page]) -> Bundle:
     """The raw tables of pages with distinct passages, in the order of their keys. Cost: O(rows)."""
-    mentions = _Columns(RAW_MENTIONS)
-    relations = _Columns(RAW_RELATIONS)
-    propositions = _Columns(RAW_PROPOSITIONS)
-    triples = _Columns(RAW_TRIPLES)
+    mentions: list[tuple[object, ...]] = []
+    relations: list[tuple[object, ...]] = []
+    propositions: list[tuple[object, ...]] = []
+    triples: list[tuple[object, ...]] = []
     for page in sorted(pages, key=lambda page: page.passage.passage_id):
         passage_id = page.passage.passage_id
         # One row per key; who is not in the text is described by its first sentence.
@@ -81,24 +79,17 @@ def bundle_of(pages: Iterable[Page]) -> Bundle:
             if home not in descriptions:
                 piece = slice(*page.sentences[home]) if page.sentences else slice(0)
                 descriptions[home] = cut(page.passage.text[piece] or page.passage.title)
-            mentions.add(
-                page.passage.passage_id,
-                key,
-                row.extractor,
-                row.surface,
-                max(row.tf, 1),
-                row.is_title,
-                f"[{','.join(f'[{start},{end}]' for start, end in row.spans)}]",
-                row.type,
-                row.confidence,
-                row.description or descriptions[home],
-            )
+            spans = f"[{','.join(f'[{start},{end}]' for start, end in row.spans)}]"
+            said = row.description or descriptions[home]
+            counted = max(row.tf, 1), row.is_title, spans
+            mentions.append((passage_id, key, row.extractor, row.surface, *counted, row.type, row.confidence, said))
         for ordinal, ((source, label, target), extractor) in enumerate(page.relations):
-            relations.add(passage_id, ordinal, source, label, target, extractor)
+            relations.append((passage_id, ordinal, source, label, target, extractor))
         for columns, stated in ((propositions, page.propositions), (triples, page.triples)):
             for ordinal, ((text, keys), extractor) in enumerate(stated):
-                columns.add(passage_id, ordinal, text, keys, extractor)
-    return Bundle(mentions.table(), relations.table(), propositions.table(), triples.table())
+                columns.append((passage_id, ordinal, text, keys, extractor))
+    tables = (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES)
+    return Bundle(*map(arrow_table, tables, (mentions, relations, propositions, triples)))
 
 
 def merged(propositions: Iterable[Proposition]) -> list[Proposition]:
@@ -115,20 +106,6 @@ def arrow_table(table: Table, rows: Sequence[tuple[object, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-class _Columns:
-    """Rows of a table until they are columns."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._rows: list[tuple[object, ...]] = []
-
-    def add(self, *values: object) -> None:
-        self._rows.append(values)
-
-    def table(self) -> pa.Table:
-        return arrow_table(self._table, self._rows)
 
 
 def sentences_of(mentions: Sequence[Mention], sentences: Sequence[tuple[int, int]]) -> list[int]:

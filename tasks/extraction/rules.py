@@ -7,7 +7,6 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
-from polyhop.schemas.bundle import Bundle
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, split_sentences, title_forms
@@ -32,7 +31,6 @@ from polyhop.tasks.extraction.rows import (
     Proposition,
     Relation,
     Row,
-    bundle_of,
     merged,
     sentences_of,
     triple_proposition,
@@ -192,21 +190,13 @@ RULES = "rules"
 TYPED_MENTIONS = 2
 
 
-def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = RULES) -> Bundle:
-    """Names of passages, and what is said about them: the three raw tables, in the order of their keys.
-
-    The text of a passage is its title and its text; the keys of its own title are always mentioned, whatever the
-    finder, which is called on title and text separately, so that no name reaches across. Dates and numbers have rows of
-    their own; dates stand in propositions, neither stands in relations.
-
-    Source: algorithms.md 0.8.
-    Cost: O(characters).
-    """
-    return bundle_of(rules_page(passage, finder, extractor) for passage in passages)
-
-
 def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH) -> Page:
-    """What the rules find on one passage. Source: algorithms.md 0.8."""
+    """What the rules find on one passage, whose text is its title and its text.
+
+    The keys of its own title are always mentioned, whatever the finder, which is called on title and text separately,
+    so that no name reaches across. Dates and numbers have rows of their own; dates stand in propositions, neither
+    stands in relations. Source: algorithms.md 0.8. Cost: O(characters).
+    """
     names = finder.find(passage.text)
     dates = find_dates(passage.text)
     sentences = split_sentences(passage.text, is_english=language == ENGLISH)

@@ -166,8 +166,7 @@ def _row_groups(path: Path | None) -> Iterator[pa.Table]:
             yield file.read_row_group(number)
 
 
-_DONE = "done"
-"""Parts with the ids of the passages that a batch did."""
+_DONE = "done"  # parts with the ids of the passages that a batch did
 
 MOST_REPLACED = 0.1
 """Share of passages with other rows since, above which all rows are written to one file again; chosen."""

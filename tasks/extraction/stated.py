@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 # Source: algorithms.md 1.3 (2).
 
-ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
-"""The paper's types, in its order."""
+ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")  # the paper's types, in its order
 
 _VALUE_TYPES = ("DATE", "NUMBER")
 _TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence in their place does not become one
@@ -119,8 +118,7 @@ def _known_type(name: str) -> str:
 
 _TOKEN = re.compile(r"[^\W_]+")
 
-Span = tuple[int, int]
-"""Offsets of the first character and after the last one."""
+Span = tuple[int, int]  # offsets of the first character and after the last one
 
 
 @lru_cache(maxsize=1 << 16)
@@ -153,11 +151,7 @@ def _words_key(name: str) -> str:
 
 
 class PlacedText:
-    """A text in which names are looked up by key.
-
-    Attributes:
-        text: The text as given; all offsets refer to it.
-    """
+    """A text in which names are looked up by key; all offsets refer to `text`, as it was given."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -330,8 +324,7 @@ def _type(row: Row, key: str, text: str) -> None:
             type_by_place(row, key, text, start, end)
 
 
-RecordText = tuple[str, str, str]
-"""Record id, title, text."""
+RecordText = tuple[str, str, str]  # record id, title, text
 
 
 @dataclass(slots=True)
@@ -520,8 +513,7 @@ STEP = "import"
 ROW_STEP = "import.row"
 _REPORTED = ("malformed", "entities_", "triples_without")
 
-StandIn = Callable[[Passage], Page]
-"""Extracts a passage without a model."""
+StandIn = Callable[[Passage], Page]  # extracts a passage without a model
 
 
 def import_pages(

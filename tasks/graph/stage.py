@@ -1,7 +1,7 @@
 """The graph stages: mentions to entity-passage arrays, relations to neighbours, titles to edges."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -45,12 +45,9 @@ def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 # Source: bridge-masked.md 2.
 
-MOST_STARTS = 24
-"""Words of a title at which a chunk may begin. Source: bridge-masked.md 2."""
-MOST_WORDS = 12
-"""Words of the longest chunk. Source: bridge-masked.md 2."""
-LEAST_CHARACTERS = 3
-"""Of a chunk of one word. Source: bridge-masked.md 2."""
+MOST_STARTS = 24  # words of a title at which a chunk may begin. Source: bridge-masked.md 2.
+MOST_WORDS = 12  # words of the longest chunk. Source: bridge-masked.md 2.
+LEAST_CHARACTERS = 3  # of a chunk of one word. Source: bridge-masked.md 2.
 
 _WORD = re.compile(r"[^\W_]+")
 
@@ -90,17 +87,11 @@ def chunk_edges(
     rows = []
     for passage, title in enumerate(titles):
         if title not in known:
-            known[title] = sorted(_numbers(title, number_of))
+            known[title] = sorted(number_of[key] for key in chunk_keys(title) if key in number_of)
         has = set(indices[indptr[passage] : indptr[passage + 1]].tolist()) if known[title] else set()
         rows.append([number for number in known[title] if number not in has])
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return starts, np.array([number for row in rows for number in row], dtype=np.int32)
-
-
-def _numbers(title: str, number_of: Mapping[str, int]) -> Iterator[int]:
-    for key in chunk_keys(title):
-        if key in number_of:
-            yield number_of[key]
 
 
 class BipartiteStage(Stage):

@@ -80,13 +80,10 @@ _START = -1  # no step: numbers of triples begin at 0, candidates are -2 and bel
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Nodes that a search reaches, in the order of reaching them.
+    """Nodes that a search reaches, in that order, shape (n,) each: whether it goes against edges, how it came.
 
-    Attributes:
-        nodes: Shape (n,).
-        is_left: Shape (n,): whether the search goes against the direction of edges.
-        parents: Shape (n,): places of the nodes before, -1 for the topic.
-        steps: Shape (n,): the triple that leads there; -2 - c if the stored path to candidate c does; -1 for the topic.
+    `parents` are the offsets of the nodes before, -1 for the topic; `steps` the triples that lead there, -2 - c if the
+    stored path to candidate c does, -1 for the topic.
     """
 
     nodes: Places
@@ -214,19 +211,15 @@ def _runs(starts: Numbers, ends: Numbers) -> tuple[Places, Places]:
 
 # Source: algorithms.md 4.5, with its corrections.
 
-Path = tuple[int, ...]
-"""Triple numbers, from the hub on."""
+Path = tuple[int, ...]  # triple numbers, from the hub on
 
 
 @dataclass(slots=True)
 class PathsOfHub:
-    """What leaves a hub.
+    """What leaves a hub: its paths, all different, in emission order, and how each ends, a number in END_KINDS.
 
-    Attributes:
-        paths: Different ones, in emission order; none is empty.
-        end_kinds: Of each path, a number in END_KINDS.
-        candidates: Node to (HUB or LIMIT, the path that reached it first), in the order of first arrival.
-        left_out: Paths beyond `max_paths`.
+    `candidates` has by node HUB or LIMIT and the path that reached it first; `left_out` counts paths beyond
+    `max_paths`.
     """
 
     paths: list[Path] = field(default_factory=list)
@@ -423,11 +416,6 @@ def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int, unreache
     yield from (row("paths that end in", kind, int(ends[number]), 0) for number, kind in enumerate(END_KINDS))
 
 
-def parts(what: str, counted: Iterable[tuple[str, int, int]]) -> Iterator[Row]:
-    """Rows of (part, covered, uncovered)."""
-    return (row(what, *counts) for counts in counted)
-
-
 def row(what: str, part: str, covered: int, uncovered: int) -> Row:
     """A row with its share."""
     total = covered + uncovered
@@ -479,13 +467,11 @@ def path_hash(triples: Sequence[NamedTriple]) -> bytes:
 
 # Source: algorithms.md 4B, "Units".
 
-Signature = tuple[str, ...]
-"""Predicates of a path, from the hub on."""
+Signature = tuple[str, ...]  # predicates of a path, from the hub on
 
 MAX_SHARE = 0.3
 """Of the distinct signatures that may have a predicate; one that more have tells no signature from others."""
-MIN_SIGNATURES = 10
-"""Distinct signatures from which on frequent predicates are left out."""
+MIN_SIGNATURES = 10  # distinct signatures from which on frequent predicates are left out
 
 
 def signature_texts(signatures: Collection[Signature]) -> Mapping[Signature, str]:

@@ -32,11 +32,11 @@ from polyhop.tasks.hubs.paths import (
     SearchLimits,
     hub_rules,
     nodes_beside,
-    parts,
     path_arrays,
     path_hash,
     path_json,
     path_rows,
+    row,
     search_hubs,
     splits,
     view_of,
@@ -264,8 +264,7 @@ def _unknown(connection: duckdb.DuckDBPyConnection, setting: str, entry: str, wh
     return ConfigurationError(f"{setting} names '{entry}', but {why}; {advice}.")
 
 
-PATH_ARRAYS = "hub-paths"
-"""Prefix of the arrays of the stage `hub-paths`."""
+PATH_ARRAYS = "hub-paths"  # prefix of the arrays of the stage `hub-paths`
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,8 +332,7 @@ class SearchedPaths:
         return bytes(self.hashes[path]).hex()
 
 
-_TEXT_SETTINGS = {"levels", "textualiser"}
-"""Settings of the section that change no path."""
+_TEXT_SETTINGS = {"levels", "textualiser"}  # settings of the section that change no path
 
 DEFAULT_LENGTHS: Mapping[SourceKind, int] = {"graph": 10, "corpus": 2}
 """Relations of the longest path. Source: algorithms.md 4.5; of texts measured on musique100 (rules): 97,000 paths of up
@@ -424,8 +422,8 @@ def _coverage_table(
         connection.unregister(view)
     rows: list[Row] = [
         *covered.rows(),
-        *parts("nodes of type", counted["nodes_by_type"]),
-        *parts("triples of predicate", counted["triples_by_predicate"]),
+        *(row("nodes of type", *counts) for counts in counted["nodes_by_type"]),
+        *(row("triples of predicate", *counts) for counts in counted["triples_by_predicate"]),
         *path_rows(arrays, search.left_out, len(search.unreached)),
     ]
     return pa.table(dict(zip(HUB_COVERAGE.column_names, zip(*rows, strict=True), strict=True)), HUB_COVERAGE.arrow)

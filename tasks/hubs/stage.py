@@ -149,8 +149,7 @@ def distinct_lines(paths: Iterable[Sequence[NamedTriple]]) -> dict[str, int]:
     return first
 
 
-CHUNK = 20_000
-"""Paths put into words at once; chosen: some 20 MB."""
+CHUNK = 20_000  # paths put into words at once; chosen: some 20 MB
 TEMPLATE = "template"
 
 

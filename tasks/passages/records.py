@@ -322,8 +322,7 @@ def metadata_json(metadata: Mapping[str, object]) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-_RECORDS_AT_ONCE = 20_000
-"""Chosen: a few million values take some 100 MB while they become a table."""
+_RECORDS_AT_ONCE = 20_000  # chosen: a few million values take some 100 MB while they become a table
 
 
 def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:

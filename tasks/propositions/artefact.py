@@ -14,8 +14,7 @@ from polyhop.warehouse.artefacts import statements_left
 
 # Source: algorithms.md 3.3 (3).
 
-_DECIMALS = 12
-"""Of cosines that are compared. Source: algorithms.md 0.3 (2)."""
+_DECIMALS = 12  # of cosines that are compared. Source: algorithms.md 0.3 (2).
 
 
 def proposition_graph(

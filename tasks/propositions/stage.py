@@ -22,22 +22,16 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import quoted
 
-SAMPLE = 1000
-"""Entities whose neighbours are also searched in all vectors, to measure the share that is found."""
+SAMPLE = 1000  # entities whose neighbours are also searched in all vectors, to measure the share that is found
 
-_EXACT_UP_TO = 8192
-"""Fewer vectors are compared with all others: 3 GFLOP per thousand entities, half a second in all."""
-_PROBES = 16
-"""Lists that a search looks into, of about the square root of the number of entities."""
+_EXACT_UP_TO = 8192  # fewer vectors are compared with all others: 3 GFLOP per thousand entities, half a second in all
+_PROBES = 16  # lists that a search looks into, of about the square root of the number of entities
 _ROUNDS = 6  # of k-means; chosen: rough lists will do, since what they miss is measured (`synonym_recall_per_mille`)
-_TRAINED = 64
-"""Vectors per list that the centres are computed from."""
-_MARGIN = 1e-4
-"""Far above the rounding of float32 products, which find candidates only."""
+_TRAINED = 64  # vectors per list that the centres are computed from
+_MARGIN = 1e-4  # far above the rounding of float32 products, which find candidates only
 _BLOCK = 2048  # rows of a product; chosen: bounds memory (64 MB beside the 8,192 vectors of _EXACT_UP_TO)
 _DECIMALS = 12  # algorithms.md 0.3.
-_SHORT = 2
-"""Names with so few letters and digits search nothing."""
+_SHORT = 2  # names with so few letters and digits search nothing
 
 Vectors = NDArray[np.float32]
 Numbers = NDArray[np.int64]

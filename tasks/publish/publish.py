@@ -168,8 +168,7 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
             }
 
 
-Row = tuple[str, str]
-"""What is embedded of a thing: first and second."""
+Row = tuple[str, str]  # what is embedded of a thing: first and second
 
 
 def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> EncoderRecord:

@@ -25,8 +25,7 @@ from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
 from polyhop.schemas.text import fold, norm_ws
 from polyhop.warehouse.statements import read_prompt
 
-Pair = tuple[int, int]
-"""Numbers of two names; the tokens of the first are among those of the second."""
+Pair = tuple[int, int]  # numbers of two names; the tokens of the first are among those of the second
 
 COMPANY_WORDS = frozenset(("inc", "ltd", "llc", "corp", "co", "company", "plc", "gmbh"))
 """Words that a company's full name adds."""
@@ -180,15 +179,11 @@ def _have_all(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Merges and refusals among candidates, by number of the name.
+    """Merges (a, b, reason: a is another form of b) and refusals among candidates, by number of the name.
 
-    Attributes:
-        merges: (a, b, reason): a is another form of b, in order.
-        refusals: Number to the reason why a name stays alone.
-        ambiguous: Those of the refused that several other names would fit.
-        descriptions: Number of a canonical name that the judge chose itself, to its description.
-        failed_clusters: Clusters that could not be judged for now; nothing in them is merged.
-        usage: What the replies that it rests on took when they were made.
+    Of the refused, several other names would fit the `ambiguous` ones. `descriptions` are those of canonical names that
+    the judge chose itself; nothing is merged in clusters that failed for now; `usage` is that of the replies when they
+    were made.
     """
 
     merges: list[tuple[int, int, str]]

@@ -23,16 +23,14 @@ from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import quoted
 
 KIND = "identity"
-CLEAR = 2.0
-"""The best bearer's shared rarity is at least so many times the second's; chosen."""
+CLEAR = 2.0  # the best bearer's shared rarity is at least so many times the second's; chosen
 
 LEAST = 2
 """Passages that must give a qualifier or a type: single ones are too often lists or wrong cues; with one,
 `Atlanta, Georgia` and `Atlanta, USA` of musique100 were two (benchmarks/namesakes.py)."""
 
 
-ROUNDS = 3
-"""How often passages are decided by those decided before them; chosen: names two and three passages away."""
+ROUNDS = 3  # how often passages are decided by those decided before them; chosen: names two and three passages away
 
 
 class Bearer(NamedTuple):
@@ -141,7 +139,10 @@ def _meant(
     mentioning: Collection[str],
 ) -> dict[str, Bearer]:
     """The bearer that each passage means: the only one that claims it, else the one whose passages have such names."""
-    meant, undecided = _claims(group, mentioning)
+    # Passages that say which bearer they mean, and those that say nothing; what claims two is in neither.
+    claims = {passage: [bearer for bearer in group if passage in bearer.passages] for passage in sorted(mentioning)}
+    meant = {passage: claimed[0] for passage, claimed in claims.items() if len(claimed) == 1}
+    undecided = [passage for passage, claimed in claims.items() if not claimed]
     for _ in range(ROUNDS if neighbours else 0):
         near = _near(key, group, meant, undecided, neighbours, counts)
         meant, undecided = meant | near, [passage for passage in undecided if passage not in near]
@@ -177,19 +178,6 @@ def senses_of(
             )
             decisions.append(Decision(key, KIND, bearer.key, bearer.key, reason))
     return Senses(rows, decisions)
-
-
-def _claims(group: Sequence[Bearer], passages: Collection[str]) -> tuple[dict[str, Bearer], list[str]]:
-    """Passages that say which bearer they mean, and those that say nothing; what claims two stands in neither."""
-    meant: dict[str, Bearer] = {}
-    undecided = []
-    for passage in sorted(passages):
-        claimed = [bearer for bearer in group if passage in bearer.passages]
-        if len(claimed) == 1:
-            meant[passage] = claimed[0]
-        elif not claimed:
-            undecided.append(passage)
-    return meant, undecided
 
 
 def _near(

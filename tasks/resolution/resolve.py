@@ -109,8 +109,7 @@ def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     return f"every longer form may be another thing: {'; '.join(added)}"
 
 
-Edges = Mapping[int, Sequence[tuple[int, str]]]
-"""Number of a name to (other name, reason)."""
+Edges = Mapping[int, Sequence[tuple[int, str]]]  # number of a name to (other name, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,15 +173,9 @@ def path(edges: Edges, start: int, goal: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Which names are which entity.
+    """Which names are which entity, by key; what a model wrote of entities, and every decision, sorted.
 
-    Attributes:
-        canonical_of: Key of a merged-away name to the key of its entity.
-        descriptions: Key of an entity to the description that a model wrote of it.
-        decisions: Every decision, sorted; at most one per key, kind and scope.
-        cluster_count: Candidate clusters.
-        failed_clusters: Clusters that a model could not judge for now.
-        usage: What a model's replies took when they were made.
+    There is at most one decision per key, kind and scope. A model could not judge `failed_clusters` for now.
     """
 
     canonical_of: dict[str, str]

@@ -257,8 +257,7 @@ def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, 
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")
-_MOST_CHANGED = 0.2
-"""Share of passages above which deriving everything is no slower than looking for what changed."""
+_MOST_CHANGED = 0.2  # share of passages above which deriving everything is no slower than looking for what changed
 
 
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:

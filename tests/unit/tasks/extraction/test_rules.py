@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
 from polyhop.schemas.names import NameFinder, title_keys
+from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.tasks.extraction.rows import cut
-from polyhop.tasks.extraction.rules import extract
+from polyhop.tasks.extraction.rows import bundle_of, cut
+from polyhop.tasks.extraction.rules import rules_page
 from polyhop.warehouse.names import RegexNames
 
 pytestmark = pytest.mark.slow
@@ -21,6 +22,10 @@ pytestmark = pytest.mark.slow
 
 def passage(title: str, text: str, passage_id: str = "p1") -> Passage:
     return Passage(passage_id, passage_id, "d1", 0, title, text, 0, len(text))
+
+
+def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = "rules") -> Bundle:
+    return bundle_of(rules_page(passage, finder, extractor) for passage in passages)
 
 
 def extracted(*passages: Passage) -> Bundle:

@@ -3,7 +3,7 @@
 import numpy as np
 from hub_index import hubs_of, written
 
-from polyhop.tasks.hubs.paths import ALL, Covered, parts, path_rows, row
+from polyhop.tasks.hubs.paths import ALL, Covered, path_rows, row
 
 GRAPH = hubs_of(written("P author A; P venue V; Q author B"), {"P", "Q"}, {})[0].graph
 
@@ -22,7 +22,8 @@ def test_no_path_covers_nothing() -> None:
 
 def test_nothing_of_nothing_is_no_share() -> None:
     assert row("what", "part", 0, 0) == ("what", "part", 0, 0, None)
-    assert list(parts("what", [("a", 1, 3), ("b", 0, 2)])) == [("what", "a", 1, 3, 0.25), ("what", "b", 0, 2, 0.0)]
+    assert row("what", "a", 1, 3) == ("what", "a", 1, 3, 0.25)
+    assert row("what", "b", 0, 2) == ("what", "b", 0, 2, 0.0)
 
 
 def test_hubs_and_paths_are_counted_by_length_and_end() -> None:
