@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import exp, fsum
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.text import norm_answer
 from polyhop.schemas.types import TITLES_OF_PERSONS
-from polyhop.schemas.values import find_dates
+from polyhop.schemas.values import find_dates, values_in
 from polyhop.worker.reading.clauses import PRONOUNS, Surroundings, leading_subject, words_of
 from polyhop.worker.reading.pages import (
     CorpusPages,
@@ -26,9 +26,7 @@ from polyhop.worker.reading.pages import (
     PageContent,
     PageSentence,
     has_person_name,
-    has_place_word,
     is_country_or_state,
-    is_organisation,
     is_subject,
 )
 from polyhop.worker.reading.question import (
@@ -38,7 +36,6 @@ from polyhop.worker.reading.question import (
     NUMBER,
     PERSON,
     PLACE,
-    WORK,
     YEAR,
     ParsedQuestion,
     stem_of,
@@ -180,7 +177,7 @@ def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -
     """The page's title where a sentence that says some of the question begins with what the page is about."""
     if question.expected in _BY_TYPE or question.expected == NATIONALITY or sentence.number >= _MOST_SUBJECTS:
         return None
-    if question.weights.keys().isdisjoint(sentence.places):
+    if sentence.places.keys().isdisjoint(question.main_stems):
         return None
     subject = _subject(page.content, sentence)
     return None if subject is None or subject.said in question.name_keys else subject
@@ -214,10 +211,10 @@ def _spans(expected: str, sentence: PageSentence, *, asks_country: bool) -> Iter
     if expected in _BY_TYPE:
         yield from _BY_TYPE[expected](sentence)
         return
-    yield from names(expected, sentence)
+    yield from names(sentence)
     if expected in (PLACE, ANY):
         yield from joined_names(sentence)
-    if expected in (ANY, WORK):
+    if expected == ANY:
         yield from quotes(sentence)
     if expected == NATIONALITY or asks_country:
         yield from people(sentence, is_country=expected == PLACE)
@@ -249,37 +246,23 @@ def years(sentence: PageSentence) -> Iterator[Span]:
 
 def numbers(sentence: PageSentence) -> Iterator[Span]:
     """Numbers in digits or words with their unit, outside dates; bare years are marked."""
-    found = find_dates(sentence.text)
-    for match in _number().finditer(sentence.text):
-        date = next((one for one in found if match.start() < one.end and one.start < match.end()), None)
-        if date is None:
-            yield COUNTED, match[0], match.start(), match.end()
-        elif "-" not in date.key and (date.start, date.end) == match.span():
-            yield YEARS, match[0], match.start(), match.end()
+    for value in values_in(sentence.text):
+        is_year = value.dimension == "date" and not value.size[1]
+        if is_year or value.dimension != "date":
+            kind = YEARS if is_year else COUNTED
+            yield kind, sentence.text[value.start : value.end], value.start, value.end
 
 
 _BY_TYPE: Mapping[str, Callable[[PageSentence], Iterator[Span]]] = {DATE: dates, YEAR: years, NUMBER: numbers}
 
 
-@cache
-def _number() -> re.Pattern[str]:
-    lists = name_lists()
-    digits = r"(?<![\w.,])[$£€]?\d+(?:,\d{3})*(?:\.\d+)?(?:st|nd|rd|th)?(?![\w])(?: ?%)?"
-    words = rf"\b(?:{'|'.join(lists.number_words)})\b"
-    scale = rf"(?:[ -](?:hundred|thousand|{'|'.join(lists.scales)})\b)?"
-    unit = rf"(?: (?:{'|'.join(map(re.escape, lists.units))})\b)?"
-    return re.compile(rf"(?:{digits}|{words}){scale}{unit}", re.IGNORECASE)
-
-
-def names(expected: str, sentence: PageSentence) -> Iterator[Span]:
-    """Capitalised runs outside dates; a person's without the role in front."""
+def names(sentence: PageSentence) -> Iterator[Span]:
+    """Capitalised runs outside dates."""
     taken = find_dates(sentence.text)
     for mention in sentence.names:
         if any(mention.start < one.end and one.start < mention.end for one in taken):
             continue
-        cut = name_lists().role_prefix.match(mention.surface) if expected == PERSON else None
-        start = mention.start + (cut.end() if cut else 0)
-        yield NAMED, sentence.text[start : mention.end], start, mention.end
+        yield NAMED, mention.surface, mention.start, mention.end
 
 
 def joined_names(sentence: PageSentence) -> Iterator[Span]:
@@ -334,7 +317,6 @@ def phrases(sentence: PageSentence) -> Iterator[Span]:
 
 _FADE = 6.0  # words; reader.md 6.3, mwin.
 _FAR = 1 << 30  # no word on that side: no distance reaches it
-_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 _SHORT_NAME = range(2, 4)
 
 Idf = Callable[[str], float]
@@ -387,7 +369,7 @@ class Situation:
 
     @cached_property
     def _needs_pages(self) -> bool:
-        return self.question.expected in (PERSON, ANY, PLACE, WORK) or bool(self.question.head)
+        return self.question.expected in (PERSON, ANY, PLACE) or bool(self.question.head)
 
     @cached_property
     def total(self) -> float:
@@ -427,12 +409,9 @@ class Situation:
         return fsum(self.idf(stem) for stem in held) / self.total
 
     def near_words(self, sentence: PageSentence) -> list[tuple[float, Sequence[int]]]:
-        """Weighted idf and places of the question's words in a sentence, for mwin."""
-        return [
-            (self.idf(stem) * weight, sentence.places[stem])
-            for stem, weight in self.question.weights.items()
-            if stem in sentence.places
-        ]
+        """Idf and places of the question's words in a sentence, for mwin."""
+        stems = self.question.main_stems
+        return [(self.idf(stem), sentence.places[stem]) for stem in stems if stem in sentence.places]
 
 
 def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
@@ -458,7 +437,7 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
                 first=first,
                 kP=float(candidate.kind == PHRASE),
                 chead=float(bool(head) and head in stems_of_key(candidate.key)),
-                place=place_value(candidate, own) if is_place else 0.0,
+                place=place_value(candidate) if is_place else 0.0,
                 pat=float(follows_relation(question, candidate)),
                 kC=float(candidate.kind == JOINED),
                 qtitle=named,
@@ -512,35 +491,30 @@ def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages)
     return 0.5 if own is None and len(words) in _SHORT_NAME else 0.0
 
 
-def place_value(candidate: Candidate, own: OwnPage | None) -> float:
-    """place: 1 for a place by its words, its page or as a known country; .7 after `in`, `from` and the like."""
-    lists = name_lists()
-    if candidate.kind in (JOINED, PEOPLE) or is_country_or_state(candidate.key) or has_place_word(candidate.key):
+def place_value(candidate: Candidate) -> float:
+    """place: 1 for `City, State`, a people and a known country; .7 after `in`, `from` and the like."""
+    if candidate.kind in (JOINED, PEOPLE) or is_country_or_state(candidate.key):
         return 1.0
-    if own is not None and not lists.place_definitions.isdisjoint(own.definition):
-        return 1.0
-    return 0.7 if candidate.around.word_before in lists.place_links else 0.0
+    return 0.7 if candidate.around.word_before in name_lists().place_links else 0.0
 
 
 def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """An organisation, a place, a people, or `X of Y` without a person's page."""
+    """A country, a people, or `X of Y` without a person's page."""
     key = candidate.key
-    if is_organisation(key) or has_place_word(key) or is_country_or_state(key):
+    if is_country_or_state(key) or key in geography().demonyms:
         return True
-    return key in geography().demonyms or (" of " in key and not (own is not None and own.is_person))
+    return " of " in key and not (own is not None and own.is_person)
 
 
 def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A person, a place of another kind than the head, or no country where one is asked for."""
+    """A person, a country or state where a smaller place is asked for, or no country where one is."""
     key = candidate.key
     head = question.head[-1] if question.head else ""
     if head in ("country", "nation"):
         return not is_country_or_state(key)
-    if own is not None and own.is_person and not has_place_word(key) and not is_country_or_state(key):
+    if own is not None and own.is_person and not is_country_or_state(key):
         return True
-    return head in name_lists().place_kinds and (
-        is_larger_place(key, head) or (has_place_word(key) and head not in key.split())
-    )
+    return head in name_lists().place_kinds and is_larger_place(key, head)
 
 
 def is_larger_place(key: str, head: str) -> bool:
@@ -550,11 +524,9 @@ def is_larger_place(key: str, head: str) -> bool:
     return key in geography().countries
 
 
-def is_no_number(question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
-    """A year, or an ordinal where no rank is asked for."""
-    if candidate.kind == YEARS:
-        return True
-    return bool(_ORDINAL.search(candidate.answer)) and name_lists().ordinal_words.isdisjoint(question.words)
+def is_no_number(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
+    """A year."""
+    return candidate.kind == YEARS
 
 
 def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
@@ -562,13 +534,7 @@ def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: Own
     return candidate.key not in geography().demonyms
 
 
-def is_no_work(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A person or a people."""
-    return candidate.key in geography().demonyms or (own is not None and own.is_person)
-
-
 _MISMATCHES = {
-    WORK: is_no_work,
     PERSON: is_no_person,
     PLACE: is_no_place,
     NUMBER: is_no_number,

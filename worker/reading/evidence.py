@@ -14,19 +14,18 @@ from typing import NamedTuple
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
-from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, groups_of, is_of_kind, singulars
+from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, is_of_kind, singulars
 from polyhop.worker.reading.question import (
     ANY,
     NATIONALITY,
     NUMBER,
     PERSON,
     PLACE,
-    WORK,
     Asked,
     ParsedQuestion,
     asked_of,
 )
-from polyhop.worker.reading.word_lists import clause_lists, name_lists
+from polyhop.worker.reading.word_lists import name_lists
 
 # Source: reader.md 6.3, 6.6 (type), Confidence and silence; idf: algorithms.md 2.9. Decided here: what stands beside
 # the head noun is of that kind (`the river Meuse`).
@@ -121,7 +120,7 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
         return (UNLIKELY, LIKELY, KNOWN)[round(2 * features.person)]
     if question.expected == PLACE and not question.head:
         return _of_place(candidate, features)
-    if question.expected in (PLACE, ANY, WORK) and question.head:
+    if question.expected in (PLACE, ANY) and question.head:
         fit = _of_head(question.head[-1], candidate, own)
         is_behind_in = features.place > 0 and question.head[-1] in _SETTLEMENTS
         return max(fit, LIKELY) if is_behind_in and fit == UNLIKELY else fit
@@ -147,7 +146,7 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
         return KNOWN
     if head in _VAGUE:
         return LIKELY
-    if own is not None and _is_other(own, head):
+    if own is not None and own.is_person:
         return WRONG
     if candidate.kind == QUOTED and head not in name_lists().place_kinds:
         return LIKELY
@@ -163,13 +162,6 @@ def _is_beside(candidate: Candidate, forms: frozenset[str]) -> bool:
     return not _WATERS.isdisjoint(forms) and _SHORE.search(around.last(70)) is not None
 
 
-def _is_other(own: OwnPage, head: str) -> bool:
-    """Whether a name's own page defines it as something else than the head noun says."""
-    wanted = groups_of({head})
-    said = groups_of(own.kinds)
-    return own.is_person or (bool(said) and (not wanted or wanted.isdisjoint(said)))
-
-
 NO_DOER, UNSAID, UNNAMED, UNTIED, UNDESCRIBED, SAME_PLACE, UNHEADED = 0.1, 0.03, 0.03, 0.3, 0.4, 0.15, 0.1
 """Factors of evidence that lacks a part; chosen on the tuning half of tests/golden/reader."""
 ONE_STEP, SPREAD = 0.6, 0.3
@@ -177,8 +169,6 @@ ONE_STEP, SPREAD = 0.6, 0.3
 spread, and each part proves less."""
 _DESCRIPTION = 2  # reader.md 6.6, inner units.
 _SAID_ENOUGH, _ALL_SAID, _TIED_ENOUGH = 0.5, 0.8, 0.6  # reader.md 6.6: predicate, one hop, tie.
-_BY = re.compile(r"\b(?:is|was) (?:an?|the) [^.;]{0,120}\bby (?:the )?(?:[\w-]+ ){0,4}$")
-"""Before the maker of a work, in the first sentence of its page (`is a waltz by the composer …`)."""
 _MOST_LINKS = 2  # further pages; reader.md 6.6, tie.
 
 
@@ -243,7 +233,7 @@ class Evidence:
     def _head_forms(self) -> frozenset[str]:
         """Stems of the noun that a question of one step asks for (`the currency of Karland`); none of vague ones."""
         head = self.question.head
-        if not head or self.inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
+        if not head or self.inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, NUMBER):
             return frozenset()
         return forms_of(head[-1])
 
@@ -313,17 +303,9 @@ class Evidence:
         if place not in self._doers:
             self._doers[place] = doers(candidate.sentence, self._verb_stems, is_done_to=self.asked.is_passive)
         has_verb, spans = self._doers[place]
-        if not has_verb and self._is_maker(candidate):
-            return 1
         if any(start < candidate.end and candidate.start < end for start, end in spans):
             return 1
         return -1 if has_verb else 0
-
-    def _is_maker(self, candidate: Candidate) -> bool:
-        """Whether a name follows `is a novel by` in the first sentence of the page of what the question names."""
-        if candidate.sentence.number or self.asked.is_passive or not self.situation.named[candidate.page.place]:
-            return False
-        return self.asked.verb in clause_lists().making and _BY.search(candidate.around.last(200)) is not None
 
     # --- the names -----------------------------------------------------------------------------------------------
 

@@ -14,8 +14,10 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens, split_sentences
 from polyhop.schemas.stems import stem_tokens
 from polyhop.schemas.text import fold
+from polyhop.schemas.types import HEADS
+from polyhop.schemas.types import PERSON as NAMED_PERSON
 from polyhop.worker.reading.clauses import begins_sentence
-from polyhop.worker.reading.word_lists import Relation, clause_lists, geography, question_lists, relations, synonyms
+from polyhop.worker.reading.word_lists import Relation, clause_lists, geography, question_lists, relations
 
 # Source: reader.md 6.1. Decided here: words after a cut relative clause belong to the main clause again; of a
 # question of several sentences the one with the wh-word counts.
@@ -120,10 +122,16 @@ def _is_dropped(text: str, name: Mention) -> bool:
     return bool(before) and before[-1] in question_lists().name_links
 
 
-PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
-    "PER", "LOC", "DATE", "YEAR", "NUM", "NAT", "WORK", "ANY", "YES-NO",
-)  # fmt: skip
-SYNONYM_WEIGHT = 0.8  # reader.md 6.1, M+.
+PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, ANY, YES_NO = (
+    "PER",
+    "LOC",
+    "DATE",
+    "YEAR",
+    "NUM",
+    "NAT",
+    "ANY",
+    "YES-NO",
+)
 
 _WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -144,7 +152,6 @@ class ParsedQuestion:
         expected: Type of the answer.
         main_words: Content words of its main clause, in order.
         main_stems: M, the stems of its main clause, in order of the clause.
-        weights: M+, weight by stem: 1 for M, .8 for synonyms.
         relations: Relations it asks for.
         names: Its names, longest first wherever two overlap, left to right.
         name_keys: Keys of all its names, overlapping ones included.
@@ -158,7 +165,6 @@ class ParsedQuestion:
     expected: str
     main_words: tuple[str, ...]
     main_stems: tuple[str, ...]
-    weights: dict[str, float]
     relations: tuple[Relation, ...]
     names: tuple[Mention, ...]
     name_keys: frozenset[str]
@@ -214,7 +220,6 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         expected=expected,
         main_words=tuple(words),
         main_stems=stems,
-        weights=_weights(words, stems),
         relations=tuple(one for one in relations() if expected in one.types and outer & one.question_words),
         names=tuple(names),
         name_keys=frozenset(mention.key for mention in found),
@@ -296,13 +301,12 @@ def _ends_head(word: str, *, is_first: bool) -> bool:
 
 def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
     lists = question_lists()
-    words = {token.low for token in tokens}
     if wh in ("who", "whom"):
         return PERSON
     if wh == "when":
         return DATE
     if wh == "where":
-        return ANY if words & lists.places_of_study and not words & lists.places_of_stay else PLACE
+        return PLACE
     if wh == "how" and place is not None:
         follower = tokens[place + 1].low if place + 1 < len(tokens) else ""
         return NUMBER if follower in lists.measures else ANY
@@ -316,26 +320,13 @@ def _type_of_head(head: tuple[str, ...]) -> str:
         return YEAR
     if head[-1] == "time" or forms & lists.date_heads:
         return DATE
-    if forms & lists.person_heads:
+    if any(HEADS.get(form) == NAMED_PERSON for form in forms):
         return PERSON
     if forms & lists.nationality_heads:
         return NATIONALITY
     if head[-2:] == ("area", "code") or lists.number_heads & {*forms, *head[-2:]}:
         return NUMBER
-    if forms & lists.place_heads:
-        return PLACE
-    return WORK if forms & lists.work_heads else ANY
-
-
-def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:
-    """M+: the stems of the main clause with weight 1, those of their synonyms with .8."""
-    weights = dict.fromkeys(stems, 1.0)
-    for word in words:
-        for other in synonyms().get(word, ()):
-            stem = stem_of(other)
-            if stem:
-                weights.setdefault(stem, SYNONYM_WEIGHT)
-    return weights
+    return PLACE if forms & lists.place_heads else ANY
 
 
 # Source: reader.md 6.6.

@@ -31,15 +31,11 @@ class QuestionLists:
     """lists/questions.toml."""
 
     auxiliaries: frozenset[str]
-    person_heads: frozenset[str]
     place_heads: frozenset[str]
     number_heads: frozenset[str]
-    work_heads: frozenset[str]
     date_heads: frozenset[str]
     nationality_heads: frozenset[str]
     measures: frozenset[str]
-    places_of_study: frozenset[str]
-    places_of_stay: frozenset[str]
     head_verbs: frozenset[str]
     name_links: frozenset[str]
     relative_clause: re.Pattern[str]
@@ -50,17 +46,9 @@ class QuestionLists:
 class NameLists:
     """lists/names.toml."""
 
-    organisation_word: re.Pattern[str]
-    place_word: re.Pattern[str]
-    role_prefix: re.Pattern[str]
-    place_definitions: frozenset[str]
     place_kinds: frozenset[str]
     place_links: frozenset[str]
     phrase_links: frozenset[str]
-    units: tuple[str, ...]
-    scales: tuple[str, ...]
-    number_words: tuple[str, ...]
-    ordinal_words: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +70,7 @@ class ClauseLists:
     adverbs: frozenset[str]
     prepositions: frozenset[str]
     verbs: frozenset[str]
-    making: frozenset[str]
     irregular: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class KindLists:
-    """lists/kinds.toml; `groups` gives the group of a kind."""
-
-    narrower: Mapping[str, frozenset[str]]
-    groups: Mapping[str, str]
 
 
 @cache
@@ -107,14 +86,7 @@ def question_lists() -> QuestionLists:
 @cache
 def name_lists() -> NameLists:
     """Words within and around names."""
-    raw = _table("names")
-    table: dict[str, Any] = {name: frozenset(words) for name, words in raw.items()}
-    for name in ("place_word", "organisation_word"):
-        table[name] = re.compile(raw[name], re.IGNORECASE)
-    table["role_prefix"] = re.compile(raw["role_prefix"])
-    for name in ("units", "scales", "number_words"):
-        table[name] = tuple(raw[name])
-    return NameLists(**table)
+    return NameLists(**{name: frozenset(words) for name, words in _table("names").items()})
 
 
 @cache
@@ -124,14 +96,6 @@ def clause_lists() -> ClauseLists:
     irregular = {plain: tuple(forms) for plain, forms in raw.pop("irregular").items()}
     table: dict[str, Any] = {name: frozenset(words) for name, words in raw.items()}
     return ClauseLists(**table, irregular=irregular)
-
-
-@cache
-def kind_lists() -> KindLists:
-    """What is a kind of what."""
-    table = _table("kinds")
-    groups = {kind: group for group, kinds in table["groups"].items() for kind in kinds}
-    return KindLists({wide: frozenset(words) for wide, words in table["narrower"].items()}, groups)
 
 
 @cache
@@ -156,12 +120,6 @@ def relations() -> tuple[Relation, ...]:
         )
         for entry in _table("relations")["relations"]
     )
-
-
-@cache
-def synonyms() -> Mapping[str, tuple[str, ...]]:
-    """Words that say what a question's word says."""
-    return {word: tuple(others) for word, others in _table("synonyms")["synonyms"].items()}
 
 
 def _table(name: str) -> dict[str, Any]:

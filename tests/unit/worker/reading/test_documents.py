@@ -20,7 +20,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_computed_and_confident_answers_are_mostly_right(ask: Ask) -> None:
+def test_computed_answers_are_right_and_confident_ones_in_94_of_100(ask: Ask) -> None:
     passages: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of("corpus"):
         passages.setdefault(row["metadata"]["kind"], []).append((row["title"], row["text"]))
@@ -30,6 +30,7 @@ def test_computed_and_confident_answers_are_mostly_right(ask: Ask) -> None:
         if reading.answer and (reading.kind == "computed" or reading.confidence > 0.6):
             sure += 1
             if exact_match(reading.answer, list(row["answers"]) or [""]) != 1:
+                assert reading.kind != "computed", (row["question"], reading)
                 wrong.append((row["question"], reading.answer))
-    assert sure >= 20
-    assert len(wrong) <= 0.15 * sure, wrong
+    assert sure >= 60
+    assert len(wrong) <= 0.06 * sure, wrong
