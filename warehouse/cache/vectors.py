@@ -8,13 +8,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvalidVectorError
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.database import Change, SharedDatabase
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.cache.database import Change, SharedDatabase
 
 _KEYS_PER_PAGE = 10_000  # 64 bytes each; chosen: bounds memory, and any number gives the same keys
 
@@ -49,8 +53,19 @@ class VectorCache:
     def __init__(self, path: Path, *, most_rows: int | None = None) -> None:
         self.path = path
         self._most_rows = most_rows
-        # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
-        self._database = SharedDatabase(path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
+        self._opening = Lock()
+        self._opened: SharedDatabase | None = None
+
+    @property
+    def _database(self) -> "SharedDatabase":
+        """The file, opened when something of it is first wanted: who asks a question wants nothing of it."""
+        from polyhop.warehouse.cache.database import SharedDatabase
+
+        with self._opening:
+            if self._opened is None:
+                # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
+                self._opened = SharedDatabase(self.path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
+            return self._opened
 
     def get_many(self, keys: Sequence[str], dimension: int | None = None) -> dict[str, NDArray[np.float32]]:
         """The known vectors among `keys`, each of shape (d,), float32, read-only; unknown keys are left out.
@@ -76,7 +91,7 @@ class VectorCache:
         """
         rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
 
-        def store(change: Change) -> None:
+        def store(change: "Change") -> None:
             change("write_vector", rows)
             if self._most_rows is not None:
                 change("forget_oldest", [{"most": self._most_rows}])
@@ -105,7 +120,9 @@ class VectorCache:
 
     def close(self) -> None:
         """Closes the file; the last process to do so folds the write-ahead log into it."""
-        self._database.close()
+        with self._opening:
+            if self._opened is not None:
+                self._opened.close()
 
 
 def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
