@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 import polyhop.warehouse.cache.database
 import polyhop.warehouse.cache.vectors
 from polyhop.schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
-from polyhop.warehouse.cache.vectors import CacheSize, VectorCache, vector_key
-from polyhop.warehouse.models.cached_encoder import CachedEncoder
+from polyhop.warehouse.cache.vectors import CachedEncoder, CacheSize, VectorCache, vector_key
 from polyhop.warehouse.statements import read_statements
 
 STATEMENTS = read_statements(Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql" / "vectors.sql")
