@@ -6,7 +6,6 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
-from polyhop.pages.drawing import distances
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed, shown_id
 from polyhop.schemas.ports import IndexReader
@@ -182,6 +181,8 @@ def _reached(evidence: Evidence) -> list[str]:
     """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
     if not evidence.nodes:
         return []
+    from polyhop.pages.drawing import distances
+
     # The nodes by their distance from a seed, None for those that nothing leads to.
     pairs = [(edge.source, edge.target) for edge in evidence.all_edges()]
     walked = distances(pairs, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
