@@ -12,11 +12,10 @@ from pathlib import Path
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.query import Question, ReadingItem
+from polyhop.schemas.query import ContextPassage, Question, ReadingItem
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.open_encoders import open_encoder
-from polyhop.worker.reading.models import pack_context
 from polyhop.worker.reading.reader import RuleReader
 
 BATCH = 32
@@ -60,7 +59,10 @@ def contexts_of(published, retrievals):
     distinct = sorted({number for some in numbers for number in some})
     stored = dict(zip(distinct, published.passages(distinct), strict=True))
     return [
-        tuple(pack_context(found.passages, [stored[number] for number in some], limit=LIMIT))
+        tuple(
+            ContextPassage(one.passage_id, *stored[number][1:], one.rank, one.score)
+            for one, number in zip(found.passages[:LIMIT], some, strict=False)
+        )
         for found, some in zip(retrievals, numbers, strict=True)
     ]
 

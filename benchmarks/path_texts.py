@@ -23,9 +23,8 @@ from polyhop.api import open_index
 from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import QuestionEncoder, VectorCache
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.models.cached_encoder import QuestionEncoder
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.worker.strategies.registry import make
 

@@ -40,7 +40,8 @@ from polyhop.flows.prefect_run import (
 )
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
-from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest, names_in
+from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
+from polyhop.schemas.text import names_in
 from polyhop.tasks.evaluation.comparison import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.open import open_questions

@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
 from polyhop.schemas.query import Question
-from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.records import SourceKind, source_of
-from polyhop.schemas.requests import EvaluationRequest, IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings, default_strategy
 from polyhop.schemas.text import plural, printable
 from polyhop.terminal import passage_texts
@@ -99,6 +97,7 @@ def index(  # noqa: PLR0913 - those of `polyhop index`
     """
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner, batch_pool
+    from polyhop.schemas.requests import IndexRequest
 
     if source is not None and graph is not None:
         raise ConfigurationError("Name a source or a graph: an index is made from one of them.")
@@ -218,6 +217,8 @@ def submit(  # noqa: PLR0913 - those of `polyhop submit`
         PolyhopError: As `polyhop submit`.
     """
     from polyhop.flows.answer import submit_file
+    from polyhop.schemas.queue import JobSpec
+    from polyhop.schemas.requests import SubmissionRequest
 
     chosen = _settings(root, settings)
     spec = JobSpec(
@@ -314,6 +315,7 @@ def evaluate(
         PolyhopError: As `polyhop eval`.
     """
     from polyhop.flows.evaluate import evaluate_index
+    from polyhop.schemas.requests import EvaluationRequest
 
     named = (strategies,) if isinstance(strategies, str) else tuple(strategies)
     with _file_of(questions) as path:

@@ -6,7 +6,6 @@ from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
-from polyhop.pages.drawing import distances
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed, shown_id
 from polyhop.schemas.ports import IndexReader
@@ -205,6 +204,8 @@ def _reached(evidence: Evidence) -> list[str]:
 def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
     """The nodes by their distance from a seed, None for those that nothing leads to."""
     edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
+    from polyhop.pages.drawing import distances
+
     walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
     groups: dict[int | None, list[Node]] = {}
     for node in evidence.nodes:

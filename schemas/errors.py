@@ -260,6 +260,11 @@ class ModelRateLimitError(ModelUnavailableError):
         super().__init__(message)
 
 
+def retry_after_seconds(outage: ModelUnavailableError) -> float:
+    """Retry-After of a model in seconds, 0 if it did not say."""
+    return getattr(outage, "retry_after_seconds", None) or 0.0
+
+
 class ModelUnreachableError(ModelUnavailableError):
     """No connection to a model's server could be made: nothing was sent."""
 

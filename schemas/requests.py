@@ -11,6 +11,7 @@ from typing import Any
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.records import GraphServer, Source, SourceKind
+from polyhop.schemas.text import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,6 @@ class SubmissionRequest:
     questions: Path
     job: JobSpec
     skip_bad: bool = False
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Names that are separated by commas, as options and forms take them."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @dataclass(frozen=True, slots=True)

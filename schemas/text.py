@@ -189,3 +189,8 @@ def table_lines(cells: Iterable[Sequence[str]], name_columns: int) -> list[str]:
     header, *body = cells
     rule = ["---" if place < name_columns else "---:" for place in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in [header, rule, *body]]
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names that are separated by commas, as options and forms take them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
 from polyhop.schemas.languages import recorded_language
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
-from polyhop.schemas.propositions import Rows, StoredTexts
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.warehouse.files.disk import file_checksum, writing
 from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
+
+if TYPE_CHECKING:
+    from polyhop.schemas.propositions import Rows
 
 CHECKED_BYTES = 64 * 2**20
 """Files up to this size are compared with their checksums when opened: 60 ms at the 1.1 GB/s of one core with SHA-NI.
@@ -216,6 +218,8 @@ EntityReader = Callable[[Sequence[int]], list[Entity]]
 
 
 def _entities(stored: Stored) -> EntityReader:
+    from polyhop.schemas.propositions import StoredTexts
+
     keys = stored.artefact(GRAPH).keys
     texts = StoredTexts(stored.array("relations", "text-starts"), stored.array("relations", "texts"))
     # three texts of each: name, type and description
@@ -300,8 +304,10 @@ def lexical_of(analyser: str) -> Artefact[LexicalIndex]:
 
 
 @cache
-def passages_of_statements(graph: str) -> Artefact[Rows]:
+def passages_of_statements(graph: str) -> "Artefact[Rows]":
     """Passages of each proposition of the graph over "propositions", or of each triple of that over "triples"."""
+    from polyhop.schemas.propositions import Rows
+
     return Artefact(
         f"graph:{graph}",
         lambda stored: Rows(stored.array(graph, "passages-indptr"), stored.array(graph, "passages-indices")),

@@ -20,17 +20,15 @@ from numpy.typing import NDArray
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
-from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.run_history import stage_timings
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
-from polyhop.warehouse.tables.filters import allowed_passages
 
 if TYPE_CHECKING:
+    from polyhop.schemas.runs import StageTiming
     from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 T = TypeVar("T")
@@ -78,8 +76,10 @@ class PublishedIndex(ArrayFolder):
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
-    def stage_timings(self) -> Mapping[str, StageTiming]:
+    def stage_timings(self) -> "Mapping[str, StageTiming]":
         """What the stages took that built this version, as far as it was recorded."""
+        from polyhop.warehouse.files.run_history import stage_timings
+
         return stage_timings(self.layout.index(self.name), self.version)
 
     def extraction_tokens(self) -> tuple[int, int]:
@@ -142,6 +142,8 @@ class PublishedIndex(ArrayFolder):
         Raises:
             FilterError: If it does not parse, or does not fit the version's metadata.
         """
+        from polyhop.warehouse.tables.filters import allowed_passages
+
         with translated(self._folder.tables):
             return allowed_passages(self._connection.cursor(), where)
 

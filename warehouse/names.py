@@ -6,13 +6,12 @@ Source: algorithms.md 2.3.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.language_names import LanguageNames
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, NameFinder
 from polyhop.schemas.ports import NameFinding
@@ -33,12 +32,15 @@ def open_finder(
         regex_drop_stopwords: Whether "regex" leaves out single stop words.
         language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
     """
-    finders: Mapping[str, Callable[[], NameFinding]] = {
-        "rules": lambda: NameFinder(titles) if language == ENGLISH else LanguageNames(titles, language),
-        "regex": lambda: RegexNames(drop_stopwords=regex_drop_stopwords),
-        "spacy": lambda: SpacyNames(spacy_model),
-    }
-    return finders[ner]()
+    if ner == "regex":
+        return RegexNames(drop_stopwords=regex_drop_stopwords)
+    if ner == "spacy":
+        return SpacyNames(spacy_model)
+    if language == ENGLISH:
+        return NameFinder(titles)
+    from polyhop.schemas.language_names import LanguageNames
+
+    return LanguageNames(titles, language)
 
 
 class SpacyNames:

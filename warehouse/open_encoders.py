@@ -12,9 +12,8 @@ from polyhop.schemas.errors import ConfigurationError, has_secret
 from polyhop.schemas.manifest import EncoderRecord, VectorRecord
 from polyhop.schemas.ports import KeepingEncoder
 from polyhop.schemas.settings import LOCAL, PASSAGES, EncoderChoice, EncoderSettings, ModelSettings, Settings, Space
-from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import CachedEncoder, PathEncoder, VectorCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 MOST_OPEN = 4

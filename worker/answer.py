@@ -15,6 +15,7 @@ from polyhop.schemas.errors import (
     EmptyQuestionError,
     ModelUnavailableError,
     QuestionTooLongError,
+    retry_after_seconds,
 )
 from polyhop.schemas.logs import span
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
@@ -30,7 +31,6 @@ from polyhop.schemas.query import (
 )
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.questions.parts import Naming, QuestionNaming, RuleNaming, with_vectors
-from polyhop.worker.reading.models import pack_context, retry_after_seconds
 from polyhop.worker.strategies.registry import make, parse_setting, require_artefacts, spec_of
 
 if TYPE_CHECKING:
@@ -351,7 +351,10 @@ class Answerer:
         distinct = sorted({number for some in numbers for number in some})
         stored = dict(zip(distinct, self._index.passages(distinct), strict=True)) if distinct else {}
         return [
-            tuple(pack_context(retrieval.passages[:count], [stored[number] for number in some], limit=count))
+            tuple(
+                ContextPassage(passage.passage_id, title, text, passage.rank, passage.score)
+                for passage, (_, title, text) in zip(retrieval.passages, map(stored.__getitem__, some), strict=False)
+            )
             for retrieval, some in zip(retrievals, numbers, strict=True)
         ]
 

@@ -23,6 +23,7 @@ from polyhop.schemas.errors import (
     QuestionTimeoutError,
     StatementRejectedError,
     redact,
+    retry_after_seconds,
 )
 from polyhop.schemas.logs import span
 from polyhop.schemas.query import Question
@@ -37,7 +38,6 @@ from polyhop.schemas.queue import (
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
 from polyhop.worker.metrics import WorkerMetrics
-from polyhop.worker.reading.models import retry_after_seconds
 from polyhop.worker.session import IndexPool, IndexSession
 
 FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage

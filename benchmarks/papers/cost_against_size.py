@@ -26,8 +26,9 @@ from drawing import at, curves, drawing, figure, legend, logarithmic_ticks, look
 from generated_corpus import CORPUS_FILE, QUESTIONS_FILE, write_generated
 
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.requests import Variant, names_in, parse_variant
+from polyhop.schemas.requests import Variant, parse_variant
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import names_in
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.page import Document
 from polyhop.tasks.evaluation.plots import GREY

@@ -15,8 +15,9 @@ from typing import Any
 from polyhop.flows.evaluate import DEPTH
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.query import Question
-from polyhop.schemas.requests import names_in, parse_variant
+from polyhop.schemas.requests import parse_variant
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import names_in
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.machine import machine, peak_rss_mb
 from polyhop.warehouse.open import open_published

@@ -22,8 +22,9 @@ from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.propositions import PropositionGraph, Rows
 from polyhop.schemas.query import Question
 from polyhop.schemas.records import BadRecord, QuestionRecord
-from polyhop.schemas.requests import names_in, parse_variant
+from polyhop.schemas.requests import parse_variant
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import names_in
 from polyhop.tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.tasks.propositions.stage import PROPOSITIONS

@@ -26,8 +26,7 @@ from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
-from polyhop.schemas.requests import names_in
-from polyhop.schemas.text import plural
+from polyhop.schemas.text import names_in, plural
 from polyhop.terminal import passage_line, text_line
 
 if TYPE_CHECKING:

@@ -416,7 +416,7 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     import dataclasses
 
-    from polyhop.schemas.requests import names_in
+    from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
     from polyhop.worker.loop import Worker, WorkerOptions
     from polyhop.worker.metrics import WorkerMetrics, serve_metrics

@@ -25,7 +25,6 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, Node, Statement, name_without_label
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.records import BadRecord, GraphServer, Source, SourceRecord
-from polyhop.schemas.requests import names_in
 from polyhop.schemas.tables import (
     DOCUMENTS,
     ENTITIES,
@@ -40,7 +39,7 @@ from polyhop.schemas.tables import (
     count,
     text_column,
 )
-from polyhop.schemas.text import content_hash, literal_id, node_id, norm_ws, record_id
+from polyhop.schemas.text import content_hash, literal_id, names_in, node_id, norm_ws, record_id
 from polyhop.tasks.passages.records import (
     check_share,
     chunks,

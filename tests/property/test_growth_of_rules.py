@@ -16,7 +16,7 @@ import pytest
 from polyhop.schemas.language_names import LanguageNames
 from polyhop.schemas.languages import language
 from polyhop.schemas.names import NameFinder, split_sentences, title_forms
-from polyhop.schemas.query import ContextPassage, Question, RankedPassage
+from polyhop.schemas.query import ContextPassage, Question
 from polyhop.schemas.records import Passage, Section, SourceRecord
 from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
@@ -33,7 +33,7 @@ from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import answer_directly, compare
-from polyhop.worker.reading.models import lines_within_tokens, pack_context, within_tokens
+from polyhop.worker.reading.models import lines_within_tokens, within_tokens
 from polyhop.worker.reading.pages import is_person_page, own_page, pages_of
 from polyhop.worker.reading.quantities import stated_date, stated_measure
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
@@ -142,7 +142,6 @@ def split_at_headings(text: str) -> None:
 
 
 def pack(text: str) -> None:
-    pack_context([RankedPassage("p", 1, 1.0)], [("p", "t", text)], limit=3, budget_words=50)
     within_tokens(page_context(text), 500)
     lines_within_tokens(text, 500)
 

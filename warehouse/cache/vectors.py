@@ -1,26 +1,47 @@
-"""Embeddings by content hash in one SQLite file, shared by all indexes and processes.
+"""Embeddings by content hash in one SQLite file that all indexes and processes share, and the encoders that use it.
 
 Invariant: a key's vector never changes, so writers need no agreement; a kill at any moment loses at most the rows of
-the transaction in flight. Source: algorithms.md 0.6.
+the transaction in flight (one chunk of new vectors; of an encoder that costs something, the calls in flight).
+Source: algorithms.md 0.6.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import InvalidVectorError
+from polyhop.schemas.errors import InvalidVectorError, StoreError
+from polyhop.schemas.ports import Encoder, KeepingEncoder
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.database import Change, SharedDatabase
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.cache.database import Change, SharedDatabase
 
 _KEYS_PER_PAGE = 10_000  # 64 bytes each; chosen: bounds memory, and any number gives the same keys
 
 # one JSON parameter, so that SQLite's limit of variables is none; 8 MB of MiniLM's vectors. Chosen.
 KEYS_PER_READ = 5_000
 
+CHUNK_SIZE = 256  # chosen: a killed run loses some seconds of encoding at most
+PATH = "path"
+"""Kind of the joined texts of a path. Source: algorithms.md 0.6."""
+QUESTION = "question"
+"""Kind of the sentences that stand for questions when an encoder is measured."""
+PROBE = "probe"
+"""Kind of the one text that shows how long the vectors of a server are, and that text."""
+REPEATED = "repeated"
+"""Kind of texts that come again with other questions."""
+
+Vector = NDArray[np.float32]
+_log = logging.getLogger(__name__)
 _LITTLE_ENDIAN = np.dtype("<f4")
 _SQL_FILE = Path(__file__).parent / "sql" / "vectors.sql"
 
@@ -44,8 +65,19 @@ class VectorCache:
     def __init__(self, path: Path, *, most_rows: int | None = None) -> None:
         self.path = path
         self._most_rows = most_rows
-        # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
-        self._database = SharedDatabase(path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
+        self._opening = Lock()
+        self._opened: SharedDatabase | None = None
+
+    @property
+    def _database(self) -> "SharedDatabase":
+        """The file, opened when something of it is first wanted: who asks a question wants nothing of it."""
+        from polyhop.warehouse.cache.database import SharedDatabase
+
+        with self._opening:
+            if self._opened is None:
+                # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
+                self._opened = SharedDatabase(self.path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
+            return self._opened
 
     def get_many(self, keys: Sequence[str], dimension: int | None = None) -> dict[str, NDArray[np.float32]]:
         """The known vectors among `keys`, each of shape (d,), float32, read-only; unknown keys are left out."""
@@ -62,7 +94,7 @@ class VectorCache:
         """Stores vectors in one transaction; a key that is already known keeps its vector."""
         rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
 
-        def store(change: Change) -> None:
+        def store(change: "Change") -> None:
             change("write_vector", rows)
             if self._most_rows is not None:
                 change("forget_oldest", [{"most": self._most_rows}])
@@ -91,7 +123,9 @@ class VectorCache:
 
     def close(self) -> None:
         """Closes the file; the last process to do so folds the write-ahead log into it."""
-        self._database.close()
+        with self._opening:
+            if self._opened is not None:
+                self._opened.close()
 
 
 def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
@@ -99,3 +133,170 @@ def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
     if stored.ndim != 1 or not np.isfinite(stored).all() or not stored.any():
         raise InvalidVectorError(f"The embedding of key {key} is empty, zero or not finite; it was not cached.")
     return stored.tobytes()
+
+
+class CachedEncoder:
+    """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
+
+    Args:
+        encoder: Encodes what is indexed.
+        cache: Keeps vectors.
+        prefix: Put before every text; part of what the cache knows a text by.
+        questions: Encodes questions; None: as what is indexed.
+        query_prefix: Put before every question.
+        chunk_size: Texts that are encoded and stored at once.
+
+    Attributes:
+        encoder: The one without a cache.
+        hits: Distinct texts of each call that the cache knew, summed over all calls.
+        misses: Distinct texts of each call that were encoded, summed over all calls.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        *,
+        prefix: str = "",
+        questions: Encoder | None = None,
+        query_prefix: str = "",
+        chunk_size: int = CHUNK_SIZE,
+    ) -> None:
+        self.model = encoder.model
+        self.encoder = encoder
+        self.hits = self.misses = 0
+        self._cache = cache
+        self._prefix = prefix
+        self._questions = questions or encoder
+        self._query_prefix = query_prefix
+        self._chunk_size = sys.maxsize if isinstance(encoder, KeepingEncoder) else chunk_size
+        self._counting = Lock()
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector; of a server that did not say it yet, one short text shows it, once for ever."""
+        if not self.encoder.dimension and isinstance(self.encoder, KeepingEncoder):
+            key = vector_key(self.model, PROBE, PROBE)
+            known = self._cache.get_many([key])
+            if key not in known:
+                known = {key: self.encoder.encode([PROBE])[0]}
+                self._cache.put_many(known)
+            self.encoder.expect(len(known[key]))
+        return self.encoder.dimension
+
+    def close(self) -> None:
+        """Closes the cache; nothing can be encoded for an index any more."""
+        self._cache.close()
+
+    def key(self, text: str, kind: str) -> str:
+        """The content hash under which this text's vector is cached, 64 hexadecimal digits."""
+        return vector_key(self.model, kind, self._prefix + text)
+
+    def known(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys whose vectors are cached."""
+        return set(self._cache.get_many(keys))
+
+    def encode_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions as rows, always computed: readers write nothing, and the cache is left to the flows."""
+        return self._questions.encode([self._query_prefix + text for text in texts])
+
+    def encode_cached_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions that come again with every version; as `encode_questions`, but from the cache."""
+        return self._asking.encode(texts, QUESTION)
+
+    def question_key(self, text: str) -> str:
+        """The content hash under which such a question's vector is cached."""
+        return self._asking.key(text, QUESTION)
+
+    @property
+    def _asking(self) -> "CachedEncoder":
+        return CachedEncoder(self._questions, self._cache, prefix=self._query_prefix)
+
+    def encode(self, texts: Sequence[str], kind: str, *, progress: Callable[[int], None] | None = None) -> Vector:
+        """Vectors of texts, from the cache where it knows them.
+
+        Args:
+            texts: Any texts; equal ones are encoded once.
+            kind: What the texts are; part of the cache key.
+            progress: Called with the number of texts that have a vector: after reading the cache, then per chunk.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+        """
+        keys = [self.key(text, kind) for text in texts]
+        text_by_key = dict(zip(keys, texts, strict=True))
+        vectors = self._cache.get_many(list(text_by_key), self.dimension)
+        missing = [key for key in text_by_key if key not in vectors]
+        with self._counting:
+            self.hits += len(vectors)
+        uses = Counter(keys)
+        done = sum(uses[key] for key in vectors)
+        report = progress or (lambda _count: None)
+        report(done)
+        for start in range(0, len(missing), self._chunk_size):
+            chunk = missing[start : start + self._chunk_size]
+            vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
+            done += sum(uses[key] for key in chunk)
+            report(done)
+        return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
+
+    def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
+        if isinstance(self.encoder, KeepingEncoder):
+            found = self.encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
+            return dict(zip(keys, found, strict=True))
+        return self._keep(keys, self.encoder.encode(texts))
+
+    def _keep(self, keys: Sequence[str], vectors: Vector) -> dict[str, Vector]:
+        new = dict(zip(keys, vectors, strict=True))
+        if any(vector.shape != (self.encoder.dimension,) for vector in new.values()):
+            raise InvalidVectorError(f"An embedding by {self.model} does not have {self.encoder.dimension} dimensions.")
+        self._cache.put_many(new)
+        with self._counting:
+            self.misses += len(new)
+        return new
+
+
+class PathEncoder:
+    """An encoder of texts that questions bring up, with a small cache that it can do without.
+
+    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
+    no index run touches. Whatever is wrong with that file, questions are answered.
+    """
+
+    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache], prefix: str = "") -> None:
+        self._encoder = encoder
+        self._open_cache = open_cache
+        self._prefix = prefix
+        self._cached: CachedEncoder | None = None
+        self._is_given_up = False
+        self._opening = Lock()
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """Vectors of texts, those that are not cached in one call of the encoder.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order; the same bits, cached or not.
+        """
+        if not self._is_given_up:
+            try:
+                return self._opened().encode(texts, PATH)
+            except StoreError as error:
+                self._is_given_up = True
+                _log.warning("Vectors of paths and masked questions are not cached until this process ends: %s", error)
+        return self._encoder.encode([self._prefix + text for text in texts])
+
+    def close(self) -> None:
+        """Closes the cache, if it was opened; the next use opens it again."""
+        with self._opening:
+            if self._cached is not None:
+                self._cached.close()
+            self._cached = None
+
+    def _opened(self) -> CachedEncoder:
+        with self._opening:
+            if self._cached is None:
+                # One chunk: the more texts, the fuller the encoder's batches of equal length.
+                self._cached = CachedEncoder(
+                    self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
+                )
+            return self._cached

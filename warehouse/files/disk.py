@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreError
-from polyhop.schemas.requests import Size
 from polyhop.warehouse.files.layout import IndexFolder, owner_of
+
+if TYPE_CHECKING:
+    from polyhop.schemas.requests import Size
 
 READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
 _REASONS = {
@@ -165,8 +167,10 @@ _TEMPORARY_DAYS = 1.0
 """Chosen: a file that is written under another name takes its own within seconds."""
 
 
-def size_of(*paths: Path) -> Size:
+def size_of(*paths: Path) -> "Size":
     """Files and bytes of files and of folders with all that is in them; a file with several names counts once."""
+    from polyhop.schemas.requests import Size
+
     seen: dict[tuple[int, int], int] = {}
     for path in paths:
         for file in [path, *path.rglob("*")] if path.is_dir() else [path]:

@@ -8,14 +8,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from polyhop.schemas.errors import DamagedStoreError, StatementRejectedError, StoreError, StoreUnavailableError
 from polyhop.schemas.manifest import TableRecord
-from polyhop.schemas.tables import Table, View
 from polyhop.warehouse.files.disk import disk_sentence
 from polyhop.warehouse.files.layout import index_of
+
+if TYPE_CHECKING:
+    from polyhop.schemas.tables import Table, View
 
 MEMORY_LIMIT = "1GB"
 
@@ -147,7 +150,7 @@ _TYPES = {
 }
 
 
-def create_statement(table: Table) -> str:
+def create_statement(table: "Table") -> str:
     """CREATE OR REPLACE TABLE for a table of schemas/tables.py."""
     columns = [f"{quoted(c.name)} {_TYPES[str(c.type)]}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
     derived = [
@@ -157,8 +160,10 @@ def create_statement(table: Table) -> str:
     return f"CREATE OR REPLACE TABLE {quoted(table.name)} ({', '.join([*columns, *derived])})"
 
 
-def comment_statements(described: Table | View, schema: str = "") -> list[str]:
+def comment_statements(described: "Table | View", schema: str = "") -> list[str]:
     """COMMENT ON for a table or a view and each of its columns; `schema` is a prefix of its name in SQL."""
+    from polyhop.schemas.tables import Table
+
     name = f"{schema}{quoted(described.name)}"
     derived = [d.column for d in described.derived] if isinstance(described, Table) else []
     return [

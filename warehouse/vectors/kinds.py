@@ -10,18 +10,20 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, extensions, load_extension, unusable_extension
 from polyhop.schemas.names import split_sentences
-from polyhop.schemas.propositions import GraphName, PropositionOrigin
 from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space
 from polyhop.schemas.text import content_hash, passage_text
 from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.statements import statement
+
+if TYPE_CHECKING:
+    from polyhop.schemas.propositions import GraphName
 
 GROUP = "polyhop.vectors"
 """Entry points of other packages: the name of a kind, and the `VectorKind` of that name."""
@@ -97,8 +99,10 @@ def _entity_text(name: str, description: str) -> str:
     return f"**{name}**: {description}" if description else name
 
 
-def _origin(settings: Settings, graph: GraphName) -> Mapping[str, object]:
+def _origin(settings: Settings, graph: "GraphName") -> Mapping[str, object]:
     """Where the propositions of a graph are."""
+    from polyhop.schemas.propositions import PropositionOrigin
+
     return PropositionOrigin.of(graph, settings.propositions.include).parameters
 
 

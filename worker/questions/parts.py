@@ -19,7 +19,6 @@ from polyhop.schemas.ports import NameFinding, Services
 from polyhop.schemas.query import ModelUse, Question, QuestionName
 from polyhop.schemas.settings import ENTITIES
 from polyhop.schemas.text import norm_ws
-from polyhop.worker.reading.models import outage_of, use_of
 
 _ENTITIES_TOKENS = 512  # of a reply; chosen: some thirty names with hints, far more than a question has
 _SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
@@ -81,6 +80,8 @@ class ModelNaming:
         return [self._naming(question, outcome) for question, outcome in zip(questions, outcomes, strict=True)]
 
     def _naming(self, question: Question, outcome: ChatOutcome[EntitiesReply]) -> Naming:
+        from polyhop.worker.reading.models import outage_of, use_of
+
         use = use_of(self._task, outcome)
         if outcome.reply is None:
             outage = outage_of(outcome)
@@ -184,6 +185,8 @@ class ModelComponents:
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
         """The components of a question, and what a model took to name them."""
+        from polyhop.worker.reading.models import outage_of, use_of
+
         request = ChatRequest(self._task, question.id or question.text, (("question", question.text),))
         (outcome,) = self._chat.ask([request])
         use = use_of(self._task, outcome)

@@ -7,7 +7,7 @@ unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from polyhop.schemas.errors import (
     ModelUnavailableError,
     ModelUnreachableError,
     ReplyRefusedError,
-    UnknownIdError,
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
@@ -33,7 +32,6 @@ from polyhop.schemas.query import (
     MarkedSpan,
     ModelUse,
     Question,
-    RankedPassage,
     Reading,
     ReadingItem,
     Sentence,
@@ -73,65 +71,8 @@ def outage_of(outcome: ChatOutcome[Any]) -> ModelUnavailableError | None:
     return ModelUnavailableError(outcome.error)
 
 
-def retry_after_seconds(outage: ModelUnavailableError) -> float:
-    """Retry-After of a model in seconds, 0 if it did not say."""
-    return getattr(outage, "retry_after_seconds", None) or 0.0
-
-
-_WORD = re.compile(r"\S+")
 BYTES_PER_TOKEN = 3  # at least, in all tokenizers that we know
 _HEADING_TOKENS = 8  # chosen: a passage's number and the line breaks around it take fewer
-
-
-def pack_context(
-    ranked: Sequence[RankedPassage],
-    stored: Iterable[tuple[str, str, str]],
-    *,
-    limit: int,
-    budget_words: int | None = None,
-) -> list[ContextPassage]:
-    """The first passages with their texts, in ranked order, within a budget.
-
-    Args:
-        ranked: Passages, in descending order of score.
-        stored: (passage id, title, text) of at least the first `limit` of them, in any order.
-        limit: Largest number of passages.
-        budget_words: Largest number of words, titles included; None: no bound.
-
-    Returns:
-        Passages until the budget is used up; the last one is cut after a whole sentence, or left out if not even
-        its first sentence fits. Only the very first passage is cut within a sentence rather than left out.
-
-    Raises:
-        UnknownIdError: If a passage's text is not in `stored`.
-    Cost: O(characters).
-    """
-    texts = {passage_id: (title, text) for passage_id, title, text in stored}
-    packed: list[ContextPassage] = []
-    left = budget_words
-    for passage in ranked[: max(0, limit)]:
-        if passage.passage_id not in texts:
-            raise UnknownIdError(f"No text was given for passage '{passage.passage_id}' (rank {passage.rank}).")
-        title, whole = texts[passage.passage_id]
-        text = whole if left is None else _cut(whole, left - _word_count(title), within_sentence=not packed)
-        if whole and not text:
-            break
-        packed.append(ContextPassage(passage.passage_id, title, text, passage.rank, passage.score))
-        if len(text) < len(whole):
-            break
-        if left is not None:
-            left -= _word_count(title) + _word_count(text)
-    return packed
-
-
-def _cut(text: str, budget_words: int, *, within_sentence: bool) -> str:
-    """The longest prefix of whole sentences within the budget; "" if there is none."""
-    ends = [word.end() for word in _WORD.finditer(text)]
-    if len(ends) <= budget_words:
-        return text
-    if budget_words <= 0:
-        return ""
-    return _prefix(text, ends[budget_words - 1], within_sentence=within_sentence)
 
 
 def _prefix(text: str, reach: int, *, within_sentence: bool) -> str:
@@ -148,7 +89,10 @@ def estimate_tokens(text: str) -> int:
 
 
 def within_tokens(context: Sequence[ContextPassage], budget_tokens: int) -> list[ContextPassage]:
-    """The first passages within a budget of tokens, headings included; the last one is cut as by `pack_context`."""
+    """The first passages within a budget of tokens, headings included; the last one is cut after a whole sentence.
+
+    It is left out if not even its first sentence fits; only the very first passage is cut within a sentence.
+    """
     packed: list[ContextPassage] = []
     left = budget_tokens
     for passage in context:
@@ -181,10 +125,6 @@ def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> s
     room = max(0, budget_tokens) * BYTES_PER_TOKEN
     reach = len(text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
     return _prefix(text, reach, within_sentence=within_sentence)
-
-
-def _word_count(text: str) -> int:
-    return sum(1 for _ in _WORD.finditer(text))
 
 
 READ_PASSAGES = 5

@@ -63,6 +63,30 @@ class LexicalParameters(Parameters):
     b: float = Field(0.75, ge=0, le=1, description="BM25: share of length normalisation, default 0.75.")
 
 
+class RerankParameters(Parameters):
+    """What is put in another order, and by what if there is no cross-encoder."""
+
+    rerank_depth: int = Field(
+        100, ge=0, le=10_000, description="Top passages that are re-ranked, default 100; the rest follow."
+    )
+    proximity_weight: float = Field(
+        0.5,
+        ge=0,
+        le=1000,
+        description="Without a cross-encoder: weight of question words close together, their coverage being 1, "
+        "default 0.5.",
+    )
+
+
+class Reranking(RerankParameters):
+    """What every strategy takes beside its own parameters."""
+
+    rerank: bool = Field(
+        default=False,
+        description="Re-rank the top passages by the cross-encoder (models.rerank), or by shared words without one.",
+    )
+
+
 Build = Callable[[IndexReader, Any, Services], Strategy]
 """Makes a strategy ready on an open version, once; gets an instance of its parameters."""
 

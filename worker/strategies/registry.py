@@ -23,8 +23,7 @@ from polyhop.schemas.errors import (
     unusable_extension,
 )
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
-from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
-from polyhop.worker.strategies.baselines import Reranking, RerankParameters
+from polyhop.worker.strategies.base import DECLARED, Parameters, Reranking, RerankParameters, StrategySpec
 
 MODULES: Mapping[str, str] = {
     "bridge": "bridge",

@@ -107,6 +107,7 @@ def test_a_file_that_is_damaged_while_it_is_open_is_replaced_and_the_work_done(t
 
 def test_a_table_that_is_gone_is_damage(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path / "vectors.sqlite")
+    cache.stats()
     with sqlite3.connect(cache.path) as other:
         other.execute("DROP TABLE vectors")
     other.close()

@@ -11,15 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import StoreUnavailableError
-from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached_encoder import CHUNK_SIZE, PathEncoder
+from polyhop.warehouse.cache.vectors import CHUNK_SIZE, PathEncoder, VectorCache
 
 WRITE = """
 import sys
 from pathlib import Path
 import numpy as np
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached_encoder import PathEncoder
+from polyhop.warehouse.cache.vectors import PathEncoder
 
 class Lengths:
     model, dimension = "lengths", 3

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 import polyhop.warehouse.cache.database
 import polyhop.warehouse.cache.vectors
 from polyhop.schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
-from polyhop.warehouse.cache.vectors import CacheSize, VectorCache, vector_key
-from polyhop.warehouse.models.cached_encoder import CachedEncoder
+from polyhop.warehouse.cache.vectors import CachedEncoder, CacheSize, VectorCache, vector_key
 from polyhop.warehouse.statements import read_statements
 
 STATEMENTS = read_statements(Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql" / "vectors.sql")
@@ -163,7 +162,7 @@ def test_several_processes_open_write_and_read_the_same_file_at_once(path: Path)
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="a file is where a folder is needed"):
-        VectorCache(tmp_path / "file" / "vectors.sqlite")
+        VectorCache(tmp_path / "file" / "vectors.sqlite").stats()
 
 
 def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +181,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monk
 
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_every_statement_is_used_and_accepted_by_sqlite(name: str, cache: VectorCache, path: Path) -> None:
+    cache.stats()
     connection = sqlite3.connect(path)
     values = {"keys": "[]", "key": "k", "vector": b"", "most": 1, "after": "", "limit": 1}
     connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", STATEMENTS[name], flags=re.MULTILINE), values)

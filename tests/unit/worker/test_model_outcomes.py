@@ -4,8 +4,13 @@ import pytest
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, ChatTask, Prompt, Rung, Usage
-from polyhop.schemas.errors import ModelRateLimitError, ModelRejectedError, ModelUnavailableError
-from polyhop.worker.reading.models import outage_of, retry_after_seconds, use_of
+from polyhop.schemas.errors import (
+    ModelRateLimitError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    retry_after_seconds,
+)
+from polyhop.worker.reading.models import outage_of, use_of
 
 
 class Reply(BaseModel):
