@@ -222,9 +222,6 @@ class CachedEncoder:
 
         Returns:
             Shape (len(texts), dimension), float32, rows of length 1, in input order.
-
-        Raises:
-            InvalidVectorError: If a vector is zero, not finite or of another dimension.
         """
         keys = [self.key(text, kind) for text in texts]
         text_by_key = dict(zip(keys, texts, strict=True))
@@ -264,11 +261,6 @@ class PathEncoder:
 
     Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
     no index run touches. Whatever is wrong with that file, questions are answered.
-
-    Args:
-        encoder: Encodes.
-        open_cache: Opens the cache; called when it is first needed.
-        prefix: Put before every text.
     """
 
     def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache], prefix: str = "") -> None:

@@ -50,7 +50,16 @@ def read_extractions(path: Path) -> Iterator[ExtractionRow]:
     name = path.name.lower().removesuffix(".gz")
     try:
         if name.endswith(".parquet"):
-            yield from _from_parquet(path)
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            try:
+                with pq.ParquetFile(path) as file:
+                    values = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(_ROWS_PER_BATCH))
+                    for number, value in enumerate(values, start=1):
+                        yield _row(number, value)
+            except pa.ArrowException as error:
+                raise SourceError(f"The extractions {path} are not a parquet file: {error}.") from error
         elif name.endswith(".json"):
             yield from _from_document(path)
         else:
@@ -78,19 +87,6 @@ def _from_document(path: Path) -> Iterator[ExtractionRow]:
         raise SourceError(f"The extractions {path} hold no list of rows; expected a list or an object with 'docs'.")
     for number, value in enumerate(rows, start=1):
         yield _row(number, value)
-
-
-def _from_parquet(path: Path) -> Iterator[ExtractionRow]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            values = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(_ROWS_PER_BATCH))
-            for number, value in enumerate(values, start=1):
-                yield _row(number, value)
-    except pa.ArrowException as error:
-        raise SourceError(f"The extractions {path} are not a parquet file: {error}.") from error
 
 
 def _row(number: int, value: object) -> ExtractionRow:

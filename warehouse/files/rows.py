@@ -46,7 +46,11 @@ def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | B
     first = _first_character(path)
     if first == "[":
         with open_bytes(path) as stream:
-            yield from _list_rows(stream, path)
+            for number, value in enumerate(_elements(_ListBuffer(stream, path)), start=1):
+                if isinstance(value, Mapping):
+                    yield Row(number, value)
+                else:
+                    yield bad_record(path.name, number, f"not a JSON object but {kind_of(value)}", excerpt_of(value))
     elif first == "{" and isinstance(next(json_lines(path), None), Row):  # its first line is an object of its own
         yield from json_lines(path)
     elif first:
@@ -92,14 +96,6 @@ def _first_character(path: Path) -> str:
             if text:
                 return text[0]
     return ""
-
-
-def _list_rows(stream: BinaryIO, path: Path) -> Iterator[Row | BadRecord]:
-    for number, value in enumerate(_elements(_ListBuffer(stream, path)), start=1):
-        if isinstance(value, Mapping):
-            yield Row(number, value)
-        else:
-            yield bad_record(path.name, number, f"not a JSON object but {kind_of(value)}", excerpt_of(value))
 
 
 def _elements(buffer: "_ListBuffer") -> Iterator[object]:

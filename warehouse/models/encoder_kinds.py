@@ -96,16 +96,7 @@ def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray
         return (named or sentences)[0], None
     if not tokens:
         raise ModelFileError(f"The model in {folder} gives neither vectors of texts nor of tokens; export it again.")
-    return tokens[0], _pooling(folder)
-
-
-def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[str]:
-    """Names of the outputs of a rank, the usual names first."""
-    return [name for name in (*usual, *ranks) if ranks.get(name) == rank]
-
-
-def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
-    """How the vectors of tokens become that of a text, as sentence-transformers noted it."""
+    # How the vectors of tokens become that of a text, as sentence-transformers noted it.
     modules = read_json(folder / "modules.json") or []
     kinds = {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
     more = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
@@ -120,7 +111,12 @@ def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
             f"The model in {folder} gives vectors of tokens, and no 1_Pooling/config.json says how they become one of "
             'a text; add that file, for example with {"pooling_mode_mean_tokens": true}.'
         )
-    return _POOLINGS[_pooling_mode(config, folder)]
+    return tokens[0], _POOLINGS[_pooling_mode(config, folder)]
+
+
+def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[str]:
+    """Names of the outputs of a rank, the usual names first."""
+    return [name for name in (*usual, *ranks) if ranks.get(name) == rank]
 
 
 def _pooling_mode(config: Mapping[str, Any], folder: Path) -> str:

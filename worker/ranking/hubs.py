@@ -60,7 +60,6 @@ class PathSearch:
             it is seen.
 
     Attributes:
-        paths: As given.
         has_triple_rows: Whether some rows stand for single triples.
         text_count: Distinct texts, each compared with every question.
     """
