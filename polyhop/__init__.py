@@ -4,10 +4,14 @@ The front door: `polyhop.open_index(name).ask(question)` in Python, `polyhop` on
 """
 
 import logging
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.version import VERSION
+
+if sys.platform == "win32":
+    raise ImportError("Polyhop runs on Linux and macOS; on Windows, install and run it within WSL (docs/install.md).")
 
 __version__ = VERSION
 logging.getLogger("polyhop").addHandler(logging.NullHandler())

@@ -4,7 +4,9 @@ import getpass
 import os
 import platform
 import socket
+import subprocess
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
@@ -73,4 +75,8 @@ def _processor() -> str:
         for line in _CPU.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
+    if sys.platform == "darwin":
+        with suppress(OSError):
+            asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+            return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     return platform.processor()

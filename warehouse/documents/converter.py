@@ -6,6 +6,7 @@ or a crash of the library. The file is then of no use, with the reason; the run 
 
 import contextlib
 import json
+import math
 import os
 import select
 import subprocess
@@ -32,6 +33,8 @@ _MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
 _MODULE = "polyhop.warehouse.documents.reading_process"
 _LAST_SECONDS = 5
 """Until a process that has closed its pipe is gone; chosen."""
+_WATCH_SECONDS = 0.1
+"""Between two looks at the memory of a process on a system that does not limit it; chosen."""
 _PIECE = 1 << 20  # bytes read from the pipe at once at most; any number gives the same reply
 _LONGEST_REPLY = 1 << 30
 """Bytes; a text of the longest record with all its characters escaped stays below."""
@@ -128,9 +131,13 @@ class Converter:
             stdin, stdout = _pipes(process)
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
-            found: Mapping[str, Any] = json.loads(_line(stdout, time.monotonic() + self._limits.seconds))
-        except (TimeoutError, BrokenPipeError, ValueError) as error:
-            status = self._end(is_over=not isinstance(error, TimeoutError))
+            found: Mapping[str, Any] = json.loads(self._line(process.pid, stdout))
+        except (TimeoutError, MemoryError, BrokenPipeError, ValueError) as error:
+            status = self._end(is_over=not isinstance(error, (TimeoutError, MemoryError)))
+            if isinstance(error, MemoryError):
+                raise FaultError(
+                    f"reading it takes more than {self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
+                ) from error
             if isinstance(error, TimeoutError):
                 raise FaultError(
                     f"reading it takes longer than {self._limits.seconds:g} s (corpus.conversion_seconds)"
@@ -146,6 +153,29 @@ class Converter:
         if found.get("is_last"):
             self._end()
         return found
+
+    def _line(self, process_id: int, stream: IO[bytes]) -> bytes:
+        """The next line of a pipe."""
+        deadline = time.monotonic() + self._limits.seconds
+        # Linux holds the process to its limit of memory; macOS refuses to, so that here is looked at what it takes
+        pause = math.inf if sys.platform == "linux" else _WATCH_SECONDS
+        pieces: list[bytes] = []
+        length = 0
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if not select.select([stream], [], [], min(left, pause))[0]:
+                if pause < math.inf and _resident_bytes(process_id) > self._limits.memory_mb * _MEGABYTE:
+                    raise MemoryError
+                continue
+            piece = os.read(stream.fileno(), _PIECE)
+            length += len(piece)
+            if not piece or length > _LONGEST_REPLY:
+                raise BrokenPipeError
+            pieces.append(piece)
+            if piece.endswith(b"\n"):
+                return b"".join(pieces)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._process is None or self._process.poll() is not None:
@@ -198,18 +228,10 @@ def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-def _line(stream: IO[bytes], deadline: float) -> bytes:
-    """The next line of a pipe."""
-    pieces: list[bytes] = []
-    length = 0
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([stream], [], [], left)[0]:
-            raise TimeoutError
-        piece = os.read(stream.fileno(), _PIECE)
-        length += len(piece)
-        if not piece or length > _LONGEST_REPLY:
-            raise BrokenPipeError
-        pieces.append(piece)
-        if piece.endswith(b"\n"):
-            return b"".join(pieces)
+def _resident_bytes(process_id: int) -> int:
+    """Memory that a process holds; 0 if it has ended."""
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return int(psutil.Process(process_id).memory_info().rss)
+    return 0

@@ -17,6 +17,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from polyhop.warehouse.machine import peak_rss_mb
+
 if TYPE_CHECKING:
     from polyhop.schemas.records import Document
 
@@ -41,12 +43,12 @@ def main() -> None:
 def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
     """Sets the limits, reads the file and replies."""
     memory = int(request["memory_mb"]) * 1024 * 1024
-    with contextlib.suppress(ValueError, OSError):  # macOS refuses this one
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses this one: there the parent watches (converter.py)
         resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     # the most that it ever took would be held against the next file: that needs another process
-    reply = {**_reply(request), "is_last": _has_taken(_NEARLY_ALL)}
+    reply = {**_reply(request), "is_last": _has_taken(_NEARLY_ALL * memory)}
     replies.write(json.dumps(reply).encode() + b"\n")
     replies.flush()
 
@@ -102,20 +104,22 @@ def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     # libxml2 says "unknown error" where it gets no memory
-    if isinstance(error, MemoryError) or _has_taken(_NEARLY_ALL):
+    if isinstance(error, MemoryError) or _has_taken(_NEARLY_ALL * int(request["memory_mb"]) * 1024 * 1024):
         memory_mb = request["memory_mb"]
         return f"reading it takes more than {memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
     return f"it is damaged ({damage(error)})"
 
 
-def _has_taken(share: float) -> bool:
-    """Whether this process has ever had such a share of the memory that it may have; False where nobody can say."""
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+def _has_taken(most: float) -> bool:
+    """Whether this process has ever had so many bytes of memory.
+
+    Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmPeak:"):
-                return 0 < share * limit <= int(line.split()[1]) * 1024
-    return False
+                return most <= int(line.split()[1]) * 1024
+    return most <= peak_rss_mb() * 1e6
 
 
 if __name__ == "__main__":

@@ -121,13 +121,26 @@ class Layout:
         return any(store.is_file() for store in stores) or next(self.indexes.glob("*/WRITER"), None) is not None
 
     def index(self, name: str) -> IndexFolder:
-        """The folder of index `name`."""
+        """The folder of index `name`.
+
+        Raises:
+            ConfigurationError: If the name could not be a folder's name on every system, or is that of another index
+                but for case on a file system that does not tell them apart (as macOS's usually).
+        """
         if not _INDEX_NAME.fullmatch(name):
             raise ConfigurationError(
                 f"'{name}' is not a name for an index; use letters, digits, '.', '_' and '-', "
                 "and begin with a letter or digit."
             )
-        return IndexFolder(self.indexes / name, name)
+        folder = self.indexes / name
+        if folder.is_dir():
+            alike = {one.name for one in self.indexes.iterdir() if one.name.lower() == name.lower()}
+            if alike and name not in alike:
+                raise ConfigurationError(
+                    f"There is an index '{min(alike)}', and this file system does not tell '{name}' from it; use that "
+                    "name, or one that differs in more than case."
+                )
+        return IndexFolder(folder, name)
 
     def index_names(self) -> list[str]:
         """Names of all indexes that have a published version, sorted."""
