@@ -63,6 +63,7 @@ def _without_times(text: str) -> list[str]:
     return [re.sub(r" +[\d.]+ (?:s|ms)\b", " TIME", line).rstrip() for line in text.splitlines()]
 
 
+@pytest.mark.rare
 def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
     text = "Ada Lovelace was born in London, on the River Thames."
     write_corpus([{"id": "1", "title": "Ada Lovelace", "text": text, "metadata": {"year": 1815}}])
@@ -96,6 +97,7 @@ def write_lines(path: Path, *rows: dict[str, Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+@pytest.mark.rare
 def test_the_commands_with_a_model_and_with_neo4j_run(
     polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, neo4j_server: Any
 ) -> None:
