@@ -120,6 +120,9 @@ def _refuse(build: Build, what: str, total: int, gone: int) -> None:
         )
 
 
+_LARGE_ROWS = 10_000
+"""A table of fewer rows is read whole, not compared; measured: in 4 ms of processor time where comparing takes 35."""
+
 _EARLIER = "version_before"
 
 
@@ -162,7 +165,7 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
         with attached(connection, build.folder.version(before.version).tables, _EARLIER):
             return records | {
                 name: record_since(connection, name, _EARLIER, known[name])
-                if name in known
+                if name in known and known[name].rows >= _LARGE_ROWS
                 else table_record(connection, name)
                 for name in left
             }
