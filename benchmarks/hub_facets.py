@@ -158,7 +158,7 @@ def question_sets(folder: Path, source: str, settings: Settings) -> dict[str, li
 def index_graph(folder: Path, graph: Graph, root: Path) -> float:
     """Indexes a folder's triples under `root`; seconds."""
     begun = time.perf_counter()
-    settings = ("--set", f"hubs.types={graph.hub_type}", "--set", f"hubs.start={graph.start}", "--root", str(root))
+    settings = ("--set", f"hubs.types={graph.hub_type}", "--root", str(root))
     command = (sys.executable, "-m", "polyhop.cli", "index", "--graph", str(folder / "triples.jsonl"))
     command += ("--index", "graph", "--add-strategy", "hub-facets", *settings)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

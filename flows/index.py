@@ -28,7 +28,7 @@ from polyhop.schemas.logs import span
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
-from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, strategies_for
+from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
@@ -159,9 +159,9 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
         if field not in section.model_fields_set and isinstance(before, Mapping) and field in before:
             made_of[name] = section.model_copy(update={field: before[field]})
     hubs, encoder = settings.hubs, settings.encoder
-    kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
+    kept = stored_section(HubSettings, manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
     made_of["hubs"] = hubs.model_copy(update=kept)
-    encoder_before = EncoderSettings.model_validate(manifest.settings.get("encoder", {}))
+    encoder_before = stored_section(EncoderSettings, manifest.settings.get("encoder", {}))
     if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
         made_of["encoder"] = _kept_encoder(encoder, encoder_before)
     return settings.model_copy(update=made_of)
@@ -175,9 +175,7 @@ def _kept_encoder(encoder: EncoderSettings, before: EncoderSettings) -> EncoderS
     kept: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
     entities = encoder.entities
     if "name" not in entities.model_fields_set or entities.name == before.entities.name:
-        fields = before.entities.choice.model_dump(exclude=entities.model_fields_set)
-        if MASK in str(fields.get("api_base")):
-            del fields["api_base"]
+        fields = before.entities.model_dump(exclude=entities.model_fields_set)
         kept["entities"] = entities.model_copy(update=fields)
     if MASK in str(kept.get("api_base")):
         del kept["api_base"]

@@ -224,22 +224,27 @@ Prefect holds the tasks it ran; were the modules taken apart, DuckDB's binding w
 class DaskPool:
     """Workers of a Dask cluster, one batch at a time each.
 
+    The cluster is the one whose scheduler Dask's own configuration names (`scheduler-address`, which the variable
+    DASK_SCHEDULER_ADDRESS sets); without one it is of processes on this machine, and ends with the pool.
+
     Args:
-        address: Address of its scheduler; "" for a cluster of processes on this machine, which ends with the pool.
-        workers: Processes of that cluster.
+        workers: Processes of a cluster on this machine.
 
     Attributes:
         threads: Threads of an encoder on a worker; 0: as many as the worker was given.
         losses: Errors by which Dask says that workers keep dying.
     """
 
-    def __init__(self, address: str, workers: int) -> None:
+    def __init__(self, workers: int) -> None:
         try:
             import distributed
         except ImportError as error:
             raise ConfigurationError(
                 "runner.kind=dask needs Dask: pip install 'polyhop[dask]' (or set runner.kind=processes)."
             ) from error
+        from dask import config
+
+        address = config.get("scheduler-address", None) or ""
         self._distributed: Any = distributed
         self.losses: tuple[type[Exception], ...] = (distributed.KilledWorker,)
         self._address = address
@@ -284,7 +289,7 @@ class DaskPool:
                 except (OSError, ValueError, TimeoutError) as error:
                     raise StoreUnavailableError(
                         f"No Dask scheduler answers at {self._address} ({error}); start one with `dask scheduler`, or "
-                        "leave runner.address empty for a cluster on this machine."
+                        "unset DASK_SCHEDULER_ADDRESS for a cluster on this machine."
                     ) from error
                 self._client = self._opened.enter_context(client)
             return self._client
@@ -305,11 +310,8 @@ def batch_pool(settings: Settings) -> Iterator[Pool | None]:
     if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
         yield None
         return
-    pool: Pool
-    if chosen.kind == "dask":
-        pool = DaskPool(chosen.address, workers)
-    else:
-        pool = ProcessPool(workers, may_do_without=chosen.kind == "auto")
+    is_auto = chosen.kind == "auto"
+    pool: Pool = DaskPool(workers) if chosen.kind == "dask" else ProcessPool(workers, may_do_without=is_auto)
     try:
         yield pool
     finally:

@@ -109,7 +109,7 @@ class ChatTask(Generic[ReplyT]):
         reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
         schema_version: Counts changes of `reply` that change what is asked of the model.
         max_output_tokens: Part of the key of every reply, so it never changes; how long a reply may become is a setting
-            (models.longest_reply), and this number only where there is none for the task.
+            (models.max_reply_tokens), and this number only where there is none for the task.
         output_per_input: Tokens of a reply per token of the text it is about, as planned before a project has a history
             of its own; not part of any key.
     """

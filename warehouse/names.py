@@ -6,7 +6,7 @@ Source: algorithms.md 2.3.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -21,27 +21,23 @@ from polyhop.schemas.text import norm_simple
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-def open_finder(
-    ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop_stopwords: bool = True, language: str = ENGLISH
-) -> NameFinding:
-    """The name finder for `settings.extraction`.
+def open_finder(ner: str, titles: Iterable[str], language: str = ENGLISH) -> NameFinding:
+    """The name finder of `extraction.ner`.
 
     Args:
-        ner: "rules", "regex" or "spacy".
+        ner: "rules", "regex", "spacy" or "spacy:MODEL".
         titles: Titles of the corpus, the gazetteer of the rules.
-        spacy_model: Name of the installed model for "spacy".
-        regex_drop_stopwords: Whether "regex" leaves out single stop words.
         language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
 
     Raises:
         ConfigurationError: If spaCy or its model is not installed.
     """
-    finders: Mapping[str, Callable[[], NameFinding]] = {
-        "rules": lambda: NameFinder(titles) if language == ENGLISH else LanguageNames(titles, language),
-        "regex": lambda: RegexNames(drop_stopwords=regex_drop_stopwords),
-        "spacy": lambda: SpacyNames(spacy_model),
-    }
-    return finders[ner]()
+    if ner == "rules":
+        return NameFinder(titles) if language == ENGLISH else LanguageNames(titles, language)
+    return RegexNames() if ner == "regex" else SpacyNames(ner.partition(":")[2] or SPACY_MODEL)
+
+
+SPACY_MODEL = "en_core_web_sm"
 
 
 class SpacyNames:
@@ -54,7 +50,7 @@ class SpacyNames:
         ConfigurationError: If spaCy or the model is not installed.
     """
 
-    def __init__(self, model: str = "en_core_web_sm") -> None:
+    def __init__(self, model: str = SPACY_MODEL) -> None:
         self._pipeline = _load(model)
 
     def find(self, text: str) -> list[Mention]:

@@ -222,7 +222,9 @@ class AnnStage(Stage):
 
     def settings(self, build: Build) -> dict[str, object]:
         """How the graph is built."""
-        return build.settings.vectors.model_dump(mode="json")
+        from polyhop.warehouse.vectors.lance import HNSW_EF_CONSTRUCTION, HNSW_M
+
+        return {"hnsw_m": HNSW_M, "hnsw_ef_construction": HNSW_EF_CONSTRUCTION}
 
     def finish(self, build: Build) -> Counts:
         """Nothing yet: publishing writes the vectors to LanceDB, and builds the graph on them there."""

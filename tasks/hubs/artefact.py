@@ -3,7 +3,7 @@
 A hub's id, like that of every node here, is the one that the graph gave it (of an entity of a text: its key).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -113,8 +113,6 @@ class StoredHubs:
         triple_passages: Shape (e, 2), int64: pairs of a triple and the number of a passage that states it.
         hub_passages: Shape (e, 2), int64: pairs of a hub number and the number of a passage that is about the hub or
             mentions it, or was attached to it.
-        unreached: Nodes that are hubs by the settings but were not found from `hubs.start`, ascending: they have no
-            paths here.
     """
 
     graph: HubGraph
@@ -129,7 +127,6 @@ class StoredHubs:
     hub_types: tuple[str, ...]
     triple_passages: NDArray[np.int64]
     hub_passages: NDArray[np.int64]
-    unreached: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def ranked_triple(self, triple: int, rank: int, score: float) -> RankedTriple:
         """A triple as results show it."""
@@ -165,7 +162,6 @@ def _open(stored: Stored) -> StoredHubs:
         hub_types=all_texts("hub-types"),
         triple_passages=stored.array("hub-paths", "triple-passages"),
         hub_passages=stored.array("hub-paths", "hub-passages"),
-        unreached=stored.array("hub-paths", "unreached"),
     )
 
 

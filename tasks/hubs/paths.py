@@ -22,8 +22,8 @@ from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import END_KINDS, HUB, LEAF, LIMIT, REVISIT, HubGraph, HubPaths, Numbers
 from polyhop.schemas.settings import HubMode
 
-TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
-DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
+TYPES, EDGES = 1, 2  # flags: a node may be a hub by several rules
+DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges"}
 """Why a node is a hub, by the rules that it meets."""
 
 
@@ -306,20 +306,16 @@ def _expanded(
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """How far hubs and paths are searched; the fields are settings of the section `hubs`, 0 is no limit."""
+    """How far paths are searched; the fields are settings of the section `hubs`, 0 is no limit."""
 
-    split: bool = False
     max_path_length: int = 10
     max_paths_per_hub: int = 1000
-    search_until_hub: bool = True
-    max_depth: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class FoundHub:
     """A hub and its paths as in PathsOfHub, but flat: triples one after the other, and how many each path has."""
 
-    level: int
     lengths: "array[int]"
     triples: "array[int]"
     end_kinds: bytes
@@ -330,11 +326,10 @@ class FoundHub:
     left_out: int
 
     @classmethod
-    def of(cls, level: int, found: PathsOfHub) -> "FoundHub":
+    def of(cls, found: PathsOfHub) -> "FoundHub":
         """From the paths of a hub."""
         ways = [path for _, path in found.candidates.values()]
         return cls(
-            level,
             array("i", map(len, found.paths)),
             array("i", (triple for path in found.paths for triple in path)),
             bytes(found.end_kinds),
@@ -351,7 +346,7 @@ class HubSearch:
     """What a search found.
 
     Attributes:
-        rules: Shape (n,): why each node is a hub (tasks/hubs/paths.py); those that a split made are among them.
+        rules: Shape (n,): why each node is a hub (tasks/hubs/paths.py).
         hubs: By node, in the order of finding.
     """
 
@@ -363,42 +358,21 @@ class HubSearch:
         """Paths beyond the limit, of all hubs."""
         return sum(hub.left_out for hub in self.hubs.values())
 
-    @property
-    def unreached(self) -> Numbers:
-        """Nodes that are hubs and that the search did not find, ascending."""
-        return np.setdiff1d(np.flatnonzero(self.rules), list(self.hubs)).astype(np.int32)
 
-
-def search_hubs(
-    graph: HubGraph, rules: NDArray[np.uint8], starts: Sequence[int] | None, limits: SearchLimits
-) -> HubSearch:
-    """Finds hubs and their paths.
+def search_hubs(graph: HubGraph, rules: NDArray[np.uint8], limits: SearchLimits) -> HubSearch:
+    """Finds the paths of all hubs, in the order of their numbers.
 
     Args:
         graph: The triples.
-        rules: Shape (n,): why each node is a hub, 0 if it is none; not modified.
-        starts: Nodes from which hubs are searched in both directions; None: all hubs, in order.
+        rules: Shape (n,): why each node is a hub, 0 if it is none.
         limits: How far.
 
-    Cost: O(edges) for hubs, and for each of them O(edges of its region * path length).
+    Cost: for each hub O(edges of its region * path length).
     """
-    found, adjacent = HubSearch(rules.copy()), Adjacency(graph)
-    is_hub = rules > 0
-    search, level, is_hub_view = RootWalk(graph, is_hub), 0, view_of(is_hub)
-    # If all hubs are starts, none is left to be found against the direction of edges.
-    roots = layer_at(np.flatnonzero(rules).tolist() if starts is None else starts, both_ways=starts is not None)
-    while len(roots.nodes) and (limits.max_depth < 0 or level <= limits.max_depth):
-        nodes, _, roots = search.level(roots, until_hub=limits.search_until_hub)
-        candidates: dict[int, int] = {}
-        for hub in nodes.tolist():
-            paths = find_paths_in_hub(adjacent, is_hub_view, hub, limits.max_path_length, limits.max_paths_per_hub)
-            found.hubs[hub] = FoundHub.of(level, paths)
-            candidates |= {node: kind for node, (kind, _) in paths.candidates.items()}
-        if limits.split:
-            split = [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
-            is_hub[split], found.rules[split] = True, SPLIT
-        roots = joined(roots, layer_at(list(candidates), both_ways=False))
-        level += 1
+    found, adjacent, is_hub = HubSearch(rules), Adjacency(graph), view_of(rules > 0)
+    for hub in np.flatnonzero(rules).tolist():
+        paths = find_paths_in_hub(adjacent, is_hub, hub, limits.max_path_length, limits.max_paths_per_hub)
+        found.hubs[hub] = FoundHub.of(paths)
     return found
 
 
@@ -433,11 +407,11 @@ class Covered:
             yield row(what, ALL, covered, len(mask) - covered)
 
 
-def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int, unreached: int) -> Iterator[Row]:
+def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int) -> Iterator[Row]:
     """Hubs and paths in numbers."""
     per_hub, lengths = np.diff(arrays["path-starts"]), np.diff(arrays["triple-starts"])
     with_paths = int((per_hub > 0).sum())
-    yield row("hubs", ALL, with_paths, len(per_hub) - with_paths + unreached)
+    yield row("hubs", ALL, with_paths, len(per_hub) - with_paths)
     yield row("paths", ALL, len(lengths), left_out)
     yield from _histogram("hubs with paths", per_hub)
     yield from _histogram("paths of length", lengths)

@@ -3,7 +3,7 @@
 Source: algorithms.md 4.3 to 4.7.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -204,25 +204,7 @@ class HubRule:
             raise ConfigurationError(
                 f"hubs.mode = {mode} needs the types of hubs; name them in hubs.types, or set hubs.mode = edges."
             )
-        if settings.split and settings.max_path_length == 0:
-            raise ConfigurationError(
-                "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
-            )
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
-
-
-def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
-    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs."""
-    if not starts:
-        return None
-    nodes: dict[int, None] = {}
-    by_id = {own_id: node for node, own_id in numbered(connection, "nodes_of_ids", {"ids": list(starts)})}
-    for start in starts:
-        found = [by_id[start]] if start in by_id else _of_type(connection, start)
-        if not found:
-            raise _unknown(connection, "hubs.start", start, "no node has that id or type")
-        nodes |= dict.fromkeys(found)
-    return list(nodes)
 
 
 def hub_type_names(connection: duckdb.DuckDBPyConnection, rule: HubRule) -> list[str]:
@@ -351,6 +333,9 @@ DEFAULT_LENGTHS: Mapping[SourceKind, int] = {"graph": 10, "corpus": 2}
 """Relations of the longest path. Source: algorithms.md 4.5; of texts measured on musique100 (rules): 97,000 paths of up
 to 2 cover 98 % of the triples; up to 3 there are 420,000, up to 10 3,500,000 paths for the same 98 %."""
 
+_EVERY_HUB = {"split": False, "start": [], "search_until_hub": True, "max_depth": -1}
+"""How hubs are found, as settings said it once: all are starts. In the recipe, so that no index is derived again."""
+
 _PASSAGES: Mapping[SourceKind, str] = {"graph": "passages_attached_to_hubs", "corpus": "passages_of_hubs"}
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -359,7 +344,7 @@ Arrays = dict[str, NDArray[np.generic]]
 def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
     """How far the settings let hubs and paths of a source be searched."""
     length = DEFAULT_LENGTHS[kind] if chosen.max_path_length is None else chosen.max_path_length
-    return SearchLimits(chosen.split, length, chosen.max_paths_per_hub, chosen.search_until_hub, chosen.max_depth)
+    return SearchLimits(length, chosen.max_paths_per_hub)
 
 
 def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[ReadGraph, HubSearch]:
@@ -375,8 +360,7 @@ def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[Rea
             raise _unknown(connection, "hubs.types", entry, "no node is of that type")
         typed |= found
     rules = hub_rules(read.named.graph, sorted(typed), rule.mode, rule.min_edges)
-    starts = find_starts(connection, chosen.start)
-    return read, search_hubs(read.named.graph, rules, starts, limits_of(chosen, build.source_kind))
+    return read, search_hubs(read.named.graph, rules, limits_of(chosen, build.source_kind))
 
 
 def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
@@ -409,20 +393,15 @@ def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
 
 
 def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:
-    """The hubs that were found, then those that were not."""
-    starts = arrays["path-starts"].tolist()
-    found = [search.hubs[hub] for hub in arrays["hubs"].tolist()]
-    unreached = search.unreached.tolist()
-    nodes = [*arrays["hubs"].tolist(), *unreached]
+    starts, nodes = arrays["path-starts"].tolist(), arrays["hubs"].tolist()
     own = [arrays["hashes"][first:end].tobytes() for first, end in pairwise(starts)]
-    rest = len(unreached)
     columns = {
         "hub_id": [read.entity_ids[node] for node in nodes],
         "definition": [DEFINITIONS[int(search.rules[node])] for node in nodes],
-        "index_level": [*(hub.level for hub in found), *[None] * rest],
-        "path_count": [*np.diff(starts).tolist(), *[0] * rest],
-        "left_out_count": [*(hub.left_out for hub in found), *[0] * rest],
-        "graph_hash": [sha256(each).hexdigest() for each in [*own, *[b""] * rest]],
+        "index_level": [0] * len(nodes),  # the thesis' level of a search from starts; here every hub is a start
+        "path_count": np.diff(starts).tolist(),
+        "left_out_count": [search.hubs[hub].left_out for hub in nodes],
+        "graph_hash": [sha256(each).hexdigest() for each in own],
     }
     return pa.Table.from_pydict(columns, schema=HUBS_TABLE.arrow)
 
@@ -456,7 +435,7 @@ def _coverage_table(
         *covered.rows(),
         *parts("nodes of type", counted["nodes_by_type"]),
         *parts("triples of predicate", counted["triples_by_predicate"]),
-        *path_rows(arrays, search.left_out, len(search.unreached)),
+        *path_rows(arrays, search.left_out),
     ]
     return pa.table(dict(zip(HUB_COVERAGE.column_names, zip(*rows, strict=True), strict=True)), HUB_COVERAGE.arrow)
 
@@ -476,7 +455,8 @@ class HubPathSearch(Stage):
         """What hubs are, and how far their paths go."""
         chosen = build.settings.hubs
         HubRule.of(chosen, build.source_kind)
-        return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
+        said = chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
+        return said | _EVERY_HUB
 
     def finish(self, build: Build) -> Counts:
         """Fills the tables and writes the arrays."""
@@ -502,7 +482,6 @@ class HubPathSearch(Stage):
             saved = {
                 **read.named.graph.arrays,
                 **arrays,
-                "unreached": search.unreached,
                 **_names(read, hub_types),
                 "triple-passages": passage_pairs(connection, "passages_of_triples"),
                 "hub-passages": np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64),
@@ -510,7 +489,6 @@ class HubPathSearch(Stage):
         save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
         return {
             "hubs": len(arrays["hubs"]),
-            "unreached_hubs": len(search.unreached),
             "paths": len(arrays["end-kinds"]),
             "left_out_paths": search.left_out,
             "candidates": len(arrays["candidates"]),

@@ -73,7 +73,7 @@ def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
     connection: Neo4jConnection, neo4j_server: Neo4jServer, tmp_path: Path
 ) -> None:
     settings = parse_settings(
-        {"flags": {"root": str(tmp_path / "root"), "strategies": "hublink", "hubs.types": "Paper", "hubs.start": "P1"}}
+        {"flags": {"root": str(tmp_path / "root"), "strategies": "hublink", "hubs.types": "Paper"}}
     )
     address = address_of(neo4j_server)
 

@@ -35,7 +35,6 @@ def hubs_of(
     labels: Mapping[str, str] | None = None,
     *,
     max_length: int = 10,
-    not_indexed: Collection[str] = (),
     triple_passages: Sequence[tuple[Written, int]] = (),
     hub_passages: Sequence[tuple[str, int]] = (),
 ) -> tuple[StoredHubs, list[str]]:
@@ -46,7 +45,6 @@ def hubs_of(
         hubs: Own ids of all hubs.
         labels: By own id, where they differ.
         max_length: Triples of the longest path.
-        not_indexed: Hubs that no run has reached.
         triple_passages: Passage numbers.
         hub_passages: Passage numbers.
     """
@@ -56,7 +54,7 @@ def hubs_of(
     graph = HubGraph.from_triples(*np.array(rows).reshape(-1, 3).T, np.zeros(len(nodes), dtype=bool))  # type: ignore[call-arg]
     named = [(labels or {}).get(node, node) for node in nodes]
     is_hub = bytearray(node in hubs for node in nodes)
-    indexed = [number for number, node in enumerate(nodes) if node in hubs and node not in not_indexed]
+    indexed = [number for number, node in enumerate(nodes) if node in hubs]
     found = [find_paths_in_hub(Adjacency(graph), is_hub, hub, max_length) for hub in indexed]
 
     def words(path: Sequence[int]) -> list[NamedTriple]:
@@ -89,7 +87,7 @@ def hubs_of(
         (number_of[nodes.index(s), predicates.index(p), nodes.index(o)], passage)
         for (s, p, o), passage in triple_passages
     ]
-    about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages if hub not in not_indexed]
+    about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages]
     return StoredHubs(
         graph,
         stored,
@@ -103,7 +101,6 @@ def hubs_of(
         (),
         np.array(stating, dtype=np.int64).reshape(-1, 2),
         np.array(about, dtype=np.int64).reshape(-1, 2),
-        np.array([number for number, node in enumerate(nodes) if node in not_indexed], dtype=np.int32),
     ), distinct
 
 

@@ -297,28 +297,24 @@ class Level:
         hubs: The best, in descending order of hub score.
         paths_to_topic: Triples from the topic to each of them, in the order walked.
         found: How many hubs the level reached in all.
-        not_indexed: Nodes that are hubs by definition, but whose paths no index run has found.
     """
 
     number: int
     hubs: tuple[ScoredHub, ...]
     paths_to_topic: tuple[tuple[int, ...], ...]
     found: int
-    not_indexed: tuple[int, ...] = ()
 
 
 class TopicWalk:
     """The graph of a version, ready for searches from a topic; shared by threads."""
 
-    def __init__(self, graph: HubGraph, paths: HubPaths, unreached: Numbers) -> None:
-        """For a version; `unreached` are the nodes that are hubs but have no paths in it."""
+    def __init__(self, graph: HubGraph, paths: HubPaths) -> None:
+        """For a version."""
         self._graph = graph
         self._paths = paths
         self._choice = HubChoice(paths)
         self._hub_of = np.full(graph.node_count, -1, dtype=np.int32)
         self._hub_of[paths.hubs] = np.arange(len(paths.hubs))
-        self._is_hub = self._hub_of >= 0
-        self._is_hub[unreached] = True
 
     def levels(
         self, topic: int, scores: Scores, rule: ChoiceRule, *, most_levels: int, until_hub: bool = True
@@ -335,17 +331,16 @@ class TopicWalk:
             most_levels: beta.
             until_hub: eta: a level goes on along every path until it meets a hub; otherwise it is one step.
         """
-        walk = RootWalk(self._graph, self._is_hub)
+        walk = RootWalk(self._graph, self._hub_of >= 0)
         starts = layer_at([topic], both_ways=True)
         for number in range(1, most_levels + 1):
             nodes, places, after = walk.level(starts, until_hub=until_hub)
             hubs = self._hub_of[nodes]
             if len(nodes):
-                chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
+                chosen = self._choice.best_of(scores, hubs.astype(np.intp), rule)
                 ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)]), self._paths) for hub in chosen)
-                not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
-                yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
-            starts = joined(after, candidate_layer(self._paths, hubs[hubs >= 0], places[hubs >= 0]))
+                yield Level(number, tuple(chosen), ways, len(nodes))
+            starts = joined(after, candidate_layer(self._paths, hubs, places))
             if not len(starts.nodes):
                 return
 

@@ -295,10 +295,6 @@ class HubEvidence:
         notes = []
         if level.found > len(level.hubs):
             notes.append(Note(f"Level {level.number}", f"{level.found} hubs, the best {len(level.hubs)} kept"))
-        if level.not_indexed:
-            rest = len(level.not_indexed) - _SHOWN
-            said = self._named(level.not_indexed[:_SHOWN]) + (f"; {rest} more" if rest > 0 else "")
-            notes.append(Note("Hubs without an index", said))
         return notes
 
     def _named(self, nodes: Sequence[int]) -> str:
@@ -311,7 +307,6 @@ class HubEvidence:
         return {
             "level": level.number,
             "found": level.found,
-            "not_indexed": self._stored.own_ids.of(level.not_indexed),
             "hubs": [self._hub_row(hub, walked, linked, scores) for hub, walked, linked in hubs],
         }
 
@@ -381,7 +376,7 @@ class HubStrategy:
         self._search = PathSearch(stored.paths, stored.rows, np.asarray(reader.artefact(vectors_of("hubpath"))))
         self._choice = HubChoice(stored.paths)
         self._topics = topics
-        self._walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
+        self._walk = TopicWalk(stored.graph, stored.paths)
         self._components = _components(reader, parameters, services)
         self._passage_ids = reader.passage_ids
         has_vectors = "vectors:passage" in reader.artefacts and len(reader.passage_ids) > 0

@@ -190,18 +190,6 @@ def test_relations_that_no_hub_covers_are_listed(tmp_path: Path) -> None:
     assert sorted(rows(tmp_path, query)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
 
 
-def test_a_start_leaves_hubs_out_that_it_does_not_reach(tmp_path: Path, opened: Open) -> None:
-    more = [stated(thing("P9", "Paper Nine", "Paper"), "hasYear", 1999)]
-    run(tmp_path, [*GRAPH, *more], hubs__start="F")
-    hubs = opened().artefact(STORED_HUBS)
-    assert list(texts_of(hubs)) == ["P1", "P2"]
-    assert hubs.own_ids.of(hubs.unreached.tolist()) == ["P9"]
-    levels = rows(tmp_path, "SELECT hub_id, index_level, path_count FROM hubs ORDER BY index_level, hub_id")
-    assert levels == [(node_id("P1"), 0, 2), (node_id("P2"), 1, 2), (node_id("P9"), None, 0)]
-    run(tmp_path, hubs__start="Person,F")
-    assert list(texts_of(opened().artefact(STORED_HUBS))) == ["P1", "P2"]
-
-
 def test_hubs_by_edges_have_the_types_that_their_nodes_have(tmp_path: Path, opened: Open) -> None:
     run(tmp_path, GRAPH, hubs__types="", hubs__min_edges=3)
     hubs = opened().artefact(STORED_HUBS)
@@ -331,7 +319,6 @@ def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened
         ("hubs__min_edges", "0", "Setting 'hubs.min_edges' in flags must be"),
         ("hubs__types", "Papr", r"hubs.types names 'Papr', but no node is of that type; did you mean 'Paper'"),
         ("hubs__types", "Paper,x=y", r"hubs.types names 'x=y', but no node is of that type; types are Field, Paper"),
-        ("hubs__start", "P11", r"hubs.start names 'P11', but no node has that id or type"),
         ("hubs__textualiser", "model", "No model is configured"),
     ],
 )
@@ -343,8 +330,6 @@ def test_a_setting_that_means_nothing_is_refused(tmp_path: Path, setting: str, v
 def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"hubs.mode = both needs the types of hubs; name them in hubs.types"):
         run(tmp_path, GRAPH, hubs__types="", hubs__mode="both")
-    with pytest.raises(ConfigurationError, match=r"hubs.split needs a length at which paths end"):
-        run(tmp_path, GRAPH, hubs__split=True, hubs__max_path_length=0)
 
 
 def test_a_graph_without_a_hub_is_published(tmp_path: Path, opened: Open) -> None:
@@ -356,7 +341,7 @@ def test_a_graph_without_a_hub_is_published(tmp_path: Path, opened: Open) -> Non
 
 def test_the_real_graph_is_covered_as_the_specification_counts(tmp_path: Path, shared_data: Path) -> None:
     lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()
-    report = run(tmp_path, map(json.loads, lines), hubs__start="R659055")
+    report = run(tmp_path, map(json.loads, lines))
     assert report.counts["hubs"] == 153
     counted = rows(tmp_path, "SELECT what, covered, covered + uncovered FROM hub_coverage WHERE part = '(all)'")
     assert {("nodes", 4297, 4336), ("triples", 4447, 4488)} <= set(counted)

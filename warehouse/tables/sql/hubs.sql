@@ -58,10 +58,6 @@ SELECT DISTINCT unnest(types) AS type FROM numbered_nodes ORDER BY type;
 -- Nodes of some types, and all of their types.
 SELECT n, types FROM numbered_nodes WHERE list_has_any(types, $types) ORDER BY n;
 
--- name: nodes_of_ids
--- Nodes by own id.
-SELECT n, own_id FROM numbered_nodes WHERE own_id IN (SELECT unnest($ids)) ORDER BY n;
-
 -- name: nodes_of_labels
 -- Nodes by label.
 SELECT n, name FROM numbered_nodes WHERE name IN (SELECT unnest($labels)) ORDER BY n;

@@ -34,8 +34,3 @@ def test_a_mode_that_needs_types_says_so() -> None:
         ConfigurationError, match=r"hubs\.mode = types needs the types of hubs; name them in hubs\.types"
     ):
         HubRule.of(HubSettings(mode="types"), "graph")
-
-
-def test_a_split_needs_a_length() -> None:
-    with pytest.raises(ConfigurationError, match=r"hubs\.split needs a length"):
-        HubRule.of(HubSettings(split=True, max_path_length=0), "graph")

@@ -26,14 +26,14 @@ def test_nothing_of_nothing_is_no_share() -> None:
 
 
 def test_hubs_and_paths_are_counted_by_length_and_end() -> None:
-    """Three hubs with 2, 0 and 1 paths, of lengths 1, 2, 1; one hub that no search found, four paths left out."""
+    """Three hubs with 2, 0 and 1 paths, of lengths 1, 2, 1; four paths left out."""
     arrays = {
         "path-starts": np.array([0, 2, 2, 3]),
         "triple-starts": np.array([0, 1, 3, 4]),
         "end-kinds": np.array([0, 1, 0], np.int8),
     }
-    assert list(path_rows(arrays, 4, 1)) == [
-        ("hubs", ALL, 2, 2, 0.5),
+    assert list(path_rows(arrays, 4)) == [
+        ("hubs", ALL, 2, 1, 2 / 3),
         ("paths", ALL, 3, 4, 3 / 7),
         ("hubs with paths", "0", 1, 0, 1.0),
         ("hubs with paths", "1", 1, 0, 1.0),

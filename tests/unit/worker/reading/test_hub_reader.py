@@ -105,7 +105,7 @@ P3 = hub("P3", "author Cid Moss", "cites Tactics", score=0.4, way="Field has Joi
 
 
 def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) -> ReadingItem:
-    rows = [{"level": n, "found": len(hubs), "not_indexed": [], "hubs": list(hubs)} for n, hubs in enumerate(levels, 1)]
+    rows = [{"level": n, "found": len(hubs), "hubs": list(hubs)} for n, hubs in enumerate(levels, 1)]
     return ReadingItem(question, Retrieval((), Evidence(data={"levels": rows} if rows else {})), ())
 
 

@@ -208,16 +208,6 @@ def test_without_a_topic_names_of_the_question_are_looked_up() -> None:
     assert nothing.text.startswith("the question has no topic and names nothing")
 
 
-def test_a_topic_that_no_hub_covers_says_so() -> None:
-    index = Graph(not_indexed={"P1", "P2", "P3"})
-    found = ask("author", "hublink-topic", topic="F", index=index)
-    assert hubs(found) == [(1, [])]
-    (note,) = (note for note in found.evidence.notes if note.label == "Hubs without an index")
-    assert note.text == "Tactics of Microservices [P1]; Views of Monoliths [P2]"
-    assert found.triples == ()
-    assert found.evidence.fallback is not None
-
-
 def test_a_topic_from_which_no_hub_is_reached_says_so() -> None:
     alone = [*TRIPLES, ("X", "near", "Y")]
     index = Graph()

@@ -45,7 +45,7 @@ def walk(
     own = stored.own_ids.of(stored.paths.hubs.tolist())
     values = np.array([(scores or {}).get(own[hub], 0.5) for hub in stored.paths.path_hubs()])
     rule = ChoiceRule(hubs, 10, 5.0)
-    walked = TopicWalk(stored.graph, stored.paths, stored.unreached)
+    walked = TopicWalk(stored.graph, stored.paths)
     return list(walked.levels(node(stored, topic), values, rule, most_levels=most, until_hub=eta))
 
 
@@ -121,15 +121,6 @@ def test_a_level_without_hubs_counts_and_the_search_goes_on() -> None:
     assert [(level, hubs[0][0]) for level, hubs in shown(stored, walk(stored, "T"))] == [(1, "H1"), (2, "H2")]
     single = walk(stored, "T", eta=False)
     assert [level.number for level in single] == [2, 5]
-
-
-def test_hubs_without_an_index_are_named_and_not_passed() -> None:
-    stored, _ = hubs_of(
-        written("T has H1; T has H2; H2 cites H3; H1 name a; H3 name c"), {"H1", "H2", "H3"}, not_indexed={"H2"}
-    )
-    (level,) = walk(stored, "T")
-    own = stored.own_ids.of(list(level.not_indexed))
-    assert (own, level.found, len(level.hubs)) == (["H2"], 2, 1)
 
 
 def test_a_hub_without_paths_stands_behind_all_others() -> None:
