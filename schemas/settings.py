@@ -575,8 +575,8 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "queue.retention_days": (30, "warehouse/queue/queue.py RETENTION_DAYS; `maintain --queue-days` takes another"),
     "resolution.max_cluster": (40, "tasks/resolution/resolve.py MAX_CLUSTER"),
     "runner.address": ("what DASK_SCHEDULER_ADDRESS says", "flows/runner.py DaskPool"),
-    "vectors.hnsw_ef_construction": (200, "warehouse/vectors/lance.py HNSW_EF_CONSTRUCTION"),
-    "vectors.hnsw_m": (32, "warehouse/vectors/lance.py HNSW_M"),
+    "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
+    "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
     "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
     "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
 }

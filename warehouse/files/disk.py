@@ -178,8 +178,8 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 _SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
-_TEMPORARY_DAYS = 1.0
 STAGING_DAYS = 7.0  # chosen: a run that broke before a weekend is continued after it
+_TEMPORARY_DAYS = 1.0
 """Chosen: a file that is written under another name takes its own within seconds."""
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError
-from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, HnswRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
@@ -63,12 +63,6 @@ RECALL_DEPTH = 10  # as questions ask by default
 # candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
 RECALL_EF = 64
 _COLUMN = "vector"
-
-
-HNSW_M = 32
-HNSW_EF_CONSTRUCTION = 200
-"""Neighbours of a vector in the HNSW graph, and candidates looked at when one is added. Chosen: the manifest
-states the recall they give."""
 
 
 def has_hnsw(table: Any) -> bool:
