@@ -2,7 +2,7 @@
 
 Run: uv run python benchmarks/masked_questions.py ROOT INDEX QUESTIONS [REPEATS]   (an index built for both strategies)
 Processor milliseconds per question. Each question, or batch of 32, counts with the least of REPEATS passes (default 5);
-passes of the strategies alternate. No vector is cached (encoder.path_vectors=0) but in the last line, and nobody reads.
+passes of the strategies alternate. No vector is cached (PATH_VECTORS=0) but in the last line, and nobody reads.
 """
 
 import sys
@@ -14,7 +14,8 @@ from machine import describe_machine
 
 from polyhop.api import open_index
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import EncoderSettings, Settings
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse import open_encoders
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.questions.parts import with_vectors
 from polyhop.worker.strategies.bridge_masked import BridgeMaskedParameters, MaskedQuestions
@@ -29,7 +30,8 @@ def main(root, name, questions, repeats="5"):
     records, _ = read_questions(Path(questions))
     asked = [Question(record.question, record.id) for record in records]
     batches = [asked[begin : begin + BATCH] for begin in range(0, len(asked), BATCH)]
-    asking = Settings(root=Path(root), encoder=EncoderSettings(path_vectors=0))
+    asking = Settings(root=Path(root))
+    open_encoders.PATH_VECTORS = 0
     with open_index(name, settings=asking) as index:
         session = index.session
         answerers = {strategy: session.answerer(strategy, {}) for strategy in STRATEGIES}

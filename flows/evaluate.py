@@ -81,7 +81,7 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
         *("extract", "resolve", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute"),
         *("tokens_per_minute", "prompt_price", "completion_price"),
     },
-    "encoder": {"batch_size", "threads"},
+    "encoder": {"threads"},
     "reader": {"reads"},  # the run says who reads
 }
 _OUT = "the per-question file"

@@ -25,7 +25,7 @@ from polyhop.schemas.logs import span
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
-from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, strategies_for
+from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
@@ -156,17 +156,15 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
         if field not in section.model_fields_set and isinstance(before, Mapping) and field in before:
             made_of[name] = section.model_copy(update={field: before[field]})
     hubs, encoder = settings.hubs, settings.encoder
-    kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
+    kept = stored_section(HubSettings, manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
     made_of["hubs"] = hubs.model_copy(update=kept)
-    encoder_before = EncoderSettings.model_validate(manifest.settings.get("encoder", {}))
+    encoder_before = stored_section(EncoderSettings, manifest.settings.get("encoder", {}))
     if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
         # The encoder of the version before, with what else is said of it now; a manifest holds no password.
         chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
         entities = encoder.entities
         if "name" not in entities.model_fields_set or entities.name == encoder_before.entities.name:
-            fields = encoder_before.entities.choice.model_dump(exclude=entities.model_fields_set)
-            if MASK in str(fields.get("api_base")):
-                del fields["api_base"]
+            fields = encoder_before.entities.model_dump(exclude=entities.model_fields_set)
             chosen["entities"] = entities.model_copy(update=fields)
         if MASK in str(chosen.get("api_base")):
             del chosen["api_base"]

@@ -214,15 +214,22 @@ Prefect holds the tasks it ran; were the modules taken apart, DuckDB's binding w
 
 
 class DaskPool:
-    """Workers of a Dask cluster, one batch at a time each; without an address it is on this machine, for the run."""
+    """Workers of a Dask cluster, one batch at a time each.
 
-    def __init__(self, address: str, workers: int) -> None:
+    The cluster is the one whose scheduler Dask's own configuration names (`scheduler-address`, which the variable
+    DASK_SCHEDULER_ADDRESS sets); without one it is of processes on this machine, and ends with the pool.
+    """
+
+    def __init__(self, workers: int) -> None:
         try:
             import distributed
         except ImportError as error:
             raise ConfigurationError(
                 "runner.kind=dask needs Dask: pip install 'polyhop[dask]' (or set runner.kind=processes)."
             ) from error
+        from dask import config
+
+        address = config.get("scheduler-address", None) or ""
         self._distributed: Any = distributed
         self.losses: tuple[type[Exception], ...] = (distributed.KilledWorker,)
         self._address = address
@@ -267,7 +274,7 @@ class DaskPool:
                 except (OSError, ValueError, TimeoutError) as error:
                     raise StoreUnavailableError(
                         f"No Dask scheduler answers at {self._address} ({error}); start one with `dask scheduler`, or "
-                        "leave runner.address empty for a cluster on this machine."
+                        "unset DASK_SCHEDULER_ADDRESS for a cluster on this machine."
                     ) from error
                 self._client = self._opened.enter_context(client)
             return self._client
@@ -284,11 +291,8 @@ def batch_pool(settings: Settings) -> Iterator[Pool | None]:
     if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
         yield None
         return
-    pool: Pool
-    if chosen.kind == "dask":
-        pool = DaskPool(chosen.address, workers)
-    else:
-        pool = ProcessPool(workers, may_do_without=chosen.kind == "auto")
+    is_auto = chosen.kind == "auto"
+    pool: Pool = DaskPool(workers) if chosen.kind == "dask" else ProcessPool(workers, may_do_without=is_auto)
     try:
         yield pool
     finally:

@@ -84,7 +84,7 @@ def index(  # noqa: PLR0913 - those of `polyhop index`
         full: Derives every stage again.
         source_name: Which of the index's sources it is, or a new one; "": the one that was read from there.
         replace: The source takes the place of the index's only one, or of the one that `source_name` names.
-        allow_deletions: More than `corpus.max_deleted_share` of a source's records may be deleted.
+        allow_deletions: More than 30 % of a source's records may be deleted.
         root: Folder of all data; default from settings, ./polyhop-data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
 

@@ -25,7 +25,6 @@ _IN_LANGUAGE = (
     "Write the answer in the language of the question, even where passages are in another one. The keys of the JSON "
     "object stay as they are."
 )
-_EXAMPLE = re.compile(r"<example>\n.*?</example>\n\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,6 @@ class Prompt:
     def placeholders(self) -> frozenset[str]:
         """Names that must be filled in."""
         return frozenset(_PLACEHOLDER.findall(self.text))
-
-    def without_example(self) -> "Prompt":
-        """The prompt without its demonstration: what stands between the example marks, and these."""
-        return Prompt(self.name, _EXAMPLE.sub("", self.text))
 
     def in_language_of_question(self, code: str) -> "Prompt":
         """The prompt with a rule on the language of the answer, for indexes of texts that are not English.
@@ -105,7 +100,7 @@ class ChatTask(Generic[ReplyT]):
         reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
         schema_version: Counts changes of `reply` that change what is asked of the model.
         max_output_tokens: Part of the key of every reply, so it never changes; how long a reply may become is a setting
-            (models.longest_reply), and this number only where there is none for the task.
+            (models.max_reply_tokens), and this number only where there is none for the task.
         output_per_input: Tokens of a reply per token of the text it is about, as planned before a project has a history
             of its own; not part of any key.
     """

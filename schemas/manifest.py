@@ -41,6 +41,10 @@ class TableRecord(_Frozen):
     checksum: str
 
 
+HNSW_M = 32  # neighbours of a vector in the HNSW graph; chosen, and the manifest states the recall that it gives
+HNSW_EF_CONSTRUCTION = 200  # candidates looked at when a vector is added; chosen likewise
+
+
 class HnswRecord(_Frozen):
     """A graph for approximate search, and the share of the exact nearest ten that it finds (algorithms.md 2.8)."""
 

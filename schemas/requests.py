@@ -31,7 +31,7 @@ class IndexRequest:
         flow_run_url: Its page on the dashboard.
         removed_source: A source of the index that goes, with its records; nothing is read then. "": none.
         replaces: Whether the source takes the place of the index's only one, or of the one that `source_name` names.
-        allows_deletions: Whether it may delete more than `corpus.max_deleted_share` of a source's records.
+        allows_deletions: Whether it may delete more than 30 % of a source's records.
     """
 
     index: str

@@ -6,7 +6,7 @@ Every field says its unit and default.
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -48,6 +48,9 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+SectionT = TypeVar("SectionT", bound=Section)
+
+
 def broken_rule(error: ValidationError) -> str:
     """The first rule that a value breaks: must be a whole number, not 'abc'."""
     first = error.errors()[0]
@@ -59,45 +62,12 @@ def broken_rule(error: ValidationError) -> str:
     return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
 
 
-class MaintenanceSettings(Section):
-    """The policy of `polyhop maintain`, besides keep_versions; the current version and those in use always stay."""
-
-    max_version_days: float | None = Field(
-        None,
-        ge=0,
-        description="Days after which a version goes although keep_versions would keep it; unset: none does.",
-    )
-    max_versions_mb: float | None = Field(
-        None,
-        ge=0,
-        description="MB (10**6 bytes) that the versions of an index may take, the oldest go first; unset: no limit.",
-    )
-    unreferenced_vectors: bool = Field(
-        default=True,
-        description="Whether cached vectors go whose texts are in no published version of any index; false: they stay.",
-    )
-    reply_days: float | None = Field(
-        None, ge=0, description="Days after which cached replies of models go, which were paid for; unset: they stay."
-    )
-    staging_days: float = Field(
-        7,
-        ge=0,
-        description="Days after which the parts of an interrupted run go; until then a run continues from them.",
-    )
-
-
 class PropositionSettings(Section):
-    """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
+    """What proposition paths (strategy proprag) are searched in."""
 
     include: Included = Field(
         "stated",
         description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
-    )
-    synonym_threshold: float = Field(
-        0.8, ge=0.5, le=1, description="Least cosine of two entities' names that makes them synonyms, default 0.8."
-    )
-    synonym_neighbours: int = Field(
-        100, ge=1, le=10_000, description="Most similar names that each entity is compared with, default 100."
     )
 
 
@@ -170,7 +140,6 @@ class EncoderChoice(Section):
         description="Of the local encoder: float32, the same bits on every machine; bfloat16 by OpenVINO (extra "
         "openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, cosine .994).",
     )
-    device: str = Field("", description="Device of sentence-transformers (cuda, mps, cpu); empty: it chooses.")
     price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
 
     @field_validator("name")
@@ -190,12 +159,14 @@ class EncoderChoice(Section):
         return EncoderChoice.model_construct(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
 
 
-class EntityEncoder(EncoderChoice):
+class EntityEncoder(Section):
     """Another encoder for everything but passages: entities, relations, propositions, texts of hubs."""
 
     name: str = Field(
         "", description="Another encoder for entities, propositions and other short texts; empty: as passages."
     )
+    query_prefix: str = Field("", description="Put before every question that this encoder gets.")
+    passage_prefix: str = Field("", description="Put before every text that this encoder indexes.")
 
     @field_validator("name")
     @classmethod
@@ -208,19 +179,13 @@ class EncoderSettings(EncoderChoice):
 
     entities: EntityEncoder = Field(default_factory=EntityEncoder, description="Another encoder for short texts.")
 
-    batch_size: int = Field(
-        0, ge=0, le=2048, description="Texts per encoder call; 0: 8 on this machine, 64 of a server."
-    )
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
-    path_vectors: int = Field(
-        100_000,
-        ge=0,
-        description="Vectors of path texts and masked questions kept on disk, the newest, 2 kB each; 0: none.",
-    )
 
     def choice_of(self, space: Space) -> EncoderChoice:
-        """The encoder of a space."""
-        return self.entities.choice if space == ENTITIES and self.entities.name else self.choice
+        """The encoder of a space; that of entities has the address of the other."""
+        if space != ENTITIES or not self.entities.name:
+            return self.choice
+        return EncoderChoice(api_base=self.api_base, **self.entities.model_dump())
 
 
 # Source: algorithms.md 4.3 to 4.7.
@@ -295,20 +260,6 @@ class HubSettings(Section):
     )
 
 
-class ReplySettings(Section):
-    """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
-
-    kg_extract: int = Field(4096, ge=64, description="Most tokens of a reply with a document's entities and relations.")
-    prop_entities: int = Field(1024, ge=64, description="Most tokens of a reply with a passage's entities.")
-    prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
-    kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
-    hub_path_text: int = Field(512, ge=64, description="Most tokens of a reply with the text of one path of a hub.")
-    qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
-    qa_chains: int = Field(1024, ge=64, description="Most tokens of a reply with an answer from chains.")
-    qa_closed_book: int = Field(1024, ge=64, description="Most tokens of a reply with an answer without passages.")
-    query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
-
-
 SPANS_PREFIX = "onnx-qa:"
 """Before a folder in `models.read`: a model that marks the answer in a passage, where others write one."""
 
@@ -339,7 +290,11 @@ class ModelSettings(Section):
         default=False, description="Let models.read find the names in questions for strategies that start from them."
     )
     api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
-    longest_reply: ReplySettings = Field(default_factory=ReplySettings, description="The longest reply per step.")
+    max_reply_tokens: int = Field(
+        0,
+        ge=0,
+        description="Most tokens of a reply; one cut by it is asked for again once it is raised; 0: each step's own.",
+    )
     timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
     max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
     concurrency: int = Field(
@@ -378,26 +333,18 @@ class RunnerSettings(Section):
         le=1024,
         description="Processes of kind = processes or auto, or of a Dask cluster started for the run; 0: one per core.",
     )
-    address: str = Field(
-        "", description="Scheduler of a running Dask cluster (tcp://HOST:8786); empty: a cluster started for the run."
-    )
 
 
 class QueueSettings(Section):
-    """Where questions wait, and for how long."""
+    """Where questions wait."""
 
     url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
-    max_depth: int = Field(1_000_000, ge=1, description="Questions that may wait in one queue; more are refused.")
-    ageing_seconds: float = Field(60, gt=0, description="Seconds of waiting that are worth one level of priority.")
-    retention_days: float = Field(30, gt=0, description="Days that finished jobs are kept by `polyhop jobs --purge`.")
 
 
 class WorkerSettings(Section):
     """How a worker takes questions."""
 
-    batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
     lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
-    poll_seconds: float = Field(0.5, gt=0, description="Seconds between polls of an empty queue.")
     question_seconds: float = Field(
         60,
         gt=0,
@@ -446,29 +393,11 @@ class CorpusSettings(Section):
     max_passage_characters: int = Field(
         2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
-    min_section_characters: int = Field(
-        200,
-        ge=0,
-        le=1_000_000,
-        description="Parts of a file below one heading that are shorter than this are joined with the next part.",
-    )
     overlap_sentences: int = Field(
         0,
         ge=0,
         le=20,
         description="Sentences that a piece of a split text repeats of the piece before, at most half a passage.",
-    )
-    max_file_mb: int = Field(
-        256, ge=1, le=16_384, description="Largest PDF, Office, EPUB or e-mail file that is read, in megabytes."
-    )
-    max_unpacked_mb: int = Field(
-        1024, ge=1, le=65_536, description="Largest unpacked size of a zipped file (.docx, .epub), in megabytes."
-    )
-    conversion_seconds: float = Field(
-        60.0, gt=0, le=86_400, description="Seconds after which reading one such file is given up."
-    )
-    conversion_memory_mb: int = Field(
-        2048, ge=256, le=1_048_576, description="Memory that reading one such file may take, in megabytes."
     )
     max_quarantine_share: float = Field(
         0.05,
@@ -476,13 +405,6 @@ class CorpusSettings(Section):
         le=1,
         description="Share of unusable records above which a run fails and publishes nothing, 0 to 1. Fewer than 20 "
         "unusable files of a folder do not count, unless nothing in it can be used.",
-    )
-    max_deleted_share: float = Field(
-        0.3,
-        ge=0,
-        le=1,
-        description="Share of a source's records above which a run that would delete them publishes nothing, unless "
-        "--allow-deletions says that it may, 0 to 1; sources of fewer than 20 records have no limit.",
     )
     follow_links: bool = Field(
         default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."
@@ -520,21 +442,16 @@ class GraphSettings(Section):
 class ExtractionSettings(Section):
     """How names, relations and propositions are found."""
 
-    ner: Literal["rules", "regex", "spacy"] = Field(
-        "rules", description="Names by Polyhop's rules (default), SPRIG's regular expression, or a spaCy model."
-    )
-    spacy_model: str = Field("en_core_web_sm", description="Name of the installed spaCy model for ner = spacy.")
-    regex_drop_stopwords: bool = Field(
-        default=True, description="With ner = regex, drop names that are one stop word (default); false: as the paper."
+    ner: str = Field(
+        "rules",
+        pattern=r"^(rules|regex|spacy|spacy:.+)$",
+        description="Names by Polyhop's rules (default), SPRIG's regular expression (regex), or an installed spaCy "
+        "model (spacy:NAME; spacy: en_core_web_sm).",
     )
     extractor: str = Field(
         "rules",
         pattern=r"^(rules|model|import:.+)$",
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
-    )
-    demonstration: bool = Field(
-        default=True,
-        description="With extractor = model, show one example in each of the two prompts for propositions.",
     )
     on_failure: Literal["rules", "skip"] = Field(
         "rules", description="Fallback for a unit whose model extraction failed: rules, or nothing (skip)."
@@ -542,14 +459,12 @@ class ExtractionSettings(Section):
     entity_types: str = Field(
         "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
-    entity_type_contract: Literal["evolve", "freeze", "discard"] = Field(
+    type_contract: Literal["evolve", "freeze", "discard"] = Field(
         "evolve",
-        description="Entities of unknown type: evolve keeps the type, freeze drops the type, discard drops both.",
+        description="Of unknown types and labels: evolve keeps them; freeze drops an entity's type and maps a label to "
+        "'related to'; discard drops the entity or relation.",
     )
     relation_types: str = Field("", description="Known relation labels, separated by commas; empty: any label.")
-    relation_type_contract: Literal["evolve", "freeze", "discard"] = Field(
-        "evolve", description="Unknown labels: evolve keeps them, freeze maps them to 'related to', discard drops them."
-    )
 
 
 class ResolutionSettings(Section):
@@ -562,18 +477,8 @@ class ResolutionSettings(Section):
         "name",
         description="What makes two mentions of one name one entity: the name, name and type, or name and context.",
     )
-    max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
     must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
-
-
-class VectorSettings(Section):
-    """How vectors are searched approximately (strategy dense-ann, search=ann)."""
-
-    hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
-    hnsw_ef_construction: int = Field(
-        200, ge=8, le=10_000, description="Candidates looked at when a vector is added to the HNSW graph."
-    )
 
 
 class Settings(Section):
@@ -605,13 +510,9 @@ class Settings(Section):
     hubs: HubSettings = Field(default_factory=HubSettings, description="Hubs of a graph, and their paths.")
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
-    vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")
     runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
-    maintenance: MaintenanceSettings = Field(
-        default_factory=MaintenanceSettings, description="What `polyhop maintain` removes."
-    )
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 
@@ -623,6 +524,74 @@ def with_min_confidence(settings: Settings, confidence: float | None) -> Setting
         raise ConfigurationError(f"The least confidence is {confidence}; it must be within 0 to 1.")
     reader = settings.reader.model_copy(update={"min_confidence": confidence})
     return settings.model_copy(update={"reader": reader})
+
+
+_GONE: Mapping[str, tuple[object, str]] = {
+    "corpus.conversion_memory_mb": (2048, "warehouse/documents/converter.py ConversionLimits"),
+    "corpus.conversion_seconds": (60, "warehouse/documents/converter.py ConversionLimits"),
+    "corpus.max_deleted_share": (0.3, "tasks/publish/publish.py MOST_DELETED; --allow-deletions allows more"),
+    "corpus.max_file_mb": (256, "warehouse/documents/converter.py ConversionLimits"),
+    "corpus.max_unpacked_mb": (1024, "warehouse/documents/converter.py ConversionLimits"),
+    "corpus.min_section_characters": (200, "tasks/passages/records.py MIN_SECTION_CHARACTERS"),
+    "encoder.batch_size": ("8 here, 64 of a server", "warehouse/models/encoder_kinds.py SERVER_BATCH_SIZE"),
+    "encoder.device": ("the library's choice", "warehouse/models/encoder_kinds.py"),
+    "encoder.path_vectors": (100_000, "warehouse/open_encoders.py PATH_VECTORS"),
+    **dict.fromkeys(
+        [
+            f"encoder.entities.{name}"
+            for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
+        ],
+        ("the model's own, or as encoder has it", "schemas/settings.py EncoderSettings.choice_of"),
+    ),
+    "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
+    **dict.fromkeys(
+        ["extraction.entity_type_contract", "extraction.relation_type_contract"],
+        ("what extraction.type_contract says", "schemas/settings.py ExtractionSettings"),
+    ),
+    "extraction.regex_drop_stopwords": (True, "warehouse/names.py RegexNames"),
+    "extraction.spacy_model": (
+        "en_core_web_sm",
+        "warehouse/names.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
+    ),
+    "maintenance.max_version_days": ("no limit", "flows/maintain.py; keep_versions limits versions"),
+    "maintenance.max_versions_mb": ("no limit", "flows/maintain.py; keep_versions limits versions"),
+    "maintenance.reply_days": ("no limit", "flows/maintain.py; `polyhop cache evict` removes replies"),
+    "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
+    "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
+    **dict.fromkeys(
+        [f"models.longest_reply.{name}" for name in ("kg_extract", "kg_resolve")],
+        (4096, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
+    ),
+    "models.longest_reply.prop_propositions": (
+        2048,
+        "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all",
+    ),
+    **dict.fromkeys(
+        [f"models.longest_reply.{name}" for name in ("prop_entities", "qa_answer", "qa_chains", "qa_closed_book")],
+        (1024, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
+    ),
+    **dict.fromkeys(
+        [f"models.longest_reply.{name}" for name in ("hub_path_text", "query_entities")],
+        (512, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
+    ),
+    "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
+    "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
+    "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),
+    "queue.max_depth": (1_000_000, "warehouse/queue/queue.py MAX_DEPTH"),
+    "queue.retention_days": (30, "warehouse/queue/queue.py RETENTION_DAYS; `maintain --queue-days` takes another"),
+    "resolution.max_cluster": (40, "tasks/resolution/resolve.py MAX_CLUSTER"),
+    "runner.address": ("what DASK_SCHEDULER_ADDRESS says", "flows/runner.py DaskPool"),
+    "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
+    "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
+    "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
+    "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
+}
+"""Settings of earlier versions: what they always are now, and where that stands."""
+
+
+def stored_section(kind: type[SectionT], stored: object) -> SectionT:
+    """A section as a version remembers it, without what was a setting when the version was made and is none now."""
+    return kind.model_validate(stored, extra="ignore")
 
 
 def known_settings(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, object]]:
@@ -647,13 +616,16 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
 
     Raises:
         UnknownSettingError: For a key that does not exist; it names the nearest one.
-        ConfigurationError: For a value out of its range; it names the source, the key and the rule.
+        ConfigurationError: For one that is gone, or a value out of its range; it names source, key and rule.
     """
     known = {name for name, _, _ in known_settings()}
     tree: dict[str, Any] = {}
     origin: dict[str, str] = {}
     for where, values in sources.items():
         for key, value in values.items():
+            if key in _GONE:
+                always, constant = _GONE[key]
+                raise ConfigurationError(f"Setting '{key}' in {where} is gone: it is always {always} ({constant}).")
             if key not in known:
                 raise UnknownSettingError(key, known, where)
             origin[key] = where

@@ -131,7 +131,7 @@ class Planner:
         known = encoder.known(list(keys))
         cut = [cut_text(prefix + keys[key], choice.max_tokens, model) for key in keys.keys() - known]
         tokens = sum(count_tokens(text, model) for text in cut)
-        calls = -(-len(cut) // (self._settings.encoder.batch_size or SERVER_BATCH_SIZE))
+        calls = -(-len(cut) // SERVER_BATCH_SIZE)
         return PlannedEmbedding(name, len(keys), len(known), calls, tokens, space)
 
     def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:

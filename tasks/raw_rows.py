@@ -25,7 +25,7 @@ _CHANGED = "changed.parquet"
 
 def keeps_rows(build: Build) -> bool:
     """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
-    return build.settings.extraction.extractor == "rules" and build.settings.extraction.ner != "spacy"
+    return build.settings.extraction.extractor == "rules" and not build.settings.extraction.ner.startswith("spacy")
 
 
 def raw_files(build: Build, name: str) -> list[str]:

@@ -16,7 +16,7 @@ from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
 from polyhop.schemas.languages import recorded_language
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
-from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.settings import ExtractionSettings, stored_section
 from polyhop.warehouse.files.disk import file_checksum, writing
 from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
@@ -278,14 +278,9 @@ LANGUAGE: Artefact[str] = Artefact(
 def _names(stored: Stored) -> NameFinding:
     from polyhop.warehouse.names import open_finder
 
-    settings = ExtractionSettings.model_validate(stored.settings["extraction"])
-    return open_finder(
-        settings.ner,
-        _column(stored, "distinct_titles"),
-        settings.spacy_model,
-        regex_drop_stopwords=settings.regex_drop_stopwords,
-        language=stored.artefact(LANGUAGE),
-    )
+    chosen = stored_section(ExtractionSettings, stored.settings["extraction"])
+    titles = _column(stored, "distinct_titles")
+    return open_finder(chosen.ner, titles, stored.artefact(LANGUAGE))
 
 
 NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)

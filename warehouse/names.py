@@ -20,22 +20,18 @@ from polyhop.schemas.text import norm_simple
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-def open_finder(
-    ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop_stopwords: bool = True, language: str = ENGLISH
-) -> NameFinding:
-    """The name finder for `settings.extraction`.
+def open_finder(ner: str, titles: Iterable[str], language: str = ENGLISH) -> NameFinding:
+    """The name finder of `extraction.ner`.
 
     Args:
-        ner: "rules", "regex" or "spacy".
+        ner: "rules", "regex", "spacy" or "spacy:MODEL".
         titles: Titles of the corpus, the gazetteer of the rules.
-        spacy_model: Name of the installed model for "spacy".
-        regex_drop_stopwords: Whether "regex" leaves out single stop words.
         language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
     """
     if ner == "regex":
-        return RegexNames(drop_stopwords=regex_drop_stopwords)
-    if ner == "spacy":
-        return SpacyNames(spacy_model)
+        return RegexNames()
+    if ner != "rules":
+        return SpacyNames(ner.partition(":")[2] or SPACY_MODEL)
     if language == ENGLISH:
         return NameFinder(titles)
     from polyhop.schemas.language_names import LanguageNames
@@ -43,10 +39,13 @@ def open_finder(
     return LanguageNames(titles, language)
 
 
+SPACY_MODEL = "en_core_web_sm"
+
+
 class SpacyNames:
     """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text."""
 
-    def __init__(self, model: str = "en_core_web_sm") -> None:
+    def __init__(self, model: str = SPACY_MODEL) -> None:
         self._pipeline = _load(model)
 
     def find(self, text: str) -> list[Mention]:

@@ -30,11 +30,7 @@ def open_questions(settings: Settings) -> "QuestionQueue":
     from polyhop.warehouse.queue.queue import open_queue
     from polyhop.warehouse.queue.schema import sqlite_url
 
-    return open_queue(
-        settings.queue.url or sqlite_url(Layout(settings.root).queue),
-        ageing_seconds=settings.queue.ageing_seconds,
-        max_depth=settings.queue.max_depth,
-    )
+    return open_queue(settings.queue.url or sqlite_url(Layout(settings.root).queue))
 
 
 @lru_cache(maxsize=1)

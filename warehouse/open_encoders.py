@@ -11,13 +11,24 @@ from pathlib import Path
 from polyhop.schemas.errors import ConfigurationError, has_secret
 from polyhop.schemas.manifest import EncoderRecord, VectorRecord
 from polyhop.schemas.ports import KeepingEncoder
-from polyhop.schemas.settings import LOCAL, PASSAGES, EncoderChoice, EncoderSettings, ModelSettings, Settings, Space
+from polyhop.schemas.settings import (
+    ENTITIES,
+    LOCAL,
+    PASSAGES,
+    EncoderChoice,
+    EncoderSettings,
+    ModelSettings,
+    Settings,
+    Space,
+)
 from polyhop.warehouse.cache.vectors import CachedEncoder, PathEncoder, VectorCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 MOST_OPEN = 4
 """Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
+PATH_VECTORS = 100_000
+"""Vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB."""
 _IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
 
 _open_encoders: list[CachedEncoder | PathEncoder] = []
@@ -47,17 +58,17 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEn
     """The encoder of published vectors with the cache of path vectors; one per process and configuration."""
     open_version_encoder(settings, record)  # which sees that it is the same model
     needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
-    return _path_encoder(needs, settings.encoder.path_vectors)
+    return _path_encoder(needs)
 
 
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
     """The encoder of a version; the settings say where it is and what it costs, if they name the same one."""
     choice = EncoderChoice(**record.model_dump(include=set(EncoderChoice.model_fields)))
-    choices = (settings.encoder.choice, settings.encoder.entities.choice)
+    choices = (settings.encoder.choice, settings.encoder.choice_of(ENTITIES))
     named = next((known for known in choices if known.name == record.name), None)
     if named is None:
         return choice
-    own = {"device": named.device, "price": named.price, "api_base": _address(settings, named) or record.api_base}
+    own = {"price": named.price, "api_base": _address(settings, named) or record.api_base}
     return choice.model_copy(update=own)
 
 
@@ -83,7 +94,7 @@ def _address(settings: Settings, choice: EncoderChoice) -> str:
 def _needs(settings: Settings, choice: EncoderChoice) -> EncoderNeeds:
     encoder: EncoderSettings = settings.encoder
     limits = settings.max_cost_usd, settings.max_tokens
-    return EncoderNeeds(choice, encoder.threads, encoder.batch_size, settings.models, settings.root, *limits)
+    return EncoderNeeds(choice, encoder.threads, settings.models, settings.root, *limits)
 
 
 @lru_cache(maxsize=MOST_OPEN)
@@ -112,12 +123,12 @@ def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
     if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
         return replace(needs, choice=choice)
     bare = choice.model_copy(update={"api_base": "", "price": None})
-    return EncoderNeeds(bare, needs.threads, needs.batch_size, ModelSettings(), Path(), None, None)
+    return EncoderNeeds(bare, needs.threads, ModelSettings(), Path(), None, None)
 
 
 @lru_cache(maxsize=MOST_OPEN)
-def _path_encoder(needs: EncoderNeeds, most_rows: int) -> PathEncoder:
+def _path_encoder(needs: EncoderNeeds) -> PathEncoder:
     path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
-    encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=most_rows), needs.choice.query_prefix)
+    encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=PATH_VECTORS), needs.choice.query_prefix)
     _open_encoders.append(encoder)
     return encoder

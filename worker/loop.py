@@ -380,6 +380,10 @@ _PROBED_QUESTIONS = 8
 """Questions to claim at least after an outage: one that the model never answers shows only beside others."""
 
 
+BATCH = 32
+"""Questions that a worker claims at once; chosen: claiming them costs less than one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """How a worker works; times in seconds.
@@ -394,7 +398,7 @@ class WorkerOptions:
     """
 
     queues: tuple[str, ...] = ("default",)
-    batch: int = 32
+    batch: int = BATCH
     lease_seconds: float = 30.0
     poll_seconds: float = 0.5
     until_empty: bool = False

@@ -49,7 +49,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         return next(iter([*own, *records.values()]), None)
 
     def encode(texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False) -> NDArray[np.float32]:
-        if is_repeated and settings.encoder.path_vectors:
+        if is_repeated:
             return open_path_encoder(settings, vectors(space)).encode(texts)
         return open_version_encoder(settings, vectors(space)).encode_questions(texts)
 

@@ -72,7 +72,7 @@ AllowDeletions = Annotated[
     bool,
     typer.Option(
         "--allow-deletions",
-        help="Publish although more than corpus.max_deleted_share (30 %) of a source's records are deleted.",
+        help="Publish although more than 30 % of a source's records are deleted.",
     ),
 ]
 RemoveSource = Annotated[
@@ -99,7 +99,7 @@ RunnerKind = Annotated[
     typer.Option(
         "--runner",
         help="Who does the batches: auto (default: further processes for extraction of 10,000 passages and more), "
-        "local, processes (further ones on this machine) or dask (a cluster; settings runner.workers, runner.address).",
+        "local, processes (further ones on this machine) or dask (a cluster; DASK_SCHEDULER_ADDRESS).",
     ),
 ]
 

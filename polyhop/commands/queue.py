@@ -60,9 +60,7 @@ jobs = typer.Typer(name="jobs", invoke_without_command=True)
 def list_jobs(
     context: typer.Context,
     workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Delete finished jobs older than queue.retention_days.")
-    ] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
     ] = False,
@@ -81,7 +79,9 @@ def list_jobs(
     settings = settings_of(root, set_)
     with open_questions(settings) as queue:
         if purge:
-            print_line(f"{plural(queue.purge(settings.queue.retention_days), 'job')} forgotten")
+            from polyhop.warehouse.queue.queue import RETENTION_DAYS
+
+            print_line(f"{plural(queue.purge(RETENTION_DAYS), 'job')} forgotten")
             return
         if workers:
             rows = [dataclasses.asdict(worker) for worker in queue.workers()]
@@ -409,7 +409,7 @@ def worker(
 
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import Worker, WorkerOptions
+    from polyhop.worker.loop import BATCH, Worker, WorkerOptions
     from polyhop.worker.metrics import WorkerMetrics, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
@@ -422,9 +422,8 @@ def worker(
         raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
     options = WorkerOptions(
         queues=names,
-        batch=batch or settings.worker.batch,
+        batch=batch or BATCH,
         lease_seconds=settings.worker.lease_seconds,
-        poll_seconds=settings.worker.poll_seconds,
         until_empty=until_empty,
         question_seconds=settings.worker.question_seconds,
     )

@@ -230,13 +230,7 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
     if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
     settings = build.settings.corpus
-    limits = ConversionLimits(
-        settings.max_file_mb,
-        settings.max_unpacked_mb,
-        settings.conversion_seconds,
-        settings.conversion_memory_mb,
-        settings.max_passage_characters,
-    )
+    limits = ConversionLimits(passage_characters=settings.max_passage_characters)
     with Converter(limits, build.layout.document_cache) as converter:
         yield from read_corpus(
             build.source, convert=converter.convert, follow_links=settings.follow_links, unread=unread

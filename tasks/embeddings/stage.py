@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
+from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M
 from polyhop.schemas.settings import LOCAL
 from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
@@ -217,7 +218,7 @@ class AnnStage(Stage):
 
     def settings(self, build: Build) -> dict[str, object]:
         """How the graph is built."""
-        return build.settings.vectors.model_dump(mode="json")
+        return {"hnsw_m": HNSW_M, "hnsw_ef_construction": HNSW_EF_CONSTRUCTION}
 
     def finish(self, build: Build) -> Counts:
         """Nothing yet: publishing writes the vectors to LanceDB, and builds the graph on them there."""

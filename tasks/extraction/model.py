@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask
 from polyhop.schemas.records import Passage
-from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.text import content_hash, norm_ws, passage_text
 from polyhop.tasks.extraction.rows import (
     BatchPages,
@@ -113,31 +112,18 @@ class Questions:
 
 
 @cache
-def questions(*, demonstration: bool) -> Questions:
-    """The three questions. Source: algorithms.md 3.3 (1), (2)."""
+def questions() -> Questions:
+    """The three questions; the two about propositions show an example. Source: algorithms.md 3.3 (1), (2)."""
     return Questions(
         ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0),
-        ChatTask(PROP_ENTITIES, _prompt(PROP_ENTITIES, has_example=demonstration), PhrasesReply, output_per_input=0.5),
+        ChatTask(PROP_ENTITIES, read_prompt(_PROMPTS / f"{PROP_ENTITIES}.md"), PhrasesReply, output_per_input=0.5),
         ChatTask(
             PROP_PROPOSITIONS,
-            _prompt(PROP_PROPOSITIONS, has_example=demonstration),
+            read_prompt(_PROMPTS / f"{PROP_PROPOSITIONS}.md"),
             PropositionsReply,
             output_per_input=3.0,
         ),
     )
-
-
-def _prompt(name: str, *, has_example: bool) -> Prompt:
-    whole = read_prompt(_PROMPTS / f"{name}.md")
-    return whole if has_example else whole.without_example()
-
-
-def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
-    """The longest replies that are not the defaults: a reply cut by one is another reply under a higher one."""
-    usual = ReplySettings()
-    names = ("kg_extract", "prop_entities", "prop_propositions")
-    chosen = {name: getattr(lengths, name) for name in names}
-    return {f"longest_{name}": tokens for name, tokens in chosen.items() if tokens != getattr(usual, name)}
 
 
 # Source: algorithms.md 1.3 (2), 3.3 (2). Decided here: names are compared by key, which is coarser than `norm_ws`;

@@ -21,7 +21,6 @@ from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.model import (
     DOCUMENT_CHARACTERS,
     ModelBatch,
-    changed_lengths,
     documents_of,
     plan_passages,
     questions,
@@ -53,7 +52,7 @@ from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_set
 from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.files.kept_records import write_rows
-from polyhop.warehouse.names import open_finder
+from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
@@ -226,7 +225,7 @@ def rules_of(build: Build) -> StandIn:
     extraction = build.settings.extraction
     language = build.settings.corpus.language
     finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
-    return lambda passage: rules_page(passage, finder, extraction.ner, language)
+    return lambda passage: rules_page(passage, finder, extraction.ner.partition(":")[0], language)
 
 
 @lru_cache(maxsize=1)
@@ -234,13 +233,7 @@ def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings, lang
     """The name finder of this corpus; kept between the batches of one process."""
     with connect(Path(tables), read_only=True) as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-    return open_finder(
-        extraction.ner,
-        titles,
-        extraction.spacy_model,
-        regex_drop_stopwords=extraction.regex_drop_stopwords,
-        language=language,
-    )
+    return open_finder(extraction.ner, titles, language)
 
 
 def _files_before(build: Build) -> dict[str, Path]:
@@ -306,8 +299,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
     stands_in = rules_of(build) if extraction.on_failure == "rules" else None
-    asked = questions(demonstration=extraction.demonstration)
-    return ModelBatch(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked).run()
+    finder = extraction.ner.partition(":")[0]
+    return ModelBatch(passages, chat, Contract.of(extraction), stands_in, finder, questions()).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -350,23 +343,23 @@ class Extract(Stage):
     def settings(self, build: Build) -> dict[str, object]:
         """Who finds names, and how."""
         extraction = build.settings.extraction
-        chosen: dict[str, object] = {"ner": extraction.ner, **language_setting(build)}
-        if extraction.ner == "spacy":
-            chosen["spacy_model"] = extraction.spacy_model
-        if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
-            chosen["regex_drop_stopwords"] = False
+        ner, _, model = extraction.ner.partition(":")
+        chosen: dict[str, object] = {"ner": ner, **language_setting(build)}
+        if ner == "spacy":
+            chosen["spacy_model"] = model or SPACY_MODEL
         if extraction.extractor != "rules":
             chosen |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
         if extraction.extractor == "model":
             chosen |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
-            chosen |= changed_lengths(build.settings.models.longest_reply)
+            if build.settings.models.max_reply_tokens:
+                chosen["max_reply_tokens"] = build.settings.models.max_reply_tokens  # replies are cut elsewhere
         return chosen
 
     def files(self, build: Build) -> dict[str, str]:
         """What a model is asked, or the extractions to import."""
         extraction = build.settings.extraction
         if extraction.extractor == "model":
-            return {"questions": questions(demonstration=extraction.demonstration).hash}
+            return {"questions": questions().hash}
         if extraction.extractor.startswith(_IMPORT):
             return {"import": file_hash(_imported_file(extraction), "the extractions")}
         return {}
@@ -476,7 +469,7 @@ class Extract(Stage):
         from polyhop.tasks.planning import PlannedStep
 
         extraction = build.settings.extraction
-        contract, asked = Contract.of(extraction), questions(demonstration=extraction.demonstration)
+        contract, asked = Contract.of(extraction), questions()
         totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
         for passages in documents_of(build):
             found = plan_passages(passages, contract, asked, planner)

@@ -68,9 +68,9 @@ class Contract:
         return Contract(
             asked,
             frozenset(known),
-            settings.entity_type_contract,
+            settings.type_contract,
             frozenset(label for label in labels if label),
-            settings.relation_type_contract,
+            settings.type_contract,
         )
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
@@ -106,9 +106,9 @@ def contract_settings(settings: ExtractionSettings) -> Mapping[str, str]:
     """What of the settings the contract depends on, for fingerprints."""
     return {
         "entity_types": " ".join(settings.entity_types.split()),
-        "entity_type_contract": settings.entity_type_contract,
+        "entity_type_contract": settings.type_contract,
         "relation_types": settings.relation_types,
-        "relation_type_contract": settings.relation_type_contract,
+        "relation_type_contract": settings.type_contract,
     }
 
 

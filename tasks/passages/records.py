@@ -33,7 +33,7 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
 MIN_SECTION_CHARACTERS = 200
-"""Chosen: two sentences; a shorter passage seldom says what it is about. Setting `corpus.min_section_characters`."""
+"""Chosen: two sentences; a shorter passage seldom says what it is about."""
 
 _NOT_BLANK = re.compile(r"\S")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
@@ -229,7 +229,6 @@ def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterato
                     record,
                     max_characters=settings.max_passage_characters,
                     overlap_sentences=settings.overlap_sentences,
-                    min_section_characters=settings.min_section_characters,
                 )
             except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
                 bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.graph import Integers, gathered, new_numbers
 from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
 from polyhop.schemas.propositions import GraphName, PropositionGraph, PropositionOrigin, Rows, StoredTexts
-from polyhop.schemas.settings import PropositionSettings
+from polyhop.schemas.settings import PropositionSettings, stored_section
 from polyhop.warehouse.artefacts import statements_left
 
 # Source: algorithms.md 3.3 (3).
@@ -95,25 +95,21 @@ _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING
 
 @dataclass(frozen=True, slots=True)
 class StoredPropositions:
-    """The graph over propositions, their texts, and keys and names of its entities, all in number order.
-
-    `synonym_threshold` is the least cosine of two names at which they are synonyms here.
-    """
+    """The graph over propositions, their texts, and keys and names of its entities, all in number order."""
 
     graph: PropositionGraph
     texts: StoredTexts
     keys: tuple[str, ...]
     names: tuple[str, ...]
-    synonym_threshold: float = PropositionSettings().synonym_threshold
 
 
 def _open(stored: Stored, name: GraphName) -> StoredPropositions:
-    settings = PropositionSettings.model_validate(stored.settings.get("propositions", {}))
+    settings = stored_section(PropositionSettings, stored.settings.get("propositions", {}))
     rows = stored.rows(_ENTITIES, {"tables": PropositionOrigin.of(name, settings.include).tables("entities")})
     graph = PropositionGraph.of(partial(stored.array, name))
     texts = StoredTexts(stored.array(name, "text-starts"), stored.array(name, "texts"))
     keys, names = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
-    return StoredPropositions(graph, texts, keys, names, settings.synonym_threshold)
+    return StoredPropositions(graph, texts, keys, names)
 
 
 def _left(stored: StoredPropositions, index: RestrictedIndex, name: GraphName) -> StoredPropositions:

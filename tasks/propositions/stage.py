@@ -4,7 +4,7 @@ The vectors are split into lists around centres (k-means); a search looks into t
 grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3 (3).
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import duckdb
@@ -43,6 +43,10 @@ class SynonymRule:
 
     threshold: float = 0.8
     neighbours: int = 100
+
+
+SYNONYMS = SynonymRule()
+"""Source: algorithms.md 3.3 (3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +212,7 @@ class PropositionStage(Stage):
         columns = (
             text_column("entity_id", "entity with the smaller key"),
             text_column("synonym_id", "entity with the larger key"),
-            real("cosine", "of the vectors of their names, from propositions.synonym_threshold to 1"),
+            real("cosine", "of the vectors of their names, from 0.8 to 1"),
         )
         self.tables = (Table(synonyms, comment, ("entity_id", "synonym_id"), columns),)
         self.invariants = {
@@ -220,7 +224,7 @@ class PropositionStage(Stage):
     def settings(self, build: Build) -> dict[str, object]:
         """What counts as a proposition, and which names are synonyms."""
         chosen = build.settings.propositions
-        said: dict[str, object] = {"threshold": chosen.synonym_threshold, "neighbours": chosen.synonym_neighbours}
+        said: dict[str, object] = asdict(SYNONYMS)
         return said | PropositionOrigin.of(self.graph, chosen.include).parameters
 
     def finish(self, build: Build) -> Counts:
@@ -239,8 +243,7 @@ class PropositionStage(Stage):
         vectors = open_array(build.staging.arrays, f"vectors-{self.vectors}_matrix")
         if len(vectors) != len(names):
             raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
-        rule = SynonymRule(chosen.synonym_threshold, chosen.synonym_neighbours)
-        synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, rule)
+        synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, SYNONYMS)
         found_pairs = pa.table(
             {
                 "entity_id": pa.array([ids[number] for number in synonyms.pairs[:, 0].tolist()], pa.string()),

@@ -22,7 +22,7 @@ from polyhop.schemas.errors import (
 from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, StageRecord, TableRecord, VectorRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
-from polyhop.schemas.settings import LOCAL, EncoderSettings, VectorSettings
+from polyhop.schemas.settings import LOCAL, EncoderSettings
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
@@ -64,15 +64,17 @@ from polyhop.warehouse.vectors.kinds import (
 
 FEWEST_GUARDED = 20
 """Records of a source below which a run may delete any share of them; chosen: what a person sees at a glance."""
+MOST_DELETED = 0.3
+"""Share of a source's records that a run may delete unless --allow-deletions says more; chosen: a source that lost
+more is rather cut off than edited."""
 
 
 def check_deletions(build: Build, before: Manifest, damage: Damage) -> None:
     """Refuses a run that, once its source is read, would delete too much of what the version before has of it.
 
-    That is more than `corpus.max_deleted_share` of at least `FEWEST_GUARDED` records, or any below a folder that cannot
-    be
-    opened. A record whose title and text are still there, under another id or in another source, counts as kept. Of a
-    graph, its relations and its passages count. Where records before are damaged, their number is compared.
+    That is more than the share `MOST_DELETED` of at least `FEWEST_GUARDED` records, or any below a folder that cannot
+    be opened. A record whose title and text are still there, under another id or in another source, counts as kept. Of
+    a graph, its relations and its passages count. Where records before are damaged, their number is compared.
     """
     published = build.folder.version(before.version)
     with build.tables(read_only=True) as connection:
@@ -111,11 +113,10 @@ def _check_records(build: Build, connection: duckdb.DuckDBPyConnection, before: 
 
 
 def _refuse(build: Build, what: str, total: int, gone: int) -> None:
-    share = build.settings.corpus.max_deleted_share
-    if total >= FEWEST_GUARDED and gone > share * total:
+    if total >= FEWEST_GUARDED and gone > MOST_DELETED * total:
         raise LossRefusedError(
             f"{gone:,} of {total:,} {what} of {build.source} in index '{build.index}' would be deleted, more than the "
-            f"allowed share of {share:g} (corpus.max_deleted_share); nothing was published. Check that the source is "
+            f"allowed share of {MOST_DELETED:g}; nothing was published. Check that the source is "
             "whole; if they are to go, say --allow-deletions."
         )
 
@@ -198,7 +199,7 @@ def _spreads(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArra
     texts = [kind.text(*rows[number]) for number in chosen]
     questions = sampled_sentences([rows[number][1] for number in chosen])
     encoder = open_encoder(build.settings)
-    asked = EncoderSettings(threads=build.settings.encoder.threads, batch_size=0)
+    asked = EncoderSettings(threads=build.settings.encoder.threads)
     local = open_encoder(build.settings.model_copy(update={"encoder": asked}))
     own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
     of_texts = local.encode(texts, kind.encoded_as or kind.name)
@@ -258,7 +259,7 @@ def version_tag(number: int) -> str:
     return f"v{number:06d}"
 
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "runner", "worker", "reader"}
+_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "runner", "worker", "reader"}
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
@@ -435,8 +436,8 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
         wanted, embedded, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
-        hnsw = build.settings.vectors if f"ann:{kind.name}" in build.artefacts else None
-        synced = _table_of(build, kind, wanted, hnsw, is_new=kind.name in build.distrusted)
+        has_graph = f"ann:{kind.name}" in build.artefacts
+        synced = _table_of(build, kind, wanted, has_graph=has_graph, is_new=kind.name in build.distrusted)
         records[kind.name] = VectorRecord(
             table=synced.table,
             table_version=synced.version,
@@ -469,16 +470,14 @@ def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, list[tuple
     return made, [(row[1], row[2]) for row in rows], rows[0][4] if rows else ""
 
 
-def _table_of(
-    build: Build, kind: VectorKind, wanted: VectorRows, hnsw: VectorSettings | None, *, is_new: bool
-) -> SyncedTable:
+def _table_of(build: Build, kind: VectorKind, wanted: VectorRows, *, has_graph: bool, is_new: bool) -> SyncedTable:
     """The current version's table brought up to date; a new one if that is damaged."""
     current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
     if not is_new and not store.find_damage(table):
         try:
-            return store.sync(table, wanted, hnsw)
+            return store.sync(table, wanted, has_graph=has_graph)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
-    return store.rebuild(kind.table, wanted, hnsw)
+    return store.rebuild(kind.table, wanted, has_graph=has_graph)

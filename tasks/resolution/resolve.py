@@ -186,7 +186,11 @@ class Resolution:
     usage: Usage = field(default_factory=Usage)
 
 
-def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int) -> Resolution:
+MAX_CLUSTER = 40
+"""Names in one candidate cluster; larger ones are split. Source: algorithms.md 1.4."""
+
+
+def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int = MAX_CLUSTER) -> Resolution:
     """Decides which names, with distinct keys, are one entity; without a judge only people's links do.
 
     Source: algorithms.md 1.4.
@@ -252,7 +256,7 @@ class _Merging:
         for number in numbers:
             self._refusals[number] = (
                 f"more than {max_cluster} names are linked through the words of {quoted_name(self.names[number].key)}; "
-                "it was left out of their cluster (resolution.max_cluster)"
+                "it was left out of their cluster"
             )
 
     def follow(self, verdict: Verdict) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.names import title_keys
 from polyhop.schemas.records import NO_TYPE, EntityEdit, NamePair
-from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.tables import (
     ALIASES,
     ENTITIES,
@@ -34,7 +33,7 @@ from polyhop.schemas.text import content_hash, norm_simple, without_last_parenth
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
 from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
 from polyhop.tasks.resolution.namesakes import Senses, tell_apart, with_senses
-from polyhop.tasks.resolution.resolve import Links, Resolution, accept, link_key, resolve
+from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, Resolution, accept, link_key, resolve
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
@@ -299,7 +298,7 @@ def _resolve(
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
     judge = _judge(build, connection)
     if judge is None or not senses.families:
-        return with_senses(resolve(names, links, judge, chosen.max_cluster), senses)
+        return with_senses(resolve(names, links, judge), senses)
     families, nothing = senses.families, frozenset[str]()
 
     def judge_others(names: Sequence[Name], pairs: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
@@ -307,7 +306,7 @@ def _resolve(
         own = [families.get(name.key, nothing) for name in names]
         return judge(names, [(a, b) for a, b in pairs if not own[a] & own[b]], clusters)
 
-    return with_senses(resolve(names, links, judge_others, chosen.max_cluster), senses)
+    return with_senses(resolve(names, links, judge_others), senses)
 
 
 def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
@@ -365,15 +364,14 @@ class Resolve(Stage):
         if chosen.identity != "name":
             said["identity"] = chosen.identity
         if chosen.method != "off":
-            said["max_cluster"] = chosen.max_cluster
+            said["max_cluster"] = MAX_CLUSTER
         if chosen.method == "model":
             from polyhop.warehouse.open_models import model_name
 
             said["model"] = model_name(build.settings.models, Role.RESOLVE)
             said["prompt"] = resolve_task().prompt.hash
-            longest = build.settings.models.longest_reply.kg_resolve
-            if longest != ReplySettings().kg_resolve:
-                said["longest_reply"] = longest
+            if build.settings.models.max_reply_tokens:
+                said["max_reply_tokens"] = build.settings.models.max_reply_tokens
         return said
 
     def finish(self, build: Build) -> Counts:

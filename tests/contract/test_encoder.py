@@ -73,7 +73,7 @@ def tiny_folder(root: Path) -> Path:
 
 
 def needs(name: str, root: Path, url: str) -> EncoderNeeds:
-    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, 3, ModelSettings(), root, None, None)
+    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None)
 
 
 def fake(name: str) -> Any:

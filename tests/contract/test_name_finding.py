@@ -55,7 +55,7 @@ def finder(request: pytest.FixtureRequest) -> Iterator[NameFinding]:
     ner, language = OPENED[request.param]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "spacy", SimpleNamespace(load=lambda model: capitals))
-        yield open_finder(ner, TITLES, "any", language=language)
+        yield open_finder(ner, TITLES, language)
 
 
 def test_every_finder_of_the_tests_is_here() -> None:

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import VectorRows
-from polyhop.schemas.settings import VectorSettings
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 pytestmark = pytest.mark.slow
 
-HNSW = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
 WIDTH = 8
 TABLE = "passages"
 RARE = "zanzibar"
@@ -67,10 +65,10 @@ def rows(numbers: Sequence[int], edited: Sequence[int] = ()) -> VectorRows:
     )
 
 
-def published(store: LanceVectors, wanted: VectorRows, pin: str, hnsw: VectorSettings | None = None) -> int:
+def published(store: LanceVectors, wanted: VectorRows, pin: str, *, has_graph: bool = False) -> int:
     """Brings the table up to date as publishing does, and returns the version that is pinned."""
     store.begin_changes()
-    synced = store.sync(TABLE, wanted, hnsw)
+    synced = store.sync(TABLE, wanted, has_graph=has_graph)
     store.pin(synced.table, synced.version, pin)
     store.end_changes()
     return synced.version
@@ -99,10 +97,10 @@ def test_the_columns_of_a_table_are_ids_and_vectors_of_one_length(store: LanceVe
     assert {len(vector) for vector in found.column("vector").to_pylist()} == {WIDTH}
 
 
-@pytest.mark.parametrize("hnsw", [None, HNSW], ids=["exact", "approximate"])
-def test_the_same_rows_again_change_nothing_and_keep_the_version(kept: Kept, hnsw: VectorSettings | None) -> None:
-    first = kept.open().sync(TABLE, rows(range(40)), hnsw)
-    again = kept.open().sync(TABLE, rows(range(40)), hnsw)
+@pytest.mark.parametrize("has_graph", [False, True], ids=["exact", "approximate"])
+def test_the_same_rows_again_change_nothing_and_keep_the_version(kept: Kept, *, has_graph: bool) -> None:
+    first = kept.open().sync(TABLE, rows(range(40)), has_graph=has_graph)
+    again = kept.open().sync(TABLE, rows(range(40)), has_graph=has_graph)
     assert (again.version, again.written, again.deleted) == (first.version, 0, 0)
     assert again.hnsw == first.hnsw
 
@@ -162,10 +160,10 @@ def test_a_pin_moves_to_the_version_that_it_is_given_next(store: LanceVectors) -
     assert held(store.open(TABLE, number)) == stated(rows(range(6)))
 
 
-@pytest.mark.parametrize("hnsw", [None, HNSW], ids=["exact", "approximate"])
-def test_search_returns_the_nearest_rows_first(store: LanceVectors, hnsw: VectorSettings | None) -> None:
+@pytest.mark.parametrize("has_graph", [False, True], ids=["exact", "approximate"])
+def test_search_returns_the_nearest_rows_first(store: LanceVectors, *, has_graph: bool) -> None:
     wanted = rows(range(200))
-    table = store.open(TABLE, store.sync(TABLE, wanted, hnsw).version)
+    table = store.open(TABLE, store.sync(TABLE, wanted, has_graph=has_graph).version)
     for number in (0, 17, 199):
         query = wanted.vectors[number] + np.float32(0.1) * vector_of(number, 3)
         cosines = wanted.vectors @ query
@@ -178,14 +176,14 @@ def test_search_returns_the_nearest_rows_first(store: LanceVectors, hnsw: Vector
 
 
 def test_search_returns_all_rows_if_there_are_fewer_than_wanted(store: LanceVectors) -> None:
-    table = store.open(TABLE, store.sync(TABLE, rows(range(4)), HNSW).version)
+    table = store.open(TABLE, store.sync(TABLE, rows(range(4)), has_graph=True).version)
     assert sorted(table.nearest(vector_of(2, 1), 10, 64)) == rows(range(4)).ids
 
 
 def test_a_graph_for_approximate_search_says_how_good_it_is(store: LanceVectors) -> None:
-    made = store.sync(TABLE, rows(range(60)), HNSW).hnsw
+    made = store.sync(TABLE, rows(range(60)), has_graph=True).hnsw
     assert made is not None
-    assert (made.m, made.ef_construction) == (16, 64)
+    assert (made.m, made.ef_construction) == (32, 200)
     assert made.recall_at_10 == 1.0  # so few rows are found without fail
 
 

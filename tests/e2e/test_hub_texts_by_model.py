@@ -157,7 +157,7 @@ def test_the_plan_of_a_graph_comes_within_15_percent_and_asks_nothing(
     settings_for: SettingsFor, tmp_path: Path, model_server: Any, shared_data: Path
 ) -> None:
     lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()
-    settings = settings_for(hubs__start="R868212", hubs__max_depth=0, batch_size=500)
+    settings = settings_for(hubs__types="Paper", batch_size=500)
     part = graph(tmp_path, [json.loads(line) for line in lines])
     planned = plan_index(settings, part, kind="graph").to_json()
     assert (model_server.count(), planned["nodes"], planned["relations"]) == (0, 4336, 4488)

@@ -317,7 +317,7 @@ def test_replies_that_were_cut_are_all_that_is_asked_again(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
 ) -> None:
     corpus = write_corpus(records(8))
-    step = "models.longest_reply.prop_propositions"
+    step = "models.max_reply_tokens"
 
     def cut_under_500(asked: Any) -> Any:
         is_cut = asked.task == "prop.propositions" and asked.body["max_tokens"] < 500 and "Village 3" in asked.prompt
@@ -330,7 +330,7 @@ def test_replies_that_were_cut_are_all_that_is_asked_again(
     model_server.respond(cut_under_500)
     settings = settings_for(**{step: 300})
     index(settings, corpus)
-    assert {asked.body["max_tokens"] for asked in model_server.requests} == {4096, 1024, 300}
+    assert {asked.body["max_tokens"] for asked in model_server.requests} == {300}
     assert [row["unit_id"] for row in ledger(settings) if row["state"] == "failed"] == ["p0003"]
 
     model_server.requests.clear()

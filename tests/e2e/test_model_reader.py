@@ -146,7 +146,7 @@ class Service:
             *("submit", towns.questions(QUESTION_COUNT), "--index", "towns", "--strategy", "bm25", "--json")
         )
         self.job_id = job["job_id"]
-        settings = ("--set", "worker.lease_seconds=3", "--set", "worker.poll_seconds=0.1")
+        settings = ("--set", "worker.lease_seconds=3")
         options = ("worker", "--batch", "8", "--until-empty", "--json")
         self.worker = towns.start(*options, *settings, *model_settings(url, **{"models.concurrency": CONCURRENCY}))
 

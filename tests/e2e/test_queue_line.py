@@ -217,7 +217,6 @@ def test_csv_text_and_parquet_files_are_question_files_too(town_hall: Any, tmp_p
         ((*LEXICAL, "--param", "seedz=3"), 2, "seedz"),
         ((*LEXICAL, "--deadline", "-5"), 1, "it must be positive"),
         ((*LEXICAL, "--set", "queue.url=oracle://x"), 2, "not on 'oracle'"),
-        ((*LEXICAL, "--set", "queue.max_depth=2", "--queue", "small"), 1, "limit of 2"),
     ],
 )
 def test_a_submission_that_cannot_be_answered_is_refused_in_one_sentence(

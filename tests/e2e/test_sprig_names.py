@@ -1,4 +1,4 @@
-"""SPRIG as in the paper, from settings to an answer: its own names, keyed as written, on a published version."""
+"""SPRIG's own names, from settings to an answer: keyed as written, on a published version."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from memory_index import names_of
 
-from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.artefacts import GRAPH, SURFACES
@@ -29,18 +28,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedInd
     folder = tmp_path_factory.mktemp("sprig")
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
-    known = {"root": str(folder / "root"), "extraction.ner": "regex", "extraction.regex_drop_stopwords": "false"}
+    known = {"root": str(folder / "root"), "extraction.ner": "regex"}
     settings: Settings = parse_settings({"test": known | {"strategies": ["graph"]}})
     run_index(settings, IndexRequest("names", corpus), DirectRunner())
     index = PublishedIndex(Layout(folder / "root"), "names")
     yield index
     index.close()
-
-
-def test_stop_words_are_names_where_the_paper_has_them(published: PublishedIndex) -> None:
-    """The sentence begins with one; the question's are found by the same rule."""
-    found = make("graph", published, {}).retrieve([Question("Then what? Where?")], limit=2)[0]
-    assert found.evidence.names == QuestionNames(("then",), ("where",))
 
 
 def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -> None:
@@ -52,7 +45,6 @@ def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -
         "Hermes (god)": 1,
         "Rome": 2,
         "The Hermes": 1,
-        "Then": 2,
     }
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real_time
 QUESTION_COUNT = int(os.environ.get("POLYHOP_CHAOS_QUESTIONS", "1000"))
 WORKER_COUNT = 3
 SECONDS_BETWEEN_KILLS = 1.0
-WORKER = ("worker", "--batch", "16", "--set", "worker.lease_seconds=2", "--set", "worker.poll_seconds=0.1")
+WORKER = ("worker", "--batch", "16", "--set", "worker.lease_seconds=2")
 # Three deaths of its worker make a question dead by default; here workers die for other reasons than their questions.
 SUBMIT = ("--index", "towns", "--strategy", "bridge-lexical", "--key", "chaos")
 

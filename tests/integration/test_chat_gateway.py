@@ -114,7 +114,7 @@ def test_a_good_reply_comes_as_it_is_with_tokens_and_cost(model_server: Any, gat
 
 
 def test_the_request_asks_for_the_form_at_temperature_0(model_server: Any, gateway: Callable[..., Chat]) -> None:
-    _ask(gateway(longest_reply={"prop_entities": 500}))
+    _ask(gateway(max_reply_tokens=500))
     body = model_server.requests[0].body
     assert (body["temperature"], body["max_tokens"], body["model"]) == (0, 500, "test-model")
     form = body["response_format"]["json_schema"]
@@ -173,7 +173,7 @@ def test_a_passing_fault_is_tried_again(model_server: Any, gateway: Callable[...
 
 def test_a_timeout_is_tried_again_and_booked_at_its_worst_case(model_server: Any, gateway: Callable[..., Chat]) -> None:
     model_server.play({"kind": "reply", "delay_seconds": 1.5})
-    chat = gateway(timeout_seconds=0.4, longest_reply={"prop_entities": 300})
+    chat = gateway(timeout_seconds=0.4, max_reply_tokens=300)
     outcome = _ask(chat)
     assert (outcome.reply, outcome.attempts) == (Names(entities=GOOD), 2)
     assert _errors(chat) == ["ModelTimeoutError", ""]
@@ -220,7 +220,7 @@ def test_a_call_whose_connection_ends_is_booked_at_its_worst_case(
     model_server: Any, gateway: Callable[..., Chat], fault: str
 ) -> None:
     model_server.play(fault)
-    chat = gateway(longest_reply={"prop_entities": 300}, timeout_seconds=2)
+    chat = gateway(max_reply_tokens=300, timeout_seconds=2)
     _ask(chat)
     assert _calls(chat)[0].completion_tokens == 300
 
@@ -328,7 +328,7 @@ def test_a_cut_reply_that_does_not_get_better_is_no_reply(
     model_server: Any, gateway: Callable[..., Chat], second: Any
 ) -> None:
     model_server.play({"kind": "length", "cut": 0.8}, second)
-    outcome = _ask(gateway(longest_reply={"prop_entities": 300}))
+    outcome = _ask(gateway(max_reply_tokens=300))
     assert (outcome.reply, outcome.rung, outcome.attempts) == (None, None, 2)
     assert "ended at its limit of 300 tokens" in model_server.prompts()[1]
     assert len(model_server.requests) == 2
@@ -431,7 +431,7 @@ def test_tokens_are_estimated_where_the_server_reports_none(model_server: Any, g
 
 def test_the_budget_stops_before_the_call(model_server: Any, gateway: Callable[..., Chat]) -> None:
     model_server.respond(lambda asked: "wrong_schema")
-    chat = gateway(600, longest_reply={"prop_entities": 500})
+    chat = gateway(600, max_reply_tokens=500)
     with pytest.raises(BudgetExceededError):
         _ask(chat)
     assert len(model_server.requests) == len(_calls(chat)) == 1

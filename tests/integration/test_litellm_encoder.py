@@ -69,15 +69,16 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def settings_for(tmp_path: Path, model_server: Any) -> Callable[..., Settings]:
-    """Settings of a root by name, with the scripted server as encoder."""
+def settings_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """Settings of a root by name, with the scripted server as encoder, which is asked for few texts at once."""
+    for module in ("warehouse.models.encoder_kinds", "tasks.planning"):
+        monkeypatch.setattr(f"polyhop.{module}.SERVER_BATCH_SIZE", 4)
 
     def make(root: str = "one", **more: object) -> Settings:
         values = {
             "root": str(tmp_path / root),
             "strategies": "dense",
             "encoder.name": "litellm:openai/scripted",
-            "encoder.batch_size": 4,
             "encoder.price": 1.0,
             "models.api_base": model_server.url,
             "models.max_attempts": 3,
@@ -130,7 +131,7 @@ def test_every_strategy_works_with_1536_dimensions(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
     strategies = list(STRATEGIES)
-    settings = settings_for(encoder__dimension=1536, encoder__batch_size=0, strategies=",".join(strategies))
+    settings = settings_for(encoder__dimension=1536, strategies=",".join(strategies))
     index(settings, corpus)
     assert {kind["dimension"] for kind in json.loads(manifest_text(settings))["vectors"].values()} == {1536}
     session = IndexSession(open_published(settings.root, "i"), settings)
@@ -347,6 +348,8 @@ def test_doctor_tries_the_configured_encoder(settings_for: Callable[..., Setting
 RUN = """
 import json, sys
 from pathlib import Path
+from polyhop.warehouse.models import encoder_kinds
+encoder_kinds.SERVER_BATCH_SIZE = 4
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
@@ -363,7 +366,6 @@ def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
         "root": str(settings.root),
         "strategies": "dense",
         "encoder.name": settings.encoder.name,
-        "encoder.batch_size": 4,
         "encoder.price": 1.0,
         "models.api_base": model_server.url,
         "models.concurrency": 2,

@@ -46,16 +46,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
 
 @pytest.fixture(scope="module")
 def settings(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    longest = {f"models.longest_reply.{task}": 64 for task in ("kg_extract", "prop_entities", "prop_propositions")}
     values = {
         "root": str(tmp_path_factory.mktemp("root")),
         "strategies": "bridge,naive-vector",
         "extraction.extractor": "model",
-        "extraction.demonstration": False,
         "models.extract": "openai/gemma-3-270m",
         "models.read": "openai/gemma-3-270m",
         "models.api_base": server.url,
-        "models.longest_reply.qa_answer": 64,
+        "models.max_reply_tokens": 64,
         "models.timeout_seconds": 900,
         "models.concurrency": 1,
         "models.prompt_price": 0,
@@ -63,7 +61,7 @@ def settings(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> S
         "encoder.name": "litellm:openai/gemma-3-270m",
         "encoder.price": 0,
     }
-    return parse_settings({"test": values | longest})
+    return parse_settings({"test": values})
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import pytest
 from dying_batches import NotingRunner
 
@@ -139,8 +140,11 @@ def test_a_program_that_no_process_can_import_does_the_batches_itself(
     assert _published(tmp_path / "root") == local
 
 
-def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(tmp_path: Path) -> None:
-    settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9", batch_size=100)
+def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(dask.config.config, "scheduler-address", "tcp://127.0.0.1:9")
+    settings = _settings(tmp_path / "root", runner__kind="dask", batch_size=100)
     with batch_pool(settings) as pool:
         assert run_index(settings, _request(tmp_path), DirectRunner(pool=pool)).changed
         assert not run_index(settings, _request(tmp_path), DirectRunner(pool=pool)).changed
@@ -149,7 +153,8 @@ def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(tmp_path: Pa
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.flows.runner.CONNECT_SECONDS", 0.3)
-    settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9")
+    monkeypatch.setitem(dask.config.config, "scheduler-address", "tcp://127.0.0.1:9")
+    settings = _settings(tmp_path / "root", runner__kind="dask")
     with (
         batch_pool(settings) as pool,
         pytest.raises(
@@ -164,7 +169,7 @@ def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     secrets = {"queue.url": "postgresql://me:secret@host/db", "models.api_base": "https://me:secret@host"}
-    secrets |= dict.fromkeys(("encoder.api_base", "encoder.entities.api_base"), "https://me:secret@host")
+    secrets["encoder.api_base"] = "https://me:secret@host"
     settings = parse_settings({"test": {"root": "data", **secrets}})
     build = Build(settings, "lakes", None, (), fingerprints=(("extract", "0" * 64),))
     work = portable_work(EXTRACT, build)

@@ -8,11 +8,12 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import ModelTimeoutError
-from polyhop.schemas.settings import ModelSettings, ReplySettings
+from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import Chat
 from polyhop.warehouse.models.litellm_client import import_litellm
+from polyhop.warehouse.models.replies import REPLY_TOKENS
 
 pytestmark = pytest.mark.real_time
 
@@ -48,7 +49,7 @@ def test_calls_that_would_wait_too_long_for_their_turn_are_not_sent(model_server
 def test_a_server_that_never_replies_in_time_ends_the_run_with_advice(model_server: Any, tmp_path: Path) -> None:
     model_server.delay(2)
     chat = chat_at(model_server, tmp_path, timeout_seconds=0.3)
-    with pytest.raises(ModelTimeoutError, match=r"raise models\.timeout_seconds, or lower models\.longest_reply"):
+    with pytest.raises(ModelTimeoutError, match=r"raise models\.timeout_seconds, or lower models\.max_reply_tokens"):
         chat.ask(requests(20))
     assert 2 <= chat.spent.calls <= 3
-    assert chat.spent.completion_tokens == chat.spent.calls * ReplySettings().prop_entities
+    assert chat.spent.completion_tokens == chat.spent.calls * REPLY_TOKENS["prop.entities"]

@@ -69,7 +69,6 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     settings = settings_for(
         "one",
         encoder__entities__name="litellm:openai/short",
-        encoder__entities__dimension=64,
         encoder__entities__query_prefix="about: ",
     )
     run_index(settings, IndexRequest("i", corpus), DirectRunner())

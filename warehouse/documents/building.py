@@ -196,9 +196,7 @@ def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bo
             raise FaultError(f"it holds {len(members):,} files, more than {_MOST_MEMBERS:,}")
         size = sum(member.file_size for member in members)
         if size > max_unpacked_mb * _MEGABYTE:
-            raise FaultError(
-                f"it would unpack to {size / _MEGABYTE:,.0f} MB, more than {max_unpacked_mb:,} (corpus.max_unpacked_mb)"
-            )
+            raise FaultError(f"it would unpack to {size / _MEGABYTE:,.0f} MB, more than {max_unpacked_mb:,}")
         if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
             raise FaultError("it is encrypted with a password; save it without one")
         if not allows_doctype:

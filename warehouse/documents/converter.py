@@ -44,7 +44,7 @@ _LONGEST_REPLY = 1 << 30
 class ConversionLimits:
     """How large a file may be, packed and unpacked, what reading it may take, and the longest passage that it gives.
 
-    See the settings of a corpus.
+    The defaults are chosen; memory is twice the unpacked size.
     """
 
     max_file_mb: int = 256
@@ -78,9 +78,7 @@ class Converter:
         """
         size = path.stat().st_size
         if size > self._limits.max_file_mb * _MEGABYTE:
-            raise FaultError(
-                f"the file is larger than {self._limits.max_file_mb:,} MB; split it, or raise corpus.max_file_mb"
-            )
+            raise FaultError(f"the file is larger than {self._limits.max_file_mb:,} MB; split it")
         if not size:
             raise FaultError("the file is empty")
         ending = path.suffix.lower()
@@ -139,13 +137,11 @@ class Converter:
                     f"reading it takes more than {self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
                 ) from error
             if isinstance(error, TimeoutError):
-                raise FaultError(
-                    f"reading it takes longer than {self._limits.seconds:g} s (corpus.conversion_seconds)"
-                ) from error
+                raise FaultError(f"reading it takes longer than {self._limits.seconds:g} s") from error
             ended = f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"
             raise FaultError(
                 f"the package that reads it crashed ({ended}): it is damaged, or takes more than "
-                f"{self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
+                f"{self._limits.memory_mb:,} MB of memory"
             ) from error
         except BaseException:  # Ctrl-C: the reply of this file must not be taken for that of the next
             self._end()

@@ -197,7 +197,7 @@ class _AttachedFiles:
         elif self._reading.depth >= _DEEPEST:
             self.unread[name] = "attached file nested too deeply"
         elif self._left < 0:
-            self.unread[name] = "attached file beyond corpus.max_unpacked_mb"
+            self.unread[name] = "attached file beyond the largest unpacked size"
         elif data.strip():
             self.attached[name] = self._reading.read_attached(name, data)
 

@@ -106,7 +106,7 @@ def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
     # libxml2 says "unknown error" where it gets no memory
     if isinstance(error, MemoryError) or _has_taken(_NEARLY_ALL * int(request["memory_mb"]) * 1024 * 1024):
         memory_mb = request["memory_mb"]
-        return f"reading it takes more than {memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
+        return f"reading it takes more than {memory_mb:,} MB of memory"
     return f"it is damaged ({damage(error)})"
 
 

@@ -163,6 +163,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 _SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
+STAGING_DAYS = 7.0  # chosen: a run that broke before a weekend is continued after it
 _TEMPORARY_DAYS = 1.0
 """Chosen: a file that is written under another name takes its own within seconds."""
 
@@ -192,14 +193,14 @@ def age_days(path: Path) -> float:
     return max(0.0, (time.time() - newest) / _SECONDS_PER_DAY)
 
 
-def old_leftovers(index: IndexFolder, staging_days: float) -> list[Path]:
+def old_leftovers(index: IndexFolder) -> list[Path]:
     """Parts of an interrupted run that nobody has continued for so long, and files that were never renamed.
 
     Only for who holds the writer's lease.
     """
     temporary = [*index.path.glob(".*.tmp"), *index.vectors.glob(".*.tmp")]
     left = [path for path in temporary if age_days(path) >= _TEMPORARY_DAYS]
-    return [*([index.staging] if index.staging.exists() and age_days(index.staging) >= staging_days else []), *left]
+    return [*([index.staging] if index.staging.exists() and age_days(index.staging) >= STAGING_DAYS else []), *left]
 
 
 def remove_paths(paths: Sequence[Path]) -> None:

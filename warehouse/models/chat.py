@@ -43,7 +43,7 @@ _OUTAGES: dict[str, type[ModelError]] = {
     for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
 }
 _ADVICE = {
-    ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.longest_reply",
+    ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.max_reply_tokens",
     ModelRejectedError.__name__: "check the model's name and its key",
 }
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
@@ -176,7 +176,7 @@ class Chat(PaidCalls):
     def _asked(self, request: ChatRequest[ReplyT], asked: PaidRequest) -> ChatOutcome[ReplyT]:
         """The outcome of one request, after at most `models.max_attempts` calls; a failure is an outcome."""
         messages = [{"role": "user", "content": request.text}]
-        longest = longest_reply(self._settings.longest_reply, request.task)
+        longest = longest_reply(self._settings.max_reply_tokens, request.task)
         form = request.task.reply
         import_litellm()  # takes seconds the first time, which are not the server's
 

@@ -151,8 +151,7 @@ class NamedEncoder:
         return unit_rows(vectors, len(texts), self.dimension, self.model)
 
 
-LOCAL_BATCH_SIZE = 8  # one of the sizes that benchmarks/encoder.py measures; architecture.md 8 has its speed.
-DEFAULT_BATCH_SIZE = 32  # sentence-transformers' own default
+BATCH_SIZE = 32  # of named models; sentence-transformers' own default
 SERVER_BATCH_SIZE = 64
 """Texts of a call. Chosen: servers of one's own (TEI, llama.cpp) take 32 to 512, and a lost call costs no more."""
 
@@ -171,7 +170,6 @@ class EncoderNeeds:
 
     choice: EncoderChoice
     threads: int
-    batch_size: int
     models: ModelSettings
     root: Path
     max_cost_usd: float | None
@@ -200,16 +198,12 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
             f"The local encoder cuts texts after {MAX_TOKENS} tokens, not {choice.max_tokens}; set encoder.max_tokens "
             "to 0."
         )
-    batch_size = needs.batch_size or LOCAL_BATCH_SIZE
-    encoder = LocalEncoder(threads=needs.threads or None, batch_size=batch_size, precision=choice.precision)
-    return _both(encoder, choice)
+    return _both(LocalEncoder(threads=needs.threads or None, precision=choice.precision), choice)
 
 
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
 
-    batch_size = needs.batch_size or LOCAL_BATCH_SIZE
-    folder = Path(needs.model)
-    encoder = OnnxEncoder(folder, max_tokens=needs.choice.max_tokens, threads=needs.threads, batch_size=batch_size)
+    encoder = OnnxEncoder(Path(needs.model), max_tokens=needs.choice.max_tokens, threads=needs.threads)
     return _both(encoder, needs.choice)
 
 
@@ -237,13 +231,13 @@ def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
             f"fastembed cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to the model "
             "hub, or set encoder.name to onnx:FOLDER."
         ) from error
-    size, name, wide = needs.batch_size or DEFAULT_BATCH_SIZE, f"fastembed:{model}", dimension[model.lower()]
-    passages = NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=size))
+    name, wide = f"fastembed:{model}", dimension[model.lower()]
+    passages = NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=BATCH_SIZE))
     _both(passages, needs.choice)
     if needs.choice.max_tokens:
         raise ConfigurationError("fastembed cuts texts where its model says; set encoder.max_tokens to 0.")
     return OpenedEncoder(
-        passages, NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=size))
+        passages, NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=BATCH_SIZE))
     )
 
 
@@ -261,7 +255,7 @@ def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
             "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
         ) from error
     try:
-        opened = opening(model, device=needs.choice.device or None, truncate_dim=dimension or None)
+        opened = opening(model, truncate_dim=dimension or None)
     except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
         raise ConfigurationError(
             f"sentence-transformers cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to "
@@ -269,14 +263,14 @@ def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
         ) from error
     if needs.choice.max_tokens:
         opened.max_seq_length = needs.choice.max_tokens
-    longest, size = int(opened.max_seq_length or 0), needs.batch_size or DEFAULT_BATCH_SIZE
+    longest = int(opened.max_seq_length or 0)
     folder = Path(model)
     named = f"{folder.name}-{folder_hash(folder)}" if folder.is_dir() else model
     name = f"sentence-transformers:{named}{f'@{dimension}' if dimension else ''}{f'<{longest}' if longest else ''}"
 
     def side(function: str) -> _Encode:
         encode = getattr(opened, function, opened.encode)  # older versions have one function for both
-        return lambda texts: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True)
+        return lambda texts: encode(texts, batch_size=BATCH_SIZE, show_progress_bar=False, convert_to_numpy=True)
 
     passages = NamedEncoder(name, dimension, longest, side("encode_document"))
     _both(passages, needs.choice)
@@ -293,7 +287,7 @@ def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
         lambda: open_embeddings(choice, needs.models, needs.root, needs.max_cost_usd, needs.max_tokens),
         asked_dimension=choice.dimension,
         max_tokens=choice.max_tokens,
-        batch_size=needs.batch_size or SERVER_BATCH_SIZE,
+        batch_size=SERVER_BATCH_SIZE,
     )
     return OpenedEncoder(encoder, encoder.for_questions())
 

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas.chat import ChatTask, ReplyT, Rung
 from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
-from polyhop.schemas.settings import ReplySettings
 
 MAX_CHARACTERS = 200_000  # chosen: longer than models write (some 50,000 tokens); bounds what reading takes
 MAX_CANDIDATES = 100  # chosen: a good reply is one object; each candidate is validated, which bounds what reading takes
@@ -40,9 +39,23 @@ _REFUSAL = re.compile(
 _WRAPPERS = ("arguments", "parameters", "input", "function", "tool_calls", "function_call")
 
 
-def longest_reply(lengths: ReplySettings, task: ChatTask[Any]) -> int:
-    """Most tokens of a reply; the task's own number where there is no setting for it."""
-    return int(getattr(lengths, task.name.replace(".", "_"), task.max_output_tokens))
+REPLY_TOKENS = {
+    "kg.extract": 4096,
+    "prop.entities": 1024,
+    "prop.propositions": 2048,
+    "kg.resolve": 4096,
+    "hub.path_text": 512,
+    "qa.answer": 1024,
+    "qa.chains": 1024,
+    "qa.closed_book": 1024,
+    "query.entities": 512,
+}
+"""Most tokens of a reply of each step; chosen. A reply that its length ended is asked for again under a higher one."""
+
+
+def longest_reply(chosen: int, task: ChatTask[Any]) -> int:
+    """Most tokens of a reply: what `models.max_reply_tokens` says, or, if that is 0, the step's own number."""
+    return chosen or REPLY_TOKENS.get(task.name, task.max_output_tokens)
 
 
 def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:

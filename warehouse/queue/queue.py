@@ -59,14 +59,15 @@ from polyhop.warehouse.queue.schema import (
     transact,
 )
 
-# default of the setting `queue.ageing_seconds`; chosen: a level of priority is a minute's advance
+# chosen: a level of priority is a minute's advance
 AGEING_SECONDS = 60.0
-# default of the setting `queue.max_depth`; chosen: a mistaken submission ends before the disk is full
+# chosen: a mistaken submission ends before the disk is full
 MAX_DEPTH = 1_000_000
 PATIENCE_SECONDS = 60.0  # chosen: a database that restarts is back within it; a longer outage is an error
 LEASES_PER_SWEEP = 1_000  # chosen: bounds one transaction; the next sweep takes the rest
 ROWS_PER_PAGE = 500  # chosen: bounds the answers in memory, and any number gives the same rows
 SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in the queue's units
+RETENTION_DAYS = 30.0  # of finished jobs; chosen: a month's accounts can still be read
 FORGET_SECONDS = SECONDS_PER_DAY  # of a silent worker; chosen: readers of the list ask for the last minute
 WORKER_SILENCE_SECONDS = 60.0  # chosen: two leases of 30 s, which six heartbeats would have renewed
 _IDS_PER_LOOK = 500  # each id is a variable of a statement: SQLite before 3.32 takes at most 999

@@ -18,9 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError
-from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, HnswRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
-from polyhop.schemas.settings import VectorSettings
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
 
@@ -66,18 +65,18 @@ RECALL_EF = 64
 _COLUMN = "vector"
 
 
-def has_hnsw(table: Any, settings: VectorSettings) -> bool:
-    """Whether a graph made with these settings covers every row."""
+def has_hnsw(table: Any) -> bool:
+    """Whether a graph of our making covers every row."""
     for index in table.list_indices():
         if list(index.columns) != [_COLUMN]:
             continue
         made = (index.index_details or {}).get("hnsw", {})
-        wanted = {"max_connections": settings.hnsw_m, "construction_ef": settings.hnsw_ef_construction}
+        wanted = {"max_connections": HNSW_M, "construction_ef": HNSW_EF_CONSTRUCTION}
         return not index.num_unindexed_rows and all(made.get(name) == value for name, value in wanted.items())
     return False
 
 
-def measured_hnsw(table: Any, vectors: NDArray[np.float32], settings: VectorSettings) -> HnswRecord:
+def measured_hnsw(table: Any, vectors: NDArray[np.float32]) -> HnswRecord:
     """The graph's share of the exact nearest `RECALL_DEPTH` rows, over `SAMPLE` rows spread evenly over the table.
 
     Each sampled vector is moved half-way to its neighbour in the sample: a row's own vector would be too easy to find.
@@ -85,7 +84,6 @@ def measured_hnsw(table: Any, vectors: NDArray[np.float32], settings: VectorSett
     Args:
         table: Indexed table, its ids in the order of `vectors`.
         vectors: Shape (n, d), float32, length 1, n at least 1.
-        settings: As the graph was built.
     """
     sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
     moved = sample + np.roll(sample, 1, axis=0)
@@ -100,8 +98,8 @@ def measured_hnsw(table: Any, vectors: NDArray[np.float32], settings: VectorSett
         near = {ids[order[number]] for number in exact}
         found += len(near.intersection(search_hnsw(table, query, depth, RECALL_EF)))
     return HnswRecord(
-        m=settings.hnsw_m,
-        ef_construction=settings.hnsw_ef_construction,
+        m=HNSW_M,
+        ef_construction=HNSW_EF_CONSTRUCTION,
         ef_search=RECALL_EF,
         recall_at_10=round(found / (depth * len(queries)), 2),
     )
@@ -130,18 +128,18 @@ class LanceVectors:
     def __init__(self, database: Path) -> None:
         self._database = database
 
-    def sync(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
+    def sync(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
         Args:
             table: Name of the table.
-            rows: Everything that it is to hold; at least one row if `hnsw` is given.
-            hnsw: How to build a graph for approximate search; None: no graph.
+            rows: Everything that it is to hold; at least one row if it has a graph.
+            has_graph: Whether to build an HNSW graph for approximate search.
         """
         with translated(self._database):
-            return self._synced(table, rows, hnsw)
+            return self._synced(table, rows, has_graph=has_graph)
 
-    def _synced(self, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
+    def _synced(self, name: str, rows: VectorRows, *, has_graph: bool) -> SyncedTable:
         import lancedb
         from lancedb.index import IvfHnswFlat
 
@@ -170,31 +168,31 @@ class LanceVectors:
             _optimize(table, timedelta(days=7))
             table.create_index("id", config=BTree(), replace=True)
             table.create_index("text", config=FTS(with_position=False), replace=True)
-        if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
+        if has_graph and (is_changed or not has_hnsw(table)):
             table.create_index(  # of all rows; LanceDB cannot index a table without rows
                 _COLUMN,
                 config=IvfHnswFlat(
                     distance_type="cosine",
                     num_partitions=1,
-                    m=hnsw.hnsw_m,
-                    ef_construction=hnsw.hnsw_ef_construction,
+                    m=HNSW_M,
+                    ef_construction=HNSW_EF_CONSTRUCTION,
                 ),
                 replace=True,
             )
         if table.count_rows() != len(wanted) or _stored_hashes(table) != wanted:
             reason = f"table '{name}' holds {table.count_rows()} rows instead of {len(wanted)}"
             raise DamagedStoreError(self._database, index_of(self._database), reason)
-        measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
+        measured = measured_hnsw(table, rows.vectors) if has_graph else None
         return SyncedTable(name, table.version, len(changed), len(vanished), measured)
 
-    def rebuild(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
+    def rebuild(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
         """A table of its own beside those of that base name, from nothing.
 
         The old one stays, whatever its state, as long as published versions pin it.
         """
         names = chain([table], (f"{table}-{number}" for number in count(2)))
         name = next(name for name in names if not (self._database / f"{name}.lance").exists())
-        return self.sync(name, rows, hnsw)
+        return self.sync(name, rows, has_graph=has_graph)
 
     def open(self, table: str, version: int) -> "LanceTable":
         """A version of a table; small files of it are compared with their checksums first."""

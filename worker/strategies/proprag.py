@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
@@ -213,13 +212,6 @@ class PropRagParameters(Parameters):
     allow_unconnected: bool = Field(
         default=False, description="Every proposition of the subgraph continues any path, default 0 (no)."
     )
-    synonym_threshold: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description="Least similarity of names that a path may go over, default and minimum: the index's "
-        "(propositions.synonym_threshold).",
-    )
     seed_propositions: int = Field(
         20, ge=1, le=10_000, description="N_prop: propositions whose entities start the first walk, default 20."
     )
@@ -270,18 +262,9 @@ class PropRagParameters(Parameters):
         factor = {"entity_edge_factor": 1.0} if given.get("edge_weights") == "ones" else {}
         return {**factor, **PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
 
-    def rule(self, stored: StoredPropositions) -> PathRule:
-        """The rule of a search in this graph."""
-        values = self.model_dump(exclude={"preset"})
-        least = stored.synonym_threshold
-        if self.synonym_threshold is None:
-            return PathRule(**values | {"synonym_threshold": least})
-        if self.synonym_threshold < least:
-            raise ConfigurationError(
-                f"Parameter 'synonym_threshold' is {self.synonym_threshold}, but the synonyms of this index begin at "
-                f"{least}; ask for at least that, or index again with a lower propositions.synonym_threshold."
-            )
-        return PathRule(**values)
+    def rule(self) -> PathRule:
+        """The rule of a search."""
+        return PathRule(**self.model_dump(exclude={"preset"}))
 
 
 class TripleParameters(PropRagParameters):
@@ -314,7 +297,7 @@ class PropositionStrategy(RankedStrategy):
     def __init__(self, reader: IndexReader, parameters: PropRagParameters, services: Services) -> None:
         super().__init__(reader)
         stored = reader.artefact(self.propositions)
-        rule = parameters.rule(stored)
+        rule = parameters.rule()
         self._passages = np.asarray(reader.artefact(vectors_of("passage")))
         self._propositions = np.asarray(reader.artefact(vectors_of(self.kind)))
         walk = weighted_graph(stored.graph, rule.entity_edge_factor, rule.edge_weights)

@@ -12,7 +12,7 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
@@ -156,19 +156,3 @@ def test_a_graph_over_triples_is_built_only_where_a_strategy_needs_it(tmp_path: 
         index.ask(QUESTIONS[0], strategy="triple-ppr")
     report, _ = run(tmp_path, "rules")
     assert {"extract", "resolve", "propositions"} <= set(report.reused)
-
-
-def test_what_counts_as_a_synonym_is_set_for_the_index_and_narrowed_by_the_strategy(tmp_path: Path) -> None:
-    _, settings = run(tmp_path, "rules")
-    few = column(settings, "SELECT cosine FROM synonym_edges")
-    report, settings = run(tmp_path, "rules", propositions__synonym_threshold=0.5, propositions__synonym_neighbours=2)
-    assert "embed-name" in report.reused
-    assert {"propositions", "triples"}.isdisjoint(report.reused)
-    many = column(settings, "SELECT cosine FROM synonym_edges")
-    assert 0.5 <= min(many) < 0.8
-    assert len(many) > len(few)
-    assert rankings(settings, "proprag", synonym_threshold=0.5) == rankings(settings, "proprag")
-    with pytest.raises(
-        ConfigurationError, match=r"'synonym_threshold' is 0\.4, but the synonyms of this index begin at"
-    ):
-        rankings(settings, "proprag", synonym_threshold=0.4)

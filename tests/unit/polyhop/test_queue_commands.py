@@ -250,7 +250,7 @@ def test_less_than_a_cent_has_two_digits_and_an_unknown_cost_is_no_0(amount: flo
     assert cost_words(amount) == shown
 
 
-KG_EXTRACT = extraction_questions(demonstration=True).kg_extract
+KG_EXTRACT = extraction_questions().kg_extract
 STEP = StepEstimate(PlannedStep(KG_EXTRACT, units=2, prompt_tokens=1000), 500, (250, 900), True, 8.0, price=(0.15, 0.6))
 PLAN = IndexPlan("corpus.jsonl", "openai/x", 1, 2, (STEP,), {})
 

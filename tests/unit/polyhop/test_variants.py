@@ -34,8 +34,8 @@ def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation(
         max_cost_usd=3,
         models={"timeout_seconds": 1, "concurrency": 2, "prompt_price": 5.0},
         encoder={"threads": 3},
-        worker={"batch": 3},
-        queue={"max_depth": 4},
+        worker={"lease_seconds": 3},
+        queue={"url": "sqlite:///other.sqlite"},
     )
     assert answering_settings(idle, settings.model_dump(mode="json")) == named
     assert answering_settings(Settings(models={"read": "openai/x"}), {})["models.read"] == "openai/x"

@@ -3,7 +3,17 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
-from polyhop.schemas.settings import Settings, environment_settings, flatten, known_settings, parse_settings
+from polyhop.schemas.settings import (
+    ENTITIES,
+    EncoderSettings,
+    ExtractionSettings,
+    Settings,
+    environment_settings,
+    flatten,
+    known_settings,
+    parse_settings,
+    stored_section,
+)
 from polyhop.warehouse.user_files import load_settings
 
 
@@ -19,6 +29,26 @@ def test_a_comma_list_sets_several_values() -> None:
 def test_an_unknown_key_names_the_nearest_known_one() -> None:
     with pytest.raises(UnknownSettingError, match=r"'extraction.nerr' in polyhop.toml; did you mean 'extraction.ner'"):
         parse_settings({"polyhop.toml": {"extraction.nerr": "rules"}})
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("queue.max_depth", r"it is always 1000000 \(warehouse/queue/queue.py MAX_DEPTH\)"),
+        ("models.longest_reply.qa_answer", r"it is always 1024 \(.*models.max_reply_tokens sets all\)"),
+        ("encoder.entities.device", r"it is always the model's own"),
+    ],
+)
+def test_a_setting_that_is_gone_says_what_it_always_is(key: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^Setting '{key}' in polyhop.toml is gone: {said}"):
+        parse_settings({"polyhop.toml": {key: 3}})
+
+
+def test_a_section_of_an_older_version_is_read_without_what_is_gone() -> None:
+    stored = {"ner": "regex", "regex_drop_stopwords": False, "spacy_model": "x"}
+    assert stored_section(ExtractionSettings, stored) == ExtractionSettings(ner="regex")
+    encoder = stored_section(EncoderSettings, {"entities": {"name": "local", "dimension": 64}, "batch_size": 0})
+    assert encoder.choice_of(ENTITIES).dimension == 0
 
 
 def test_a_bad_value_names_its_source_and_its_rule() -> None:

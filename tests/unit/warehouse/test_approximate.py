@@ -10,12 +10,9 @@ import pytest
 
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import VectorRows
-from polyhop.schemas.settings import VectorSettings
 from polyhop.warehouse.vectors.lance import LanceVectors, _optimize, has_hnsw
 
 pytestmark = pytest.mark.slow
-
-SETTINGS = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
 
 
 def rows(count: int, seed: int = 13) -> VectorRows:
@@ -32,7 +29,7 @@ def first_of(whole: VectorRows, count: int) -> VectorRows:
 
 def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Path) -> None:
     wanted = rows(600)
-    synced = LanceVectors(tmp_path).sync("passages", wanted, SETTINGS)
+    synced = LanceVectors(tmp_path).sync("passages", wanted, has_graph=True)
     assert synced.hnsw is not None
     assert (synced.hnsw.m, synced.hnsw.ef_construction, synced.hnsw.ef_search) == (16, 64, 64)
     assert 0.9 <= synced.hnsw.recall_at_10 <= 1
@@ -45,26 +42,30 @@ def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Pa
         assert len(exact.intersection(found)) >= 4
 
 
-def test_a_graph_is_built_again_only_for_other_rows_or_other_settings(tmp_path: Path) -> None:
-    first = LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS)
-    assert LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS).version == first.version
-    other = VectorSettings(hnsw_m=8, hnsw_ef_construction=64)
-    denser = LanceVectors(tmp_path).sync("passages", rows(300), other)
+def test_a_graph_is_built_again_only_for_other_rows_or_another_density(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = LanceVectors(tmp_path).sync("passages", rows(300), has_graph=True)
+    assert LanceVectors(tmp_path).sync("passages", rows(300), has_graph=True).version == first.version
+    monkeypatch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 8)
+    denser = LanceVectors(tmp_path).sync("passages", rows(300), has_graph=True)
     assert denser.version > first.version
     table = lancedb.connect(tmp_path).open_table("passages")
-    assert has_hnsw(table, other)
-    assert not has_hnsw(table, SETTINGS)
+    assert has_hnsw(table)
+    with monkeypatch.context() as patch:
+        patch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 16)
+        assert not has_hnsw(table)
     fewer = replace(rows(300), ids=rows(300).ids[:290], texts=rows(300).texts[:290], hashes=rows(300).hashes[:290])
-    synced = LanceVectors(tmp_path).sync("passages", replace(fewer, vectors=fewer.vectors[:290]), other)
-    assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"), other)
+    synced = LanceVectors(tmp_path).sync("passages", replace(fewer, vectors=fewer.vectors[:290]), has_graph=True)
+    assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"))
     table = LanceVectors(tmp_path).open("passages", synced.version)  # type: ignore[assignment]
     assert "p0295" not in table.nearest(rows(300).vectors[295], 290, 300)  # type: ignore[attr-defined]
 
 
 def test_a_version_pinned_before_keeps_its_own_graph(tmp_path: Path) -> None:
-    first = LanceVectors(tmp_path).sync("passages", rows(50), SETTINGS)
+    first = LanceVectors(tmp_path).sync("passages", rows(50), has_graph=True)
     LanceVectors(tmp_path).pin("passages", first.version, "v1")
-    LanceVectors(tmp_path).sync("passages", rows(50, seed=7), SETTINGS)
+    LanceVectors(tmp_path).sync("passages", rows(50, seed=7), has_graph=True)
     found = LanceVectors(tmp_path).open("passages", first.version).nearest(rows(50).vectors[3], 1, 64)
     assert found == ["p0003"]
 
@@ -72,23 +73,23 @@ def test_a_version_pinned_before_keeps_its_own_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_table_of_a_few_rows_has_a_graph_as_well(tmp_path: Path, count: int) -> None:
     wanted = rows(count)
-    synced = LanceVectors(tmp_path).sync("passages", wanted, SETTINGS)
+    synced = LanceVectors(tmp_path).sync("passages", wanted, has_graph=True)
     assert synced.hnsw is not None
     assert synced.hnsw.recall_at_10 == 1.0
     assert len(LanceVectors(tmp_path).open("passages", synced.version).nearest(wanted.vectors[0], 10, 64)) == count
 
 
 def test_rows_added_beside_a_graph_bring_no_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    LanceVectors(tmp_path).sync("passages", first_of(rows(300), 290), SETTINGS)
-    LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS)
+    LanceVectors(tmp_path).sync("passages", first_of(rows(300), 290), has_graph=True)
+    LanceVectors(tmp_path).sync("passages", rows(300), has_graph=True)
     assert capfd.readouterr().err == ""
 
 
 def test_cleaning_never_passes_a_tagged_version(tmp_path: Path) -> None:
     """LanceDB refuses to; by its default of seven days edits failed a week after a version that is still kept."""
-    first = LanceVectors(tmp_path).sync("passages", rows(20), SETTINGS)
+    first = LanceVectors(tmp_path).sync("passages", rows(20), has_graph=True)
     LanceVectors(tmp_path).pin("passages", first.version, "v000001")
-    second = LanceVectors(tmp_path).sync("passages", rows(25), SETTINGS)
+    second = LanceVectors(tmp_path).sync("passages", rows(25), has_graph=True)
     LanceVectors(tmp_path).pin("passages", second.version, "v000002")
     table = lancedb.connect(tmp_path).open_table("passages")
     with pytest.raises(RuntimeError, match="tagged version"):
@@ -102,11 +103,11 @@ def test_cleaning_never_passes_a_tagged_version(tmp_path: Path) -> None:
 
 def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "indexes" / "towns" / "vectors"
-    synced = LanceVectors(folder).sync("passages", rows(20), SETTINGS)
+    synced = LanceVectors(folder).sync("passages", rows(20), has_graph=True)
     for file in folder.glob("passages.lance/_versions/*.manifest"):
         file.write_bytes(b"x" * 40)
     for use in (
-        lambda: LanceVectors(folder).sync("passages", rows(20), SETTINGS),
+        lambda: LanceVectors(folder).sync("passages", rows(20), has_graph=True),
         lambda: LanceVectors(folder).open("passages", synced.version),
         lambda: LanceVectors(folder).pin("passages", synced.version, "v000001"),
     ):

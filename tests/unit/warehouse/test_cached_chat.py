@@ -72,7 +72,7 @@ def cache(tmp_path: Path) -> Iterator[ReplyCache]:
 
 
 def chat_of(cache: ReplyCache, model: FakeModel, budget: Budget = UNLIMITED, concurrency: int = 3) -> Chat:
-    settings = ModelSettings(concurrency=concurrency, max_attempts=1, longest_reply={"kg_extract": 100})
+    settings = ModelSettings(concurrency=concurrency, max_attempts=1, max_reply_tokens=100)
     return Chat(MODEL, settings, cache, budget, completions=model, clock=lambda: 0.0)
 
 

@@ -194,7 +194,7 @@ def message(subject: str, *files: tuple[str, bytes]) -> bytes:
     ("files", "unread"),
     [
         ([("a.zip", b"PK"), ("b", b"x")], {"attached .zip": 1, "attached file without suffix": 1}),
-        ([("big.txt", b"x" * (2 << 20))], {"attached file beyond corpus.max_unpacked_mb": 1}),
+        ([("big.txt", b"x" * (2 << 20))], {"attached file beyond the largest unpacked size": 1}),
         (
             [("1.eml", reduce(lambda inner, n: message("s", (f"{n}.eml", inner)), range(2, 9), message("end")))],
             {"attached file nested too deeply": 1},
@@ -221,7 +221,7 @@ def test_a_message_outlives_what_its_attached_file_does_to_the_process(tmp_path:
         first, *bad = read_corpus(tmp_path / "m.eml", convert=converter.convert)
     assert isinstance(first, SourceRecord)
     assert [record.reason for record in bad if isinstance(record, BadRecord)] == [
-        "reading it takes longer than 3 s (corpus.conversion_seconds)"
+        "reading it takes longer than 3 s"
     ] * 2
 
 
@@ -306,7 +306,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "zip bomb": (
         "a.docx",
         lambda p: made.with_member(made.word(p), "word/media/zeros", bytes(17 << 20)),
-        "it would unpack to 18 MB, more than 16 (corpus.max_unpacked_mb)",
+        "it would unpack to 18 MB, more than 16",
     ),
     "zip bomb of many": (
         "a.docx",
@@ -395,7 +395,7 @@ def test_a_sheet_of_a_row_that_no_sheet_can_have_ends_by_its_time(tmp_path: Path
     path = made.with_member(made.sheets(tmp_path / "a.xlsx"), SHEET, sheet_xml(row))
     with Converter(ConversionLimits(seconds=3)) as converter:
         begin = time.monotonic()
-        with pytest.raises(FaultError, match=r"reading it takes longer than 3 s \(corpus\.conversion_seconds\)"):
+        with pytest.raises(FaultError, match=r"reading it takes longer than 3 s"):
             converter.convert(path)
         assert time.monotonic() - begin < 30
         assert converter.convert(made.mail(tmp_path / "m.eml")).title == "Café 中"
@@ -405,7 +405,7 @@ def test_a_file_that_takes_too_much_memory_is_named_and_the_next_is_read(tmp_pat
     text = f"<w:document xmlns:w='{made.W}'><w:body>{'<w:p/>' * 3_000_000}</w:body></w:document>"
     path = made.with_member(made.word(tmp_path / "a.docx"), "word/document.xml", text.encode())
     with Converter(ConversionLimits(memory_mb=256, seconds=60)) as converter:
-        with pytest.raises(FaultError, match=r"more than 256 MB of memory \(corpus\.conversion_memory_mb\)"):
+        with pytest.raises(FaultError, match=r"more than 256 MB of memory"):
             converter.convert(path)
         assert converter.convert(made.mail(tmp_path / "m.eml")).title == "Café 中"
 

@@ -145,4 +145,4 @@ def test_sentence_transformers_gets_device_dimension_and_length(
 def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     choice = EncoderSettings().choice.model_copy(update={"name": "bert:x"})
     with pytest.raises(ConfigurationError, match="no encoder of the kind 'bert'"):
-        encoder_kinds.open_model(encoder_kinds.EncoderNeeds(choice, 0, 0, Settings().models, tmp_path, None, None))
+        encoder_kinds.open_model(encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None))

@@ -25,7 +25,7 @@ def contract(**settings: str) -> Contract:
 )
 def test_entity_types(rule: str, name: str, expected: tuple[bool, str | None], counts: dict[str, int]) -> None:
     counted: Counter[str] = Counter()
-    assert contract(entity_type_contract=rule).entity_type(name, counted) == expected
+    assert contract(type_contract=rule).entity_type(name, counted) == expected
     assert counted == counts
 
 
@@ -41,11 +41,11 @@ def test_entity_types(rule: str, name: str, expected: tuple[bool, str | None], c
 )
 def test_relation_labels(known: str, rule: str, label: str, expected: str | None, counts: dict[str, int]) -> None:
     counted: Counter[str] = Counter()
-    assert contract(relation_types=known, relation_type_contract=rule).relation(label, counted) == expected
+    assert contract(relation_types=known, type_contract=rule).relation(label, counted) == expected
     assert counted == counts
 
 
 def test_a_list_of_types_replaces_the_papers() -> None:
-    own = contract(entity_types="Ship gene", entity_type_contract="discard")
+    own = contract(entity_types="Ship gene", type_contract="discard")
     assert own.asked_types == ("SHIP", "GENE")
     assert own.entity_type("PERSON", Counter()) == (False, None)

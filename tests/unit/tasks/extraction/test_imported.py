@@ -107,7 +107,7 @@ def test_our_own_export_brings_types_and_propositions() -> None:
 
 
 def test_triples_of_discarded_entities_go_with_them() -> None:
-    contract = Contract.of(ExtractionSettings(entity_type_contract="discard"))
+    contract = Contract.of(ExtractionSettings(type_contract="discard"))
     found, counts = stated({"entities": [{"name": "X1", "type": "SHIP"}], "triples": [["X1", "hit", "Rome"]]}, contract)
     assert found == Stated()
     assert counts == {"dropped_entity_types": 1, "triples_of_dropped_entities": 1}

@@ -18,7 +18,7 @@ from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Contract
 
 CONTRACT = Contract.of(ExtractionSettings())
-ASKED = questions(demonstration=True)
+ASKED = questions()
 INJECTION = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
 Answer = Callable[[ChatRequest[Any]], dict[str, object] | str]
 

@@ -125,11 +125,11 @@ def test_fingerprints_of_rules_depend_on_no_model_and_those_of_models_do(tmp_pat
     )
     assert fingerprint("c") != fingerprint("d", **{"models.extract": "other"})
     assert fingerprint("e") != fingerprint("f", **{"extraction.relation_types": "born in"})
-    assert fingerprint("k") != fingerprint("l", **{"extraction.demonstration": "false"})
-    assert fingerprint("m", **rules) == fingerprint("n", **rules, **{"extraction.demonstration": "false"})
-    regex = rules | {"extraction.ner": "regex"}
-    assert fingerprint("g", **regex) != fingerprint("h", **regex, **{"extraction.regex_drop_stopwords": "false"})
-    assert fingerprint("i", **rules) == fingerprint("j", **rules, **{"extraction.regex_drop_stopwords": "false"})
+    assert fingerprint("k") != fingerprint("l", **{"models.max_reply_tokens": 64})
+    assert fingerprint("m", **rules) == fingerprint("n", **rules, **{"models.max_reply_tokens": 64})
+    spacy = rules | {"extraction.ner": "spacy"}
+    assert fingerprint("g", **spacy) != fingerprint("h", **rules, **{"extraction.ner": "spacy:other"})
+    assert fingerprint("i", **spacy) == fingerprint("j", **rules, **{"extraction.ner": "spacy:en_core_web_sm"})
 
 
 def test_the_outcome_of_rules_is_their_fingerprint(tmp_path: Path) -> None:

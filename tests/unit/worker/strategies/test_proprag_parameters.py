@@ -8,39 +8,38 @@ from memory_index import memory_services
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.query import Question
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule
 from polyhop.worker.strategies.registry import make, parse_parameters, spec_of
 
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
 
 
-def rule(memory_index: Any, strategy: str, **given: object) -> PathRule:
+def rule(strategy: str, **given: object) -> PathRule:
     parameters: Any = parse_parameters(spec_of(strategy), given)
-    found: PathRule = parameters.rule(memory_index.artefact(STORED_PROPOSITIONS))
+    found: PathRule = parameters.rule()
     return found
 
 
-def test_each_strategy_has_its_preset(memory_index: Any) -> None:
-    assert rule(memory_index, "proprag") == PathRule()
-    assert rule(memory_index, "triple-ppr") == HIPPORAG2
-    assert rule(memory_index, "proprag", preset="hipporag2") == HIPPORAG2
-    assert rule(memory_index, "triple-ppr", preset="proprag") == PathRule()
+def test_each_strategy_has_its_preset() -> None:
+    assert rule("proprag") == PathRule()
+    assert rule("triple-ppr") == HIPPORAG2
+    assert rule("proprag", preset="hipporag2") == HIPPORAG2
+    assert rule("triple-ppr", preset="proprag") == PathRule()
 
 
-def test_what_is_given_wins_over_the_preset(memory_index: Any) -> None:
+def test_what_is_given_wins_over_the_preset() -> None:
     given: dict[str, object] = {"seed_entities": "7", "stage1_only": "false", "beam_width": "2"}
     expected = replace(HIPPORAG2, seed_entities=7, stage1_only=False, beam_width=2)
-    assert rule(memory_index, "proprag", preset="hipporag2", **given) == expected
-    assert rule(memory_index, "triple-ppr", **given) == expected
+    assert rule("proprag", preset="hipporag2", **given) == expected
+    assert rule("triple-ppr", **given) == expected
 
 
 @pytest.mark.parametrize(
     ("given", "factor"),
     [({}, 2), ({"edge_weights": "ones"}, 1), ({"edge_weights": "ones", "entity_edge_factor": 2}, 2)],
 )
-def test_edges_of_one_have_no_factor_unless_it_is_given(memory_index: Any, given: Any, factor: float) -> None:
-    assert rule(memory_index, "proprag", **given).entity_edge_factor == factor
+def test_edges_of_one_have_no_factor_unless_it_is_given(given: Any, factor: float) -> None:
+    assert rule("proprag", **given).entity_edge_factor == factor
 
 
 def test_parameters_mean_the_same_once_they_are_written_down() -> None:
@@ -65,23 +64,11 @@ def test_a_preset_gives_the_rankings_of_its_parameters(make_index: Any, corpus: 
     assert one == other == triples
 
 
-def test_synonyms_less_similar_than_those_of_the_index_are_refused(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus)
-    for name, handle in (("proprag", STORED_PROPOSITIONS), ("triple-ppr", STORED_TRIPLES)):
-        loose = make_index(corpus, given={handle: replace(index.artefact(handle), synonym_threshold=0.7)})
-        services = memory_services(loose)
-        make(name, loose, {"synonym_threshold": 0.7}, services)
-        with pytest.raises(
-            ConfigurationError, match=r"'synonym_threshold' is 0\.65, .* begin at 0\.7; ask for at least"
-        ):
-            make(name, loose, {"synonym_threshold": 0.65}, services)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
         ("preset", "hippo", "one of proprag, hipporag2"),
-        ("synonym_threshold", "2", "a number at least 0 and at most 1"),
+        ("stage2_restart", "2", "a number above 0 and below 1"),
         ("explore_propositions", "-1", "a whole number at least 0 and at most 10000"),
     ],
 )
