@@ -1,12 +1,15 @@
 """From a corpus to an answer, as a person does it: commands in processes of their own."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
+from command_processes import Commands
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -30,7 +33,24 @@ def _json(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_corpus_becomes_an_index_that_answers(new_polyhop: Run, write_corpus: WriteCorpus) -> None:
+@pytest.fixture(scope="module")
+def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the corpus was indexed, to copy."""
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(record) + "\n" for record in CORPUS), encoding="utf-8")
+    done = commands.run(("index", "corpus.jsonl", "--index", "tiny"), folder, {})
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def indexed(published: Path, polyhop: Run, tmp_path: Path) -> Run:
+    """Commands beside an index of the corpus."""
+    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
+    return polyhop
+
+
+def test_a_corpus_becomes_an_index_that_answers(new_polyhop: Run, polyhop: Run, write_corpus: WriteCorpus) -> None:
     corpus = write_corpus(CORPUS)
     report = _json(new_polyhop("index", corpus, "--index", "tiny", "--json"))
     assert report["changed"] is True
@@ -45,7 +65,7 @@ def test_a_corpus_becomes_an_index_that_answers(new_polyhop: Run, write_corpus: 
     assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
     assert [p["rank"] for p in answer["passages"]] == [1, 2, 3]
     assert answer["evidence"]["links"]
-    text = new_polyhop("ask", QUESTION, "--index", "tiny", "--explain").stdout
+    text = polyhop("ask", QUESTION, "--index", "tiny", "--explain").stdout
     assert "How the evidence connects" in text
 
 
@@ -81,16 +101,15 @@ def test_order_of_the_corpus_changes_nothing(polyhop: Run, new_polyhop: Run, wri
     assert first["arrays"] == second["arrays"]
 
 
-def test_another_strategy_is_added_without_extracting_again(polyhop: Run, write_corpus: WriteCorpus) -> None:
-    polyhop("index", write_corpus(CORPUS), "--index", "tiny")
-    refused = polyhop("ask", QUESTION, "--index", "tiny", "--strategy", "naive-vector")
+def test_another_strategy_is_added_without_extracting_again(indexed: Run) -> None:
+    refused = indexed("ask", QUESTION, "--index", "tiny", "--strategy", "naive-vector")
     assert refused.returncode == 1
     assert "polyhop index --index tiny --add-strategy naive-vector" in refused.stderr
-    added = _json(polyhop("index", "--index", "tiny", "--add-strategy", "naive-vector", "--json"))
+    added = _json(indexed("index", "--index", "tiny", "--add-strategy", "naive-vector", "--json"))
     assert added["changed"] is True
     assert "extract" in added["reused"]
     assert set(added["computed"]) == {"embed-entity"}
-    answer = _json(polyhop("ask", QUESTION, "--index", "tiny", "--strategy", "naive-vector", "--json"))
+    answer = _json(indexed("ask", QUESTION, "--index", "tiny", "--strategy", "naive-vector", "--json"))
     assert answer["passages"]
 
 
@@ -103,13 +122,12 @@ def test_versions_are_listed_and_rolled_back(polyhop: Run, write_corpus: WriteCo
     assert _json(polyhop("ask", QUESTION, "--index", "tiny", "--json"))["version"] == 1
 
 
-def test_sql_reads_tables_views_and_vectors(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    polyhop("index", write_corpus(CORPUS), "--index", "tiny")
+def test_sql_reads_tables_views_and_vectors(indexed: Run, tmp_path: Path) -> None:
     query = "SELECT passage_id FROM passages_of_entity WHERE entity = 'London' ORDER BY passage_id"
-    assert _json(polyhop("sql", query, "--index", "tiny", "--json")) == [{"passage_id": p} for p in ("p1", "p2", "p4")]
+    assert _json(indexed("sql", query, "--index", "tiny", "--json")) == [{"passage_id": p} for p in ("p1", "p2", "p4")]
     query = "SELECT count(*) AS n, min(len(vector)) AS d FROM passage_vectors"
-    assert _json(polyhop("sql", query, "--index", "tiny", "--json")) == [{"n": 5, "d": 384}]
-    refused = polyhop("sql", "DELETE FROM passages", "--index", "tiny")
+    assert _json(indexed("sql", query, "--index", "tiny", "--json")) == [{"n": 5, "d": 384}]
+    refused = indexed("sql", "DELETE FROM passages", "--index", "tiny")
     assert refused.returncode == 1
     assert "read-only" in refused.stderr
     plain = duckdb.connect(str(tmp_path / "polyhop-data/indexes/tiny/versions/000001/index.duckdb"), read_only=True)
@@ -117,14 +135,13 @@ def test_sql_reads_tables_views_and_vectors(polyhop: Run, write_corpus: WriteCor
     assert all(comment for (comment,) in comments.fetchall())
 
 
-def test_strategies_are_compared(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    polyhop("index", write_corpus(CORPUS), "--index", "tiny")
+def test_strategies_are_compared(indexed: Run, tmp_path: Path) -> None:
     questions = tmp_path / "questions.jsonl"
     questions.write_text(
         json.dumps({"id": "q1", "question": QUESTION, "answers": ["River Thames"], "supporting": ["p1", "p2"]}) + "\n"
     )
     out = tmp_path / "rows.jsonl"
-    report = _json(polyhop("eval", questions, "--index", "tiny", "--strategies", "bridge,bm25", "--json", "--out", out))
+    report = _json(indexed("eval", questions, "--index", "tiny", "--strategies", "bridge,bm25", "--json", "--out", out))
     assert report["n"] == 1
     assert list(report["strategies"]) == ["bridge", "bm25"]
     assert {
@@ -142,12 +159,11 @@ def test_strategies_are_compared(polyhop: Run, write_corpus: WriteCorpus, tmp_pa
     assert len(out.read_text().splitlines()) == 2
 
 
-def test_doctor_finds_a_damaged_array(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    polyhop("index", write_corpus(CORPUS), "--index", "tiny")
-    assert _json(polyhop("doctor", "--json"))["ok"] is True
+def test_doctor_finds_a_damaged_array(indexed: Run, tmp_path: Path) -> None:
+    assert _json(indexed("doctor", "--json"))["ok"] is True
     array = tmp_path / "polyhop-data/indexes/tiny/versions/000001/graph/bipartite_tf.npy"
     array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
-    done = polyhop("doctor", "--json")
+    done = indexed("doctor", "--json")
     assert done.returncode == 1
     failed = [check for check in json.loads(done.stdout)["checks"] if not check["ok"]]
     assert [check["name"] for check in failed] == ["index tiny"]
