@@ -27,6 +27,7 @@ from polyhop.worker.reading.pages import (
     PageSentence,
     has_person_name,
     is_country_or_state,
+    is_of_kind,
     is_subject,
 )
 from polyhop.worker.reading.question import (
@@ -444,7 +445,7 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
                 person=person_value(candidate, own, corpus) if is_person else 0.0,
                 mism=float(is_mismatch is not None and is_mismatch(question, candidate, own)),
                 mwin=nearness(candidate, near, total),
-                ownhead=float(bool(head) and own is not None and head in own.definition_stems),
+                ownhead=float(own is not None and bool(question.head) and is_of_kind(own.kinds, question.head[-1])),
             )
         )
     return rows
@@ -492,8 +493,9 @@ def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages)
 
 
 def place_value(candidate: Candidate) -> float:
-    """place: 1 for `City, State`, a people and a known country; .7 after `in`, `from` and the like."""
-    if candidate.kind in (JOINED, PEOPLE) or is_country_or_state(candidate.key):
+    """place: 1 for `City, State`, a people, a known country and a name with its kind; .7 after `in` and the like."""
+    is_named = not name_lists().place_kinds.isdisjoint(candidate.key.split())
+    if candidate.kind in (JOINED, PEOPLE) or is_named or is_country_or_state(candidate.key):
         return 1.0
     return 0.7 if candidate.around.word_before in name_lists().place_links else 0.0
 

@@ -146,8 +146,8 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
         return KNOWN
     if head in _VAGUE:
         return LIKELY
-    if own is not None and own.is_person:
-        return WRONG
+    if own is not None and (own.is_person or (head in _WATERS and own.kinds)):
+        return WRONG  # a page that does not call its subject a river is of none
     if candidate.kind == QUOTED and head not in name_lists().place_kinds:
         return LIKELY
     return UNLIKELY if head in name_lists().place_kinds else OPEN

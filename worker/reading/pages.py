@@ -301,11 +301,9 @@ _NAME_LENGTHS = range(2, 5)
 
 @dataclass(frozen=True, slots=True)
 class OwnPage:
-    """What a name's own page says: whether it is a person's, the words that define it, and which say its kind."""
+    """What a name's own page says: whether it is a person's, and the words that say its kind."""
 
     is_person: bool
-    definition: frozenset[str]
-    definition_stems: frozenset[str]
     kinds: frozenset[str]
 
 
@@ -321,9 +319,8 @@ def own_page(title: str, lead: str) -> OwnPage:
     match = _DEFINITION.search(plain)
     definition = plain[match.end() :][:_DEFINITION_CHARACTERS] if match else ""
     in_title = " ".join(_IN_TITLE.findall(title))
-    words = frozenset(name_tokens(f"{definition} {in_title}"))
     kinds = frozenset(name_tokens(f"{_KIND_ENDS.split(definition, maxsplit=1)[0]} {in_title}"))
-    return OwnPage(_is_person(title, lead), words, frozenset(stem for word in words if (stem := stem_of(word))), kinds)
+    return OwnPage(_is_person(title, lead), kinds)
 
 
 def _is_person(title: str, lead: str) -> bool:

@@ -22,9 +22,9 @@ def test_a_persons_page_is_known_by_its_parenthesis_or_its_definition() -> None:
 
 def test_a_definition_skips_parentheses_and_takes_those_of_the_title() -> None:
     own = own_page("Ulm (town)", ULM[1])
-    assert "town" in own.definition
-    assert "hulma" not in own.definition
-    assert "film" in own_page("Up (2009 film)", "Up.").definition
+    assert "town" in own.kinds
+    assert "hulma" not in own.kinds
+    assert "film" in own_page("Up (2009 film)", "Up.").kinds
 
 
 def test_pages_are_found_by_title_key_and_read_once(reading_index: type[ReadingIndex]) -> None:
@@ -34,7 +34,7 @@ def test_pages_are_found_by_title_key_and_read_once(reading_index: type[ReadingI
     calls = index.calls
     own = corpus.find("ulm")
     assert own is not None
-    assert "danube" in own.definition
+    assert "town" in own.kinds
     assert corpus.find("nobody") is None
     corpus.prepare(["ulm"])
     assert index.calls == calls

