@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -464,6 +465,17 @@ class SubmissionError(QueueError):
 def extensions(group: str) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name, in alphabetical order; installed packages are searched once per process."""
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def import_extra(needs: str, package: str, extra: str, instead: str = "", *, module: str = "") -> Any:
+    """Imports a package of an extra; `needs` says who needs it, `instead` what else a user can do."""
+    try:
+        return import_module(module or package)
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{needs} the package {package}. Install it with: pip install 'polyhop[{extra}]', or in a checkout: "
+            f"uv sync --extra {extra}{f' (or {instead})' if instead else ''}"
+        ) from error
 
 
 def load_extension(point: EntryPoint, noun: str) -> Any:

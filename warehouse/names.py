@@ -7,10 +7,9 @@ Source: algorithms.md 2.3.
 
 import re
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, import_extra
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, NameFinder
@@ -59,13 +58,7 @@ class SpacyNames:
 
 
 def _load(model: str) -> Any:
-    try:
-        spacy = import_module("spacy")
-    except ImportError as error:
-        raise ConfigurationError(
-            "Names by spaCy need the package spacy. Install it with: pip install 'polyhop[spacy]', or in a checkout: "
-            "uv sync --extra spacy"
-        ) from error
+    spacy = import_extra("Names by spaCy need", "spacy", "spacy")
     try:
         return spacy.load(model)
     except OSError as error:

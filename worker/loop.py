@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from polyhop.schemas.errors import (
@@ -39,6 +39,9 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
 from polyhop.worker.metrics import WorkerMetrics
 from polyhop.worker.session import IndexPool, IndexSession
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage
 LONGEST_PAUSE_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
@@ -294,7 +297,7 @@ class Heartbeat:
         try:
             self._queue.remove_worker(self._worker_id)
         except PolyhopError:
-            self._metrics.heartbeat_failed()
+            self._metrics.heartbeats_failed.inc()
 
     def _beat(self) -> None:
         reported: tuple[dict[str, int], str | None] | None = None
@@ -314,7 +317,7 @@ class Heartbeat:
                 self._queue.heartbeat(self._worker_id, self.held, self._lease_seconds)
                 self._give_up_overdue()
             except Exception as error:  # noqa: BLE001 - anything that ended this thread would cost the worker all its leases
-                self._metrics.heartbeat_failed()
+                self._metrics.heartbeats_failed.inc()
                 fields = {"worker": self._worker_id, "error": f"{type(error).__name__}: {error}"}
                 _LOG.warning("a heartbeat did not reach the queue", extra={"fields": fields})
             self._is_due.wait(self._lease_seconds / 3)
@@ -516,29 +519,22 @@ class Worker:
                 self._batch(claimed)
                 if self._after_batch is not None:
                     self._after_batch()
-            elif self._is_done():
+            elif self._options.until_empty and not self._asked(
+                lambda: self._queue.count_open(self._options.queues), 1, "questions are counted"
+            ):
                 return
             else:
                 self._wait(self._options.poll_seconds)
 
-    def _is_done(self) -> bool:
-        if not self._options.until_empty:
-            return False
-        try:
-            return not self._queue.count_open(self._options.queues)
-        except PolyhopError as error:
-            if not self._log.is_passing(error, "questions are counted"):
-                raise
-            return False
-
     def _claim(self) -> list[ClaimedQuestion]:
         options = self._options
         count = max(options.batch, _PROBED_QUESTIONS if self._breaker.outages else 0)
-        try:
-            claimed = self._queue.claim(options.queues, self.worker_id, count, options.lease_seconds)
-        except PolyhopError as error:
-            if not self._log.is_passing(error, "questions are claimed"):
-                raise
+        claimed = self._asked(
+            lambda: self._queue.claim(options.queues, self.worker_id, count, options.lease_seconds),
+            None,
+            "questions are claimed",
+        )
+        if claimed is None:
             return []
         self._log.claimed(claimed)
         self._heartbeat.held = tuple(question.lease_token for question in claimed)
@@ -553,7 +549,7 @@ class Worker:
             with span("polyhop.batch", {"polyhop.strategy": group[0].strategy, "polyhop.questions": len(group)}):
                 answer_group(self._pool, group, outcome, self._watch)
             seconds = time.perf_counter() - started
-            self._metrics.observe_batch(group[0].strategy, len(group), seconds)
+            self._metrics.seconds.labels(group[0].strategy).observe(seconds)
             self._log.write(
                 logging.DEBUG, "answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds
             )
@@ -583,7 +579,8 @@ class Worker:
         refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
         self.report.refused += refused
         self._log.lost(refused, outcome.failed, names)
-        self._metrics.count(accepted, failed, released)
+        for outcome_name, count in (("finished", accepted), ("failed", failed), ("released", released)):
+            self._metrics.questions.labels(outcome_name).inc(count)
         # Opens the breaker after an outage, closes it after a success, and has the heartbeat report it.
         if outcome.left or (outcome.outage is None and outcome.finished):
             if self._breaker.outages:
@@ -591,7 +588,7 @@ class Worker:
             self._breaker.close()
         if outcome.outage is not None:
             self.report.outages += 1
-            self._metrics.outage()
+            self._metrics.outages.inc()
             pause = self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
             said = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
             self._log.write(logging.WARNING, "the model is unavailable", error=said, pause=pause)
@@ -618,12 +615,16 @@ class Worker:
 
     def _stored(self, store: Callable[[], Collection[str]]) -> int:
         """How many leases still held; none if the database stayed unavailable: others then take over the questions."""
+        return len(self._asked(store, (), "answers are stored"))
+
+    def _asked(self, ask: Callable[[], T], otherwise: U, doing: str) -> T | U:
+        """What the queue says; `otherwise` while it is unavailable, which is logged once."""
         try:
-            return len(store())
+            return ask()
         except PolyhopError as error:
-            if not self._log.is_passing(error, "answers are stored"):
+            if not self._log.is_passing(error, doing):
                 raise
-            return 0
+            return otherwise
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds

@@ -14,35 +14,18 @@ LOOPBACK = "127.0.0.1"
 
 
 class WorkerMetrics:
-    """Counters of one worker, in a registry of their own."""
+    """Counters of one worker, in a registry of their own: questions by outcome, seconds of batches by strategy."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=self.registry)
-        self._seconds = Histogram(
+        self.questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=self.registry)
+        self.seconds = Histogram(
             "polyhop_batch_seconds", "Seconds per batch of one strategy", ["strategy"], registry=self.registry
         )
-        self._outages = Counter("polyhop_model_outages", "Times the circuit breaker opened", registry=self.registry)
-        self._heartbeats = Counter(
+        self.outages = Counter("polyhop_model_outages", "Times the circuit breaker opened", registry=self.registry)
+        self.heartbeats_failed = Counter(
             "polyhop_heartbeats_failed", "Heartbeats that did not reach the queue", registry=self.registry
         )
-
-    def observe_batch(self, strategy: str, _questions: int, seconds: float) -> None:
-        """A group of questions was answered or failed."""
-        self._seconds.labels(strategy).observe(seconds)
-
-    def count(self, finished: int, failed: int, released: int) -> None:
-        """Outcomes of a batch."""
-        for outcome, number in (("finished", finished), ("failed", failed), ("released", released)):
-            self._questions.labels(outcome).inc(number)
-
-    def outage(self) -> None:
-        """The circuit breaker opened."""
-        self._outages.inc()
-
-    def heartbeat_failed(self) -> None:
-        """A sign of life did not arrive."""
-        self._heartbeats.inc()
 
 
 class _Server(ThreadingMixIn, WSGIServer):

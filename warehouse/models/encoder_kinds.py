@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
 from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
 from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
@@ -212,13 +212,7 @@ def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.files.layout import Layout
 
     model, cache_folder = needs.model, Layout(needs.root).model_cache
-    try:
-        models = import_module("fastembed").TextEmbedding
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The encoder fastembed:{model} needs the package fastembed. Install it with: pip install "
-            "'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed"
-        ) from error
+    models = import_extra(f"The encoder fastembed:{model} needs", "fastembed", "fastembed").TextEmbedding
     dimension = {str(known["model"]).lower(): int(known["dim"]) for known in models.list_supported_models()}
     if model.lower() not in dimension:
         raise ConfigurationError(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.models.onnx_session import BFloat16Session, load_tokenizer, open_session
@@ -154,13 +154,7 @@ def equal_length_batches(lengths: Sequence[int], batch_size: int) -> Iterator[li
 
 def _quantise(graph: Path, target: Path) -> None:
     """Writes the graph with 8-bit weights per channel; 7 bits of range, so that CPUs without VNNI do not saturate."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ConfigurationError(
-            "encoder.precision = int8 needs the package onnx. Install it with: pip install 'polyhop[int8]', or in a "
-            "checkout: uv sync --extra int8 (or set encoder.precision to float32)"
-        ) from error
+    onnx = import_extra("encoder.precision = int8 needs", "onnx", "int8", "set encoder.precision to float32")
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     root = logging.getLogger()

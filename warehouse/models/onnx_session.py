@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError
+from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError, import_extra
 
 _ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal
 
@@ -42,13 +42,8 @@ class BFloat16Session:
     """Runs a graph as an `InferenceSession` does, in bfloat16 where it multiplies; safe for many threads."""
 
     def __init__(self, graph: Path, threads: int) -> None:
-        try:
-            import openvino
-        except ImportError as error:
-            raise ConfigurationError(
-                "encoder.precision = bfloat16 needs the package openvino. Install it with: pip install "
-                "'polyhop[openvino]', or in a checkout: uv sync --extra openvino (or set encoder.precision to float32)"
-            ) from error
+        needs = "encoder.precision = bfloat16 needs"
+        openvino = import_extra(needs, "openvino", "openvino", "set encoder.precision to float32")
         core = openvino.Core()
         if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise ConfigurationError(

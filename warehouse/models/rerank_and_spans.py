@@ -5,14 +5,13 @@ One pair per call, so that nothing is padded and a passage's score does not depe
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
 from polyhop.schemas.ports import Reranker
 from polyhop.schemas.query import MarkedSpan
 from polyhop.warehouse.models.onnx_session import TOKENIZER_FILE, OnnxModel, clean_text, first_line, load_tokenizer
@@ -64,14 +63,9 @@ class OnnxReranker:
 
 
 def _open_fastembed(model: str, cache_folder: Path) -> Any:
-    try:
-        encoders = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need the package fastembed. "
-            "Install it with: pip install 'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed (or leave "
-            "models.rerank empty for the lexical fallback)"
-        ) from error
+    needs = f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need"
+    instead, module = "leave models.rerank empty for the lexical fallback", "fastembed.rerank.cross_encoder"
+    encoders = import_extra(needs, "fastembed", "fastembed", instead, module=module).TextCrossEncoder
     known = sorted(description["model"] for description in encoders.list_supported_models())
     if model.lower() not in [name.lower() for name in known]:
         raise ConfigurationError(

@@ -46,7 +46,7 @@ class Worker:
         self.queue, self.failures, self.left = Queue(), 0, beats
         pool: Any = SimpleNamespace(versions=lambda: {"wiki": 3})
         watch: Any = SimpleNamespace(overdue=lambda: overdue, limit_seconds=5.0)
-        metrics: Any = SimpleNamespace(heartbeat_failed=self._failed)
+        metrics: Any = SimpleNamespace(heartbeats_failed=SimpleNamespace(inc=self._failed))
         queue: Any = self.queue
         self.heart = Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
 

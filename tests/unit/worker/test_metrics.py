@@ -38,11 +38,11 @@ def test_healthz_says_ok(metrics: WorkerMetrics, port: int) -> None:
 
 
 def test_metrics_count_questions_by_outcome(metrics: WorkerMetrics, port: int) -> None:
-    metrics.count(3, 2, 1)
-    metrics.count(1, 0, 0)
-    metrics.observe_batch("bridge", 4, 0.25)
-    metrics.outage()
-    metrics.heartbeat_failed()
+    for outcome, count in (("finished", 3), ("failed", 2), ("released", 1), ("finished", 1)):
+        metrics.questions.labels(outcome).inc(count)
+    metrics.seconds.labels("bridge").observe(0.25)
+    metrics.outages.inc()
+    metrics.heartbeats_failed.inc()
     text = page(port, "/metrics")
     assert 'polyhop_questions_total{outcome="finished"} 4.0' in text
     assert 'polyhop_questions_total{outcome="failed"} 2.0' in text
