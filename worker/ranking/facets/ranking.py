@@ -16,6 +16,8 @@ from polyhop.schemas.hubs import HubPaths
 from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, impacts, score
 from polyhop.worker.ranking.facets.conditions import (
+    BEST_SHARE,
+    HUB,
     Facet,
     ReadQuestion,
     asked_kinds,
@@ -133,6 +135,12 @@ SIMILARITY_POWER = 3
 KIND_WEIGHT = 0.2
 """What a field gains whose values are of a kind that the question asks for in plain words."""
 
+LEAST_FIELD = 0.45
+"""How much a field must be asked for to come before conditions; .28 costs .025 of MRR on the museum's tuned half."""
+
+GIVEN_SHARE = 0.95
+"""Of the best score of other fields: what the values of conditions then keep at most; chosen, order is all it sets."""
+
 MOST_SIGNATURES = 10_000
 """With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
 
@@ -225,6 +233,14 @@ class FacetRanking:
         soft_hubs = hub_scores * np.sqrt(of_maximum(hubs))
         soft_scores = soft_hubs[units.path_hubs] * documents[units.path_documents]
         scores = of_maximum(facet_scores) + self._rule.soft_weight * of_maximum(soft_scores)
+        # Where one hub meets all conditions best, what is asked of it comes before the values that describe it.
+        given = sorted({signature for facet in question.facets for signature in facet.signatures} - {HUB})
+        is_given = np.isin(units.document_signatures, given)[units.path_documents]
+        free = np.delete(asked, given)
+        top = asked[given].max(initial=LEAST_FIELD)
+        if given and free.max(initial=0.0) >= top and np.count_nonzero(hubs >= BEST_SHARE * hubs.max()) == 1:
+            other = scores[~is_given].max(initial=0.0)
+            scores[is_given] *= min(1.0, GIVEN_SHARE * other / scores[is_given].max(initial=LEAST_OWN))
         return PathScores(scores, hubs, met, asked)
 
     def soft(self, words: Sequence[Word], similar: Floats | None) -> tuple[Floats, Floats]:
