@@ -179,13 +179,6 @@ def read_question(
 ) -> ReadQuestion:
     """A question as conditions on the hubs of a version.
 
-    Args:
-        units: The paths.
-        fields: Their signatures.
-        text: The question.
-        least_coverage: Least share of a label that the question must name, by rarity.
-        types: Stems of the hubs' types.
-
     Cost: see `find_mentions`.
     """
     words = question_words(text)

@@ -81,12 +81,7 @@ class LinkedPassages:
         self._passages, self._starts = np.unique(passages[order], return_index=True)
 
     def rank(self, scores: Floats, count: int) -> tuple[NDArray[np.intp], Floats]:
-        """At most `count` passages with their best path's score, in descending order; ties by passage number.
-
-        Args:
-            scores: Shape (p,): of all paths; a passage without a score above 0 is left out.
-            count: Passages at most.
-        """
+        """At most `count` passages with their best path's score, in descending order; ties by passage number."""
         if not len(self._passages):
             return np.empty(0, dtype=np.intp), np.empty(0)
         values = np.maximum.reduceat(scores[self._paths], self._starts)
@@ -96,18 +91,7 @@ class LinkedPassages:
 
 @dataclass(frozen=True, slots=True)
 class FacetRule:
-    """Parameters of hub facets; defaults as in algorithms.md 4B.
-
-    Attributes:
-        k1: BM25.
-        b: BM25.
-        least_coverage: Least share of a label that a question must name.
-        floor: What a hub keeps of its score per facet that it does not meet.
-        similarity_share: Share of the cosine in a path's score.
-        signature_similarity: Weight of the similarity of signatures to the rest of the question, 0 to 1, beside the
-            question's words.
-        soft_weight: Weight of the soft score beside the facets'.
-    """
+    """Parameters of hub facets; defaults as in algorithms.md 4B."""
 
     k1: float = 1.5
     b: float = 0.75
@@ -201,11 +185,6 @@ class FacetRanking:
         self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
     ) -> PathScores:
         """Scores of all paths for a question.
-
-        Args:
-            question: From `read`.
-            vector: Of the question.
-            rest: Of `question.rest`; None: signatures are compared by their words alone.
 
         Cost: O(documents * dimension + paths).
         """

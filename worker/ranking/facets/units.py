@@ -112,13 +112,6 @@ def units_of(
 ) -> Units:
     """Hub paths, prepared.
 
-    Args:
-        graph: The triples.
-        paths: Hubs and their paths.
-        texts: Shape (p,): row of the vector of each path's signature text and value.
-        predicates: As the graph has them, by number.
-        names: Labels of all nodes.
-
     Cost: O(paths log paths + distinct labels), once per version.
     """
     path_signatures, signatures = signatures_of(graph, paths)
