@@ -3,6 +3,7 @@
 Run: uv run python benchmarks/hub_facets.py ORKG [--parts]   (a folder with triples.jsonl and questions.jsonl of ORKG)
      uv run python benchmarks/hub_facets.py museum [--parts] (the made-up graph of benchmarks/museum.py)
      uv run python benchmarks/hub_facets.py trials [--parts] (that of benchmarks/trials.py)
+     uv run python benchmarks/hub_facets.py harbour [--parts] (that of benchmarks/data/harbour_triples.jsonl)
 Indexes the graph in a temporary folder and asks its questions. Of ORKG these are its own and our rewordings of 60 of
 them (benchmarks/data/orkg_rewordings.jsonl, worded before anything was tuned): those whose ids have the smallest
 sha256. Every second one of these, and of a made-up graph's 40 questions in such an order, is held out: nothing was
@@ -34,7 +35,8 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.worker.strategies.registry import make
 
-REWORDINGS = Path(__file__).parent / "data" / "orkg_rewordings.jsonl"
+DATA = Path(__file__).parent / "data"
+REWORDINGS = DATA / "orkg_rewordings.jsonl"
 FACETS = "polyhop.worker.ranking.facets"
 DEPTH = 100
 METRICS = ("recall@10", "recall@30", "hit@10", "MRR")
@@ -52,6 +54,7 @@ ORKG = Graph("Paper", "R659055")
 MADE_UP: Mapping[str, tuple[Graph, Callable[[], list[Triple]], Path]] = {
     "museum": (Graph(museum.HUB_TYPE, museum.START), museum.museum, museum.QUESTIONS),
     "trials": (Graph(trials.HUB_TYPE, trials.START), trials.trials, trials.QUESTIONS),
+    "harbour": (Graph("Vessel", "P1"), lambda: rows(DATA / "harbour_triples.jsonl"), DATA / "harbour_questions.jsonl"),
 }
 """By name: the graph, its triples, and the file of its questions."""
 

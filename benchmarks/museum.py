@@ -181,9 +181,14 @@ def _meeting(triples: Iterable[Triple], field: str, wanted: Any, name: str) -> l
 
 
 def questions(path: Path, triples: Sequence[Triple], start: str) -> list[dict[str, Any]]:
-    """All questions of a file with their golden triples."""
+    """All questions of a file with their golden triples, which some files have."""
     asked = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{**row, "golden_triples": golden_triples(triples, row["where"], row["ask"], start)} for row in asked]
+    return [
+        row
+        if "golden_triples" in row
+        else row | {"golden_triples": golden_triples(triples, row["where"], row["ask"], start)}
+        for row in asked
+    ]
 
 
 def write_folder(folder: Path, triples: Sequence[Triple], start: str, path: Path) -> None:

@@ -72,12 +72,6 @@ class FacetAnswer:
 def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> FacetAnswer | None:
     """The short answer to a question, None in doubt.
 
-    Args:
-        units: The paths.
-        question: As it was read.
-        scores: Of the question.
-        kinds: Shape (s,): of each signature's values.
-
     Cost: O(hubs + paths of the hubs that meet the conditions).
     """
     texts = [word.text.lower() for word in question.words]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.worker.ranking.facets.labels import Mention, Word, find_mentions, question_words
-from polyhop.worker.ranking.facets.units import Fields, Kind, Units
+from polyhop.worker.ranking.facets.units import Fields, Kind, Measure, Units, measures_of
 
 # Ranges of numbers; source: algorithms.md 4B, rule 5.
 
@@ -35,12 +35,10 @@ INCLUSIVE = frozenset(("since", "until", "till"))
 LEAST_MOST = {"least": ABOVE, "most": BELOW}
 """After `at`."""
 
-MOST_DIGITS = 15  # exact in float64; algorithms.md 4B, ranges.
-
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Numbers from `low` to `high` that a question admits by its words from `start` to before `end`.
+    """What a question admits, from `low` to below `high`, by its words from `start` to before `end`; see `Measure`.
 
     `is_time` says whether it opens like a range of times; None: it may be one of times or of amounts.
     """
@@ -49,41 +47,46 @@ class NumberRange:
     end: int
     low: float
     high: float
-    is_time: bool | None = None
+    is_time: bool | None
+    is_duration: bool
 
 
 def number_ranges(words: Sequence[Word]) -> list[NumberRange]:
-    """Ranges in order of their places, without overlap; whole numbers in digits only."""
+    """Ranges in order of their places, without overlap."""
     texts = [word.text.lower() for word in words]
-    is_number = [text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS for text in texts]
+    measures = measures_of(words)
     found: list[NumberRange] = []
-    for place in np.flatnonzero(is_number).tolist():
-        if found and place < found[-1].end:
+    for number, one in enumerate(measures):
+        if found and one.start < found[-1].end:
             continue
-        # `between a and b`, `from a to b`, in any order of a and b.
-        is_pair = is_number[place + 2 : place + 3] == [True] and texts[place + 1] in PAIRS
-        if is_pair and PAIRS[texts[place + 1]] in texts[max(0, place - 4) : place]:
-            low, high = sorted((float(texts[place]), float(texts[place + 2])))
-            found.append(NumberRange(place, place + 3, low, high))
+        # `between a and b`, `from a to b`, in any order of a and b; what lies between them tells which.
+        other = measures[min(number + 1, len(measures) - 1)]
+        opening = PAIRS.get(" ".join(texts[one.end : other.start]))
+        if opening in texts[max(0, one.start - 4) : one.start] and other.is_duration == one.is_duration:
+            low, high = min(one.first, other.first), max(one.after, other.after)
+            found.append(NumberRange(one.start, other.end, low, high, None, one.is_duration))
             continue
-        # `before a`, `more than about a`, `at least a`: the nearest opener among three words, none beyond a number.
-        for opener in range(place - 1, max(-1, place - 4), -1):
-            word, before = texts[opener], texts[opener - 1] if opener else ""
-            if is_number[opener]:
-                break
-            if word == "than" and before in COMPARED:
-                side, step, opening = COMPARED[before], 1, before
-            elif word in LEAST_MOST and before == "at":
-                side, step, opening = LEAST_MOST[word], 0, before
-            elif word in OPENERS:
-                side, step, opening = OPENERS[word], int(word not in INCLUSIVE), word
-            else:
-                continue
-            number = float(texts[place])
-            low, high = (number + step, math.inf) if side == ABOVE else (-math.inf, number - step)  # whole numbers
-            found.append(NumberRange(place, place + 1, low, high, opening in TIMES))
-            break
+        limits = _one_end(texts, one, measures[number - 1].end if number else 0)
+        found += [limits] if limits else []
     return found
+
+
+def _one_end(texts: Sequence[str], one: Measure, begin: int) -> NumberRange | None:
+    """`before a`, `more than about a`, `at least a`: the nearest opener among three words, none before `begin`."""
+    for place in range(one.start - 1, max(begin, one.start - 3) - 1, -1):
+        word, before = texts[place], texts[place - 1] if place else ""
+        if word == "than" and before in COMPARED:
+            side, is_inclusive, opening = COMPARED[before], False, before
+        elif word in LEAST_MOST and before == "at":
+            side, is_inclusive, opening = LEAST_MOST[word], True, before
+        elif word in OPENERS:
+            side, is_inclusive, opening = OPENERS[word], word in INCLUSIVE, word
+        else:
+            continue
+        limit = one.first if is_inclusive == (side == ABOVE) else one.after
+        low, high = (limit, math.inf) if side == ABOVE else (-math.inf, limit)
+        return NumberRange(one.start, one.end, low, high, opening in TIMES, one.is_duration)
+    return None
 
 
 HUB = -1
@@ -176,13 +179,6 @@ def read_question(
 ) -> ReadQuestion:
     """A question as conditions on the hubs of a version.
 
-    Args:
-        units: The paths.
-        fields: Their signatures.
-        text: The question.
-        least_coverage: Least share of a label that the question must name, by rarity.
-        types: Stems of the hubs' types.
-
     Cost: see `find_mentions`.
     """
     words = question_words(text)
@@ -230,9 +226,10 @@ def _with_ranges(
     count = len(units.signature_texts)
     for limits in number_ranges(words):
         # Numbers in a range, of the signatures that have some in it and some outside.
-        is_within = (numbers >= limits.low) & (numbers <= limits.high)
+        is_alike = np.isfinite(numbers) & (units.is_duration[units.document_labels] == limits.is_duration)
+        is_within = is_alike & (numbers >= limits.low) & (numbers < limits.high)
         within = np.bincount(units.document_signatures[is_within], minlength=count)
-        total = np.bincount(units.document_signatures[np.isfinite(numbers)], minlength=count)
+        total = np.bincount(units.document_signatures[is_alike], minlength=count)
         is_limited = (within > 0) & (within < total)
         is_time = fields.kinds == int(Kind.TIME)
         if limits.is_time is not None and (is_limited & (is_time == limits.is_time)).any():

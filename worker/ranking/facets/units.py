@@ -4,6 +4,7 @@ A document is a signature with a value's label; paths of the same document diffe
 value only. Source: algorithms.md 4B, units.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -57,7 +58,8 @@ class Units:
         labels: All labels.
         label_documents: Documents of a label.
         label_hubs: Hubs of a label.
-        label_numbers: Shape (l,): the number that a label is, NaN if it is none.
+        label_numbers: Shape (l,): the number, date (in years) or duration (in days) that a label is; NaN if none.
+        is_duration: Shape (l,): labels that are durations.
         is_shared: Shape (l,): labels in which several paths end.
         hub_values: Shape (h,), int32: label of each hub, numbered as `value_words`.
     """
@@ -80,6 +82,7 @@ class Units:
     label_documents: Rows
     label_hubs: Rows
     label_numbers: NDArray[np.float64]
+    is_duration: NDArray[np.bool_]
     is_shared: NDArray[np.bool_]
     hub_values: NDArray[np.int32]
 
@@ -109,19 +112,12 @@ def units_of(
 ) -> Units:
     """Hub paths, prepared.
 
-    Args:
-        graph: The triples.
-        paths: Hubs and their paths.
-        texts: Shape (p,): row of the vector of each path's signature text and value.
-        predicates: As the graph has them, by number.
-        names: Labels of all nodes.
-
     Cost: O(paths log paths + distinct labels), once per version.
     """
     path_signatures, signatures = signatures_of(graph, paths)
     named = [tuple(predicates[predicate] for predicate in signature) for signature in signatures]
     text_of = signature_texts(named)
-    signature_words = [tuple(words_of(text_of[signature])) for signature in named]
+    field_texts = tuple(text_of[signature] for signature in named)
 
     # Values and hubs by their labels as spelled, and these by their stems.
     ends, hubs = graph.objects[paths.last_triples()], paths.hubs
@@ -134,13 +130,11 @@ def units_of(
     labels = LabelIndex(words, [words_of(humanised(predicate)) for predicate in predicates])
     label_of_text = np.fromiter(map(labels.number_of, words), dtype=np.int32, count=len(words))
 
+    of_label = dict(zip(label_of_text.tolist(), map(_measure, words), strict=True))
+    measures = [of_label.get(number) for number in range(len(labels.stems))]
     path_texts = text_of_node[np.searchsorted(nodes, ends)]
-    keys, firsts, documents, copies = np.unique(
-        path_signatures * np.int64(len(distinct)) + path_texts,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
+    keys = path_signatures * np.int64(len(distinct)) + path_texts
+    keys, firsts, documents, copies = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     of_signature, of_text = np.divmod(keys, max(1, len(distinct)))
     document_labels = label_of_text[of_text]
     hub_texts = text_of_node[np.searchsorted(nodes, hubs)]
@@ -149,8 +143,8 @@ def units_of(
         path_hubs=paths.path_hubs(),
         path_documents=documents.astype(np.int32),
         path_parents=graph.subjects[paths.last_triples()],
-        signature_texts=tuple(text_of[signature] for signature in named),
-        signature_words=tuple(signature_words),
+        signature_texts=field_texts,
+        signature_words=tuple(tuple(words_of(text)) for text in field_texts),
         document_signatures=of_signature.astype(np.int32),
         document_labels=document_labels,
         document_values=of_text.astype(np.int32),
@@ -162,7 +156,8 @@ def units_of(
         labels=labels,
         label_documents=Rows.inverted(document_labels, len(labels.stems)),
         label_hubs=Rows.inverted(label_of_text[hub_texts], len(labels.stems)),
-        label_numbers=np.array([_number(stems) for stems in labels.stems], dtype=np.float64),
+        label_numbers=np.array([one.first if one else np.nan for one in measures], dtype=np.float64),
+        is_duration=np.array([one is not None and one.is_duration for one in measures], dtype=np.bool_),
         is_shared=np.bincount(document_labels, copies, len(labels.stems)) >= 2,
         hub_values=hub_texts.astype(np.int32),
     )
@@ -193,12 +188,6 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
     return rank[number], [known[place] for place in order]
 
 
-def _number(stems: Sequence[str]) -> float:
-    """The number that a label is, if it is one of ASCII digits only."""
-    is_number = len(stems) == 1 and stems[0].isascii() and stems[0].isdigit() and len(stems[0]) <= 300
-    return float(stems[0]) if is_number else float("nan")
-
-
 class Kind(IntFlag):
     """What the values of a field are; a question can ask for several kinds. Source: algorithms.md 4B, kinds."""
 
@@ -216,7 +205,63 @@ _MONTHS_TEXT = """
 january february march april may june july august september october november december jan feb mar apr jun jul aug sep
 sept oct nov dec
 """
-_MONTHS = frozenset(_MONTHS_TEXT.split())
+_MONTHS = _MONTHS_TEXT.split()
+_MONTH_ORDER = [name[:3] for name in _MONTHS[:12]]
+_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}
+_MOST_DIGITS = 15  # exact in float64; algorithms.md 4B, ranges.
+_MEASURES = re.compile("(?P<ymd>Ydd)|(?P<dmy>dmY)|(?P<mdy>mdY)|(?P<my>mY)|(?P<duration>[Ydn]u)|[Ydn]")
+"""On a text with one letter per word: year, number up to 31, other number, month, unit of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number, a date or a duration in words from `start` to before `end`: from `first` to before `after`.
+
+    Dates count in years (372 days each, 31 a month), durations in days. A year lasts until the next one begins.
+    """
+
+    start: int
+    end: int
+    first: float
+    after: float
+    is_duration: bool
+
+
+def measures_of(words: Sequence[Word]) -> list[Measure]:
+    """Numbers in ASCII digits, dates (2021-06-14, 14 June 2021, June 2021) and durations (18 months), in order."""
+    texts = [word.text.lower() for word in words]
+    found = []
+    for match in _MEASURES.finditer("".join(map(_letter, texts))):
+        start, end = match.span()
+        order = match.lastgroup or ""
+        if order == "duration":
+            days = int(texts[start]) * _DAYS[texts[start + 1].rstrip("s")]
+            found.append(Measure(start, end, days, float(np.nextafter(days, np.inf)), is_duration=True))
+        elif order:
+            parts = dict(zip(order, texts[start:end], strict=True))
+            month = _MONTH_ORDER.index(parts["m"][:3]) if parts["m"].isalpha() else int(parts["m"]) - 1
+            days = int(parts["y"]) * 372 + month * 31 + int(parts.get("d", 1)) - 1
+            after = days + (1 if "d" in parts else 31)
+            found.append(Measure(start, end, days / 372, after / 372, is_duration=False))
+        else:
+            found.append(Measure(start, end, float(texts[start]), float(texts[start]) + 1, is_duration=False))
+    return found
+
+
+def _letter(text: str) -> str:
+    """What a word can be in a number, date or duration; see `_MEASURES`."""
+    if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        is_year = len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR
+        return "Y" if is_year else "d" if len(text) <= 2 and 1 <= int(text) <= 31 else "n"
+    return "m" if text in _MONTHS else "u" if text.rstrip("s") in _DAYS else "."
+
+
+def _measure(words: Sequence[Word]) -> Measure | None:
+    """What a label is, if it is one number, date or duration and at most a unit after it."""
+    found = measures_of(words)
+    return found[0] if len(found) == 1 and found[0].start == 0 and len(words) <= found[0].end + 1 else None
+
+
 _YES_NO = frozenset(["true", "false", "yes", "no"])
 
 # Polarity: fields of so few values, of whose paths such a share is negated.
