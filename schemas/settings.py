@@ -62,6 +62,24 @@ def broken_rule(error: ValidationError) -> str:
     return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
 
 
+class MaintenanceSettings(Section):
+    """The policy of `polyhop maintain`, besides keep_versions; the current version and those in use always stay."""
+
+    max_version_days: float | None = Field(
+        None,
+        ge=0,
+        description="Days after which a version goes although keep_versions would keep it; unset: none does.",
+    )
+    max_versions_mb: float | None = Field(
+        None,
+        ge=0,
+        description="MB (10**6 bytes) that the versions of an index may take, the oldest go first; unset: no limit.",
+    )
+    reply_days: float | None = Field(
+        None, ge=0, description="Days after which cached replies of models go, which were paid for; unset: they stay."
+    )
+
+
 class PropositionSettings(Section):
     """What proposition paths (strategy proprag) are searched in."""
 
@@ -513,6 +531,9 @@ class Settings(Section):
     runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
+    maintenance: MaintenanceSettings = Field(
+        default_factory=MaintenanceSettings, description="What `polyhop maintain` removes."
+    )
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 
@@ -553,9 +574,6 @@ _GONE: Mapping[str, tuple[object, str]] = {
         "en_core_web_sm",
         "warehouse/names.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
     ),
-    "maintenance.max_version_days": ("no limit", "flows/maintain.py; keep_versions limits versions"),
-    "maintenance.max_versions_mb": ("no limit", "flows/maintain.py; keep_versions limits versions"),
-    "maintenance.reply_days": ("no limit", "flows/maintain.py; `polyhop cache evict` removes replies"),
     "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
     "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
     **dict.fromkeys(

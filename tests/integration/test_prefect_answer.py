@@ -69,7 +69,6 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     assert "job 1: 8 done" in logged
 
 
-@pytest.mark.rare
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     polyhop: Run, root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -92,7 +91,6 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)]
 
 
-@pytest.mark.rare
 def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
     root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:

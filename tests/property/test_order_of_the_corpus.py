@@ -63,7 +63,6 @@ def test_shuffling_the_demo_changes_no_ranking(tmp_path: Path, demo_folder: Path
 
 
 @pytest.mark.shared_data
-@pytest.mark.rare
 def test_shuffling_musique_changes_no_table_and_no_array(tmp_path: Path, shared_data: Path) -> None:
     corpus = shared_data / "musique100" / "corpus.jsonl"
     lexical = ("bridge-lexical", "bm25")
