@@ -125,6 +125,12 @@ LEAST_FIELD = 0.45
 GIVEN_SHARE = 0.95
 """Of the best score of other fields: what the values of conditions then keep at most; chosen, order is all it sets."""
 
+EXACT_TEXTS = 50_000
+"""Most vectors that are all compared with a question; of more, those of the best hubs by words."""
+
+EXACT_HUBS = 500
+"""How many; source: algorithms.md 4B, comparing theirs takes 2 ms, all of 140,000 texts 15 ms."""
+
 MOST_SIGNATURES = 10_000
 """With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
 
@@ -186,10 +192,11 @@ class FacetRanking:
     ) -> PathScores:
         """Scores of all paths for a question.
 
-        Cost: O(documents * dimension + paths).
+        Cost: O(documents * dimension + paths); of more than `EXACT_TEXTS` documents, those of the best hubs only.
         """
         units, floor = self._units, self._rule.floor
-        similar, rest_similar = self._cosines(vector), self._cosines(rest)
+        compared = self._compared(question.words)
+        similar, rest_similar = self._cosines(vector, compared), self._cosines(rest, compared)
         hub_scores, documents = self.soft(question.words, similar)
         beside = question.words_beside_hubs
         if len(beside) < len(question.words):
@@ -242,11 +249,24 @@ class FacetRanking:
         documents = (1 - share) * of_maximum(lexical)
         return documents if similar is None else documents + share * np.maximum(similar, 0.0), top
 
-    def _cosines(self, vector: NDArray[np.float32] | None) -> Floats | None:
-        """Similarity of all documents with a vector, shape (d,)."""
+    def _compared(self, words: Sequence[Word]) -> NDArray[np.int32] | None:
+        """Documents whose vectors are compared with a question; None: all."""
+        if self._vectors is None or len(self._vectors) <= EXACT_TEXTS:
+            return None
+        is_chosen = np.zeros(self._units.hub_count, dtype=np.bool_)
+        is_chosen[best(self.soft(words, None)[0], EXACT_HUBS)] = True
+        return np.unique(self._units.path_documents[is_chosen[self._units.path_hubs]])
+
+    def _cosines(self, vector: NDArray[np.float32] | None, compared: NDArray[np.int32] | None) -> Floats | None:
+        """Similarity of the documents with a vector, shape (d,), 0 for those that are not compared."""
         if vector is None or self._vectors is None or not len(self._vectors):
             return None
-        return np.asarray(cosines(self._vectors, vector)[self._units.document_texts])
+        texts = self._units.document_texts
+        if compared is None:
+            return np.asarray(cosines(self._vectors, vector)[texts])
+        similar = np.zeros(len(texts))
+        similar[compared] = cosines(np.ascontiguousarray(self._vectors[texts[compared]]), vector)
+        return similar
 
     def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
         """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.

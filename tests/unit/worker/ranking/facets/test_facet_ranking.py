@@ -25,6 +25,7 @@ from polyhop.worker.ranking.facets.ranking import (
     sum_of_best,
 )
 from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.fusion import best
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +89,27 @@ def test_the_soft_score_is_that_of_the_definition(music: Units) -> None:
     found = FacetRanking(music, vectors, (), FacetRule()).soft(words_of(question), similar)
     for found_part, part in zip(found, plain_soft(music, question, FacetRule(), similar), strict=True):
         np.testing.assert_allclose(found_part, part, atol=1e-6)
+
+
+@pytest.mark.parametrize("hubs", [1, 2, 3])
+def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(
+    music: Units, hubs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, (vector, rest) = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(2, 7)
+    ranking = FacetRanking(music, vectors, (), FacetRule())
+    question = ranking.read("Folk?")
+    whole = ranking.score(question, vector, rest)
+    monkeypatch.setattr("polyhop.worker.ranking.facets.ranking.EXACT_TEXTS", 1)
+    monkeypatch.setattr("polyhop.worker.ranking.facets.ranking.EXACT_HUBS", hubs)
+    compared = ranking._compared(question.words)
+    chosen = best(ranking.soft(question.words, None)[0], hubs)
+    assert compared is not None
+    assert set(compared.tolist()) == set(music.path_documents[np.isin(music.path_hubs, chosen)].tolist())
+    similar = ranking._cosines(vector, compared)
+    assert similar is not None
+    assert set(np.flatnonzero(similar).tolist()) == set(compared.tolist())
+    if hubs == 3:  # all
+        np.testing.assert_allclose(ranking.score(question, vector, rest).paths, whole.paths, atol=1e-6)
 
 
 def test_the_compiled_sum_is_that_of_the_best_scores_of_signatures() -> None:
@@ -165,7 +187,7 @@ def test_a_field_is_asked_for_by_its_mean_and_by_its_most_similar_value() -> Non
     vectors[units.document_texts] = np.stack((np.cos(radians), np.sin(radians)), axis=1)
     rest = np.array([1, 0], dtype=np.float32)
     ranking = FacetRanking(units, vectors, (), FacetRule())
-    asked = ranking._asked(ranking.read("Where?"), rest, ranking._cosines(rest))
+    asked = ranking._asked(ranking.read("Where?"), rest, ranking._cosines(rest, None))
     by_field = np.cos(np.radians([-5, 72.5])) + np.cos(np.radians([40, 5]))
     assert asked.tolist() == pytest.approx((0.3 * (by_field / by_field.max()) ** 3).tolist(), abs=1e-5)
 
@@ -178,7 +200,7 @@ def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
 
     def asked(weight: float) -> Floats:
         ranking = FacetRanking(music, vectors, (), FacetRule(signature_similarity=weight))
-        return ranking._asked(question, rest, ranking._cosines(rest))
+        return ranking._asked(question, rest, ranking._cosines(rest, None))
 
     assert asked(0.0).tolist() == shares.tolist()
     assert asked(1.0).max() == 1.0
