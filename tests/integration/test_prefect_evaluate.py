@@ -43,7 +43,7 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     settings = ("--set", "strategies=bridge-lexical,bm25", "--root", root)
     assert polyhop("index", write_corpus(RECORDS), "--index", "lakes", *settings).returncode == 0
     rows = [
-        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Lake {n}"], "supporting": [f"p{n}"]}
+        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Pond {n}"], "supporting": [f"p{n}"]}
         for n in range(4)
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
@@ -81,6 +81,8 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
                     "--baseline", "bm25:b=0", "--baseline", "bm25", "--root", root)  # fmt: skip
     assert again.returncode == 0, again.stderr
     by_flow, by_command = (root / "evaluations" / number for number in ("000002", "000003"))
+    results = json.loads((by_flow / "run.json").read_text())["results"]
+    assert [result["shown"]["share"] for result in results.values()] == [0.0] * 3  # with --min-confidence 1
     for name in ("run.json", "questions.jsonl"):
         assert (by_flow / name).read_bytes() == (by_command / name).read_bytes()
 
