@@ -61,6 +61,7 @@ def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
         "id": row.question_id,
         "question": row.question,
         "answer": row.answer,
+        "guess": row.result.get("guess", row.answer),
         "state": row.state.value,
         "version": row.version,
         "strategy": row.strategy or job.strategy,

@@ -134,7 +134,8 @@ RESULTS = Table(
         _JOB,
         _ID,
         text_column("question", "the question"),
-        text_column("answer", "short answer, empty if none was found, NULL while there is none", nullable=True),
+        text_column("answer", "short answer, empty if none is certain enough, NULL while there is none", nullable=True),
+        text_column("guess", "best short answer, certain enough or not; `confidence` is of it", nullable=True),
         text_column("state", "queued, leased, done, dead or cancelled"),
         count("version", "version that answered", nullable=True),
         text_column("strategy", "strategy that found the passages, or is to find them"),
@@ -170,7 +171,16 @@ RESULT_PASSAGES = Table(
         real("score", "score that the strategy gave it", nullable=True),
     ),
 )
-FROM_EVIDENCE = ("confidence", "read_by", "model", "prompt_tokens", "completion_tokens", "cost_usd", "passage_ids")
+FROM_EVIDENCE = (
+    "guess",
+    "confidence",
+    "read_by",
+    "model",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost_usd",
+    "passage_ids",
+)
 """Columns of `results` that are stored with the evidence, which takes long to read: of an answer, some kilobytes."""
 
 

@@ -34,10 +34,13 @@ _ONE_STEP, _CHAIN, _EVIDENCE, _AGREES = -0.2, -0.7, 0.75, 1.2
 
 
 def calibrated(confidence: float, *, is_shown: bool, is_chain: bool) -> float:
-    """How often an extracted answer is right: by its evidence, and whether it stands in the best sentences."""
+    """How often an extracted answer is right: by its evidence, and whether it stands in the best sentences.
+
+    At most `EXTRACTED_FACTOR`: of those above it half were wrong on a corpus of 90 pages (the demo).
+    """
     share = min(max(confidence / EXTRACTED_FACTOR, 1e-6), 1 - 1e-3)
     bias = (_CHAIN if is_chain else _ONE_STEP) + _AGREES * is_shown
-    return 1 / (1 + exp(-(bias + _EVIDENCE * log(share / (1 - share)))))
+    return min(EXTRACTED_FACTOR, 1 / (1 + exp(-(bias + _EVIDENCE * log(share / (1 - share))))))
 
 
 NOT_ENGLISH = Reading("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))

@@ -1,6 +1,6 @@
 """Sentences of the passages that say most of a question: one, or two that say it together.
 
-Source: benchmarks/reader_unseen.py; two sentences together hold the right answer about twice as often as the best one.
+Source: reader.md. Two sentences together hold the right answer about twice as often as the best one.
 """
 
 from collections.abc import Sequence

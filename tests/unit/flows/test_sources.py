@@ -217,7 +217,7 @@ def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(
     rows: Any = dict([*TWENTY.items()][:left])
     if request_.get("is_partial"):
         rows = [{"id": id_, "deleted": True} for id_ in [*TWENTY][13:]]
-    words = r"7 of 20 records of .*r.jsonl in index 'i' would be deleted, .* share of 0.3 .*nothing was published"
+    words = r"7 of 20 records of .*r.jsonl in index 'i' would be deleted, .* share of 0.3; nothing was published"
     with pytest.raises(LossRefusedError, match=words):
         root.index("r", rows, **request_)
     assert root.texts == {**TWENTY, **NEWS}

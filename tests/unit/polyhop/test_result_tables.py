@@ -84,6 +84,7 @@ def test_an_answer_has_its_reader_tokens_cost_and_gold(index: polyhop.Index) -> 
         "id": "q1",
         "question": "Who?",
         "answer": "Ada",
+        "guess": "Ada",
         "state": "done",
         "version": 1,
         "strategy": "bm25",

@@ -20,17 +20,14 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_computed_answers_are_right_and_confident_ones_in_94_of_100(ask: Ask) -> None:
+def test_computed_and_confident_answers_are_right(ask: Ask) -> None:
     passages: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of("corpus"):
         passages.setdefault(row["metadata"]["kind"], []).append((row["title"], row["text"]))
-    sure, wrong = 0, []
+    sure = 0
     for row in rows_of("questions"):
         reading = ask(row["question"], *passages[row["kind"]])
         if reading.answer and (reading.kind == "computed" or reading.confidence > 0.6):
             sure += 1
-            if exact_match(reading.answer, list(row["answers"]) or [""]) != 1:
-                assert reading.kind != "computed", (row["question"], reading)
-                wrong.append((row["question"], reading.answer))
-    assert sure >= 60
-    assert len(wrong) <= 0.06 * sure, wrong
+            assert exact_match(reading.answer, list(row["answers"])) == 1, (row["question"], reading)
+    assert sure >= 20
