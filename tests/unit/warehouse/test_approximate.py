@@ -31,7 +31,7 @@ def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Pa
     wanted = rows(600)
     synced = LanceVectors(tmp_path).sync("passages", wanted, has_graph=True)
     assert synced.hnsw is not None
-    assert (synced.hnsw.m, synced.hnsw.ef_construction, synced.hnsw.ef_search) == (16, 64, 64)
+    assert (synced.hnsw.m, synced.hnsw.ef_construction, synced.hnsw.ef_search) == (32, 200, 64)
     assert 0.9 <= synced.hnsw.recall_at_10 <= 1
     table = LanceVectors(tmp_path).open("passages", synced.version)
     for number in (0, 17, 599):

@@ -211,13 +211,13 @@ def test_off_leaves_names_alone_and_follows_links_all_the_same(tmp_path: Path) -
     ]
 
 
-def test_the_fingerprint_sees_method_limit_and_link_files(tmp_path: Path) -> None:
+def test_the_fingerprint_sees_method_identity_and_link_files(tmp_path: Path) -> None:
     links = tmp_path / "links.csv"
     seen = set()
     for content, flags in (
         ("a,b\n", {}),
         ("a,b\n", {"resolution.method": "off"}),
-        ("a,b\n", {"resolution.max_cluster": 7}),
+        ("a,b\n", {"resolution.identity": "name_type"}),
         ("a,b\nX,Y\n", {}),
     ):
         links.write_text(content)
