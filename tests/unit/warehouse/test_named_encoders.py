@@ -51,11 +51,11 @@ class SentenceTransformer:
 
     made: ClassVar[list[dict[str, Any]]] = []
 
-    def __init__(self, name: str, device: str | None, truncate_dim: int | None) -> None:
+    def __init__(self, name: str, truncate_dim: int | None) -> None:
         if name == "none/such":
             raise OSError("none/such is not a local folder")
         self.max_seq_length = 512
-        self.made.append({"name": name, "device": device, "truncate_dim": truncate_dim})
+        self.made.append({"name": name, "truncate_dim": truncate_dim})
         self._most = truncate_dim
 
     def encode(self, texts: list[str], *, batch_size: int, show_progress_bar: bool, convert_to_numpy: bool) -> Any:
@@ -125,20 +125,18 @@ def test_a_missing_package_is_named_with_its_installation(
         open_encoder(settings(tmp_path, name=f"{kind}:any"))
 
 
-def test_sentence_transformers_gets_device_dimension_and_length(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(monkeypatch, "sentence_transformers", SentenceTransformer=SentenceTransformer)
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "weights").write_text("1")
     name = f"sentence-transformers:{folder}"
-    encoder = open_encoder(settings(tmp_path, name=name, device="cuda", dimension=2, max_tokens=4))
-    assert SentenceTransformer.made[-1] == {"name": str(folder), "device": "cuda", "truncate_dim": 2}
+    encoder = open_encoder(settings(tmp_path, name=name, dimension=2, max_tokens=4))
+    assert SentenceTransformer.made[-1] == {"name": str(folder), "truncate_dim": 2}
     assert encoder.encode(["abcdefgh"], "passage") == pytest.approx(unit(vector("abcd")[:2]))
     assert encoder.encode_questions(["a"]) == pytest.approx(unit(vector("quer")[:2]))
     (folder / "weights").write_text("2")
-    other = open_encoder(settings(tmp_path, name=name, dimension=2, max_tokens=4))
+    other = open_encoder(settings(tmp_path, name=name, dimension=2, max_tokens=4, threads=1))
     assert other.model != encoder.model
 
 
