@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polyhop.flows.index import run_index
@@ -47,6 +48,13 @@ def settings_for(tmp_path: Path, model_server: Any) -> Iterator[Callable[..., Se
     close_chats()
 
 
+def hashing_encoder(dimension: int) -> Callable[[list[str]], list[list[float]]]:
+    """Vectors that depend on nothing but their text."""
+    return lambda texts: [
+        np.random.default_rng(list(text.encode())).standard_normal(dimension).tolist() for text in texts
+    ]
+
+
 def manifest(settings: Settings) -> dict[str, Any]:
     path = Layout(settings.root).index("i").version(1).manifest
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -71,6 +79,7 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
         encoder__entities__name="litellm:openai/short",
         encoder__entities__query_prefix="about: ",
     )
+    model_server.encode = hashing_encoder(64)  # another dimension than that of passages
     run_index(settings, IndexRequest("i", corpus), DirectRunner())
     records = manifest(settings)["vectors"]
     dimensions = {kind: (record["encoder"]["name"], record["dimension"]) for kind, record in records.items()}
@@ -78,6 +87,7 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     assert len(dimensions) > 3
     assert set(dimensions.values()) == {("litellm:openai/short", 64)}
     model_server.reset()
+    model_server.encode = hashing_encoder(64)
     found = rankings(parse_settings({"test": {"root": str(settings.root)}}))
     assert all(found.values()), found
     asked = [text for request in model_server.requests for text in request.body["input"]]
