@@ -209,7 +209,8 @@ def _print_evidence(answer: "Answer") -> None:
         source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
         target = titles.get(link["target"], link["target"])
         print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
-    cited = [sentence for sentence in answer.evidence["sentences"][1:] if sentence not in answer.sentences]
+    shown = answer.sentences[: 1 if answer.answer else None]
+    cited = [sentence for sentence in answer.evidence["sentences"][1:] if sentence not in shown]
     if cited:
         print_line("Sentences cited")
     for sentence in cited:
