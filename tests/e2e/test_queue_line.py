@@ -282,8 +282,8 @@ def test_stored_answers_can_be_queried_beside_the_tables_of_the_index(towns: Any
     ]
     assert list(rows[0]) == [
         "job_id", "id", "question", "answer", "guess", "state", "version", "strategy", "index", "seconds",
-        "finished_at", "error", "error_class", "attempts", "topic", "gold_answers", "gold_passages", "confidence", "read_by",
-        "model", "prompt_tokens", "completion_tokens", "cost_usd", "passage_ids", "worker",
+        "finished_at", "error", "error_class", "attempts", "topic", "gold_answers", "gold_passages", "confidence",
+        "read_by", "model", "prompt_tokens", "completion_tokens", "cost_usd", "passage_ids", "worker",
     ]  # fmt: skip
     assert {row["index"] for row in rows} == {"towns"}
     joined = "SELECT count(*) AS n FROM results, passages WHERE state = 'done' AND passage_id = 'p000'"
