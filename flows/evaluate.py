@@ -602,7 +602,7 @@ def _latency(stored: StoredRun, strategy: str) -> dict[str, float | None]:
 
 
 def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
-    """One row per strategy, the best by recall@5 (or of triples) first: metrics, answered share, latency, failures."""
+    """One row per strategy, the best by recall@5 (or of triples) first: metrics, share shown, latency, failures."""
     rows = []
     for name in stored.run["strategies"]:
         result, latency = stored.run["results"][name], _latency(stored, name)
@@ -610,7 +610,7 @@ def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
             {
                 "strategy": name,
                 **{metric: _shown(result[metric]) for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result},
-                "answered": _shown(result["answered"]["share"]),
+                "shown": _shown(result["shown"]["share"]),
                 "p50 ms": _shown(latency["p50"]),
                 "p95 ms": _shown(latency["p95"]),
                 "failures": result["failures"],

@@ -41,6 +41,7 @@ from polyhop.flows.prefect_run import (
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
 from polyhop.tasks.evaluation.comparison import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
@@ -257,22 +258,27 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         where=where or None,
     )
     with flow_body("evaluation", index, settings) as (chosen, log):
+        return _evaluate(chosen, request, log)
 
-        def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
-            return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
-        evaluation = evaluate_index(chosen, request, _progress_lines(log), as_task_run)
-        for sentence in left_out_sentences(evaluation):
-            log.warning(sentence)
-        stored = stored_run(chosen, evaluation.report["run"])
-        log.info("evaluation %d stored in %s", stored.number, stored.path)
-        rows = strategy_rows(stored)
-        rename_run("evaluate", index, f"v{stored.run['version']}", f"run {stored.number}")
-        run_step("show results", partial(_show, stored, rows))
-        failed = failure_sentence(evaluation.report["gates"])
-        if failed:
-            raise GateFailedError(failed)
-        return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
+def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | LoggerAdapter[Logger]") -> dict[str, Any]:
+    """Measures each strategy as a task run, shows the stored evaluation, and fails below a gate."""
+
+    def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
+        return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+
+    evaluation = evaluate_index(chosen, request, _progress_lines(log), as_task_run)
+    for sentence in left_out_sentences(evaluation):
+        log.warning(sentence)
+    stored = stored_run(chosen, evaluation.report["run"])
+    log.info("evaluation %d stored in %s", stored.number, stored.path)
+    rows = strategy_rows(stored)
+    rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
+    run_step("show results", partial(_show, stored, rows))
+    failed = failure_sentence(evaluation.report["gates"])
+    if failed:
+        raise GateFailedError(failed)
+    return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:

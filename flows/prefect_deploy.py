@@ -105,6 +105,24 @@ def make_automations(
     Without a block to notify by, TYPE/NAME, those of before stay; kinds that are not to start after a publication have
     automations, too, which stay as people switched them.
     """
+    wanted = _wanted(client, deployments, notify)
+    for automation in wanted:
+        is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in after_publish)
+        found = client.read_automations_by_name(automation.name)
+        if not found:
+            client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
+            continue
+        kept = automation.model_copy(update={"enabled": found[0].enabled or is_asked_for})
+        client.update_automation(found[0].id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
+        for other in found[1:]:
+            client.delete_automation(other.id)
+    return [automation.name for automation in wanted]
+
+
+def _wanted(
+    client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], notify: str
+) -> list[AutomationCore]:
+    """The automations of all deployments, those after a publication switched off."""
     # After a heartbeat, another event of the run is due; a run of a host that died has none. A crash is never the
     # work's own failure: that is a state of its own, and would only fail again.
     seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
@@ -145,17 +163,7 @@ def make_automations(
             for kind in AFTER_PUBLISH
             if kind in by_kind
         ]
-    for automation in wanted:
-        is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in after_publish)
-        found = client.read_automations_by_name(automation.name)
-        if not found:
-            client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
-            continue
-        kept = automation.model_copy(update={"enabled": found[0].enabled or is_asked_for})
-        client.update_automation(found[0].id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
-        for other in found[1:]:
-            client.delete_automation(other.id)
-    return [automation.name for automation in wanted]
+    return wanted
 
 
 def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:

@@ -22,7 +22,7 @@ from polyhop.commands.options import (
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError
-from polyhop.schemas.settings import CLOSED_BOOK
+from polyhop.schemas.settings import CLOSED_BOOK, Settings
 from polyhop.schemas.text import plural
 
 PREFIX = "triple_"
@@ -61,24 +61,30 @@ Gates = Annotated[
         help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
     ),
 ]
+Questions = Annotated[
+    Path | None,
+    typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
+]
+Sample = Annotated[
+    int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
+]
+ClosedBook = Annotated[
+    bool, typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
+]
 
 
 def evaluate(
-    questions: Annotated[
-        Path | None,
-        typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
-    ] = None,
+    questions: Questions = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Strategies = None,
     where: Where = None,
     param: Parameters = None,
     baseline: Baselines = None,
-    sample: Annotated[
-        int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
-    ] = None,
+    sample: Sample = None,
+    seed: Seed = None,
     rest: Annotated[bool, typer.Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
@@ -89,10 +95,7 @@ def evaluate(
     ] = None,
     min_confidence: MinConfidence = None,
     reader: ReaderName = None,
-    closed_book: Annotated[
-        bool,
-        typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model)."),
-    ] = False,
+    closed_book: ClosedBook = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -102,16 +105,7 @@ def evaluate(
     if list_ or compare is not None:
         if questions is not None:
             raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
-        from polyhop.flows.evaluate import compare as compare_stored
-        from polyhop.flows.evaluate import stored_rows
-
-        found: Any = stored_rows(settings) if list_ or compare is None else compare_stored(settings, *compare)
-        if json:
-            print_json(rounded(found))
-        elif list_:
-            print_stored(found)
-        else:
-            print_comparison(found)
+        _show_stored(settings, None if list_ else compare, json=json)
         return
     if questions is None or index is None:
         raise ConfigurationError(
@@ -140,19 +134,35 @@ def evaluate(
     )
     with progress() as update:
         evaluation = evaluate_index(settings, request, update)
-    report = evaluation.report
     for sentence in left_out_sentences(evaluation):
         print_error(sentence)
-    if json:
-        print_json(rounded(report))
-    else:
-        print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
-        print_evaluation(report)
-        if report["folder"] is not None:
-            print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
-    failed = failure_sentence(report["gates"])
+    _show(evaluation.report, json=json)
+    failed = failure_sentence(evaluation.report["gates"])
     if failed is not None:
         raise GateFailedError(failed)
+
+
+def _show_stored(settings: Settings, compared: tuple[int, int] | None, *, json: bool) -> None:
+    """Two stored evaluations beside each other, or the list of all."""
+    from polyhop.flows.evaluate import compare, stored_rows
+
+    found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
+    if json:
+        print_json(rounded(found))
+    elif compared is None:
+        print_stored(found)
+    else:
+        print_comparison(found)
+
+
+def _show(report: dict[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(rounded(report))
+        return
+    print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
+    print_evaluation(report)
+    if report["folder"] is not None:
+        print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:
@@ -173,10 +183,13 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     shown = [name for name in (SHOWN if has_passages else OF_ANSWERS) if name != unused]
     rows = []
     for name, result in strategies.items():
-        latency, answered = result["latency_ms"], result["answered"]
-        figures = (answered["share"], answered[judge], latency["p50"], latency["p95"], result["failures"])
+        latency, short = result["latency_ms"], result["shown"]
+        answers = (short["share"], short[judge], result["sentence_hit"])
+        figures = (*answers, latency["p50"], latency["p95"], result["failures"])
         rows.append([name, *(result[metric] for metric in shown), *figures])
-    print_table(["strategy", *shown, "answered", f"{judge} of answered", "p50 ms", "p95 ms", "failures"], rows)
+    print_table(
+        ["strategy", *shown, "shown", f"{judge} of shown", "sentence hit", "p50 ms", "p95 ms", "failures"], rows
+    )
     kind = report["interval"]
     judged = [metric for metric in WITH_INTERVAL if any(one["intervals"].get(metric) for one in strategies.values())]
     if judged:

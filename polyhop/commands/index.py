@@ -162,9 +162,14 @@ def index(
         allows_deletions=allow_deletions,
     )
     report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
-    print_unread(report.unread, report.unread_files)
+    _show(settings, report, json=json)
+
+
+def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
+    """What a run did, what it left out, and what to do about it."""
     from polyhop.flows.reports import quarantine_rows, run_advice
 
+    print_unread(report.unread, report.unread_files)
     if json:
         print_json(report.to_json())
     else:

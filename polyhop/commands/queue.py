@@ -373,12 +373,7 @@ def submit(
         for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
         if wait:
-            with progress() as update:
-                while (job := opened.job(job_id)).is_open:
-                    if update is not None:
-                        update("questions", job.question_count - job.open_count, job.question_count)
-                    time.sleep(0.5)
-                    opened.sweep()
+            _wait(opened, job_id)
     if json:
         print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
@@ -389,6 +384,16 @@ def submit(
         print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
     print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
     print_line(f"  read them with:   polyhop jobs results {job_id}")
+
+
+def _wait(opened: "QuestionQueue", job_id: int) -> None:
+    """Waits until every question of a job is answered or dead, and shows how far it is."""
+    with progress() as update:
+        while (job := opened.job(job_id)).is_open:
+            if update is not None:
+                update("questions", job.question_count - job.open_count, job.question_count)
+            time.sleep(0.5)
+            opened.sweep()
 
 
 def worker(

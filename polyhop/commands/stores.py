@@ -233,13 +233,33 @@ File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet 
 @cache.command("stats")
 def stats(root: Root = None, json: Json = False) -> None:
     """Count cached entries, and what they cost."""
+    from polyhop.warehouse.files.layout import Layout
+
+    document = _cached(Layout(settings_of(root).root))
+    if json:
+        print_json(rounded(document))
+        return
+    replies, vectors = document["replies"], document["vectors"]
+    print_line(
+        f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
+        f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
+        f"{cost_words(replies['spent']['cost_usd'])}"
+    )
+    print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
+    print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
+    print_line(f"documents: {document['documents']['count']}, {document['documents']['bytes']} bytes")
+    if replies["by_task"]:
+        columns = list(replies["by_task"][0])
+        print_table(columns, [list(row.values()) for row in replies["by_task"]])
+
+
+def _cached(layout: "Layout") -> dict[str, Any]:
+    """Entries and bytes of each cache, and what the replies cost."""
     from polyhop.schemas.chat import Usage
     from polyhop.warehouse.cache.documents import DocumentCache
     from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
     from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.files.layout import Layout
 
-    layout = Layout(settings_of(root).root)
     # zeros, and no file made, where there is no cache
     counts, tasks = ReplyCounts(0, 0, 0, 0), []
     if layout.reply_cache.exists():
@@ -256,7 +276,7 @@ def stats(root: Root = None, json: Json = False) -> None:
     if layout.document_cache.exists():
         with closing(DocumentCache(layout.document_cache)) as documents_cache:
             sizes["documents"] = dict(zip(("count", "bytes"), documents_cache.stats(), strict=True))
-    document: dict[str, Any] = {
+    return {
         "replies": {
             "count": counts.reply_count,
             "raw": counts.raw_reply_count,
@@ -278,21 +298,6 @@ def stats(root: Root = None, json: Json = False) -> None:
         },
         **sizes,
     }
-    if json:
-        print_json(rounded(document))
-        return
-    replies, vectors = document["replies"], document["vectors"]
-    print_line(
-        f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
-        f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
-        f"{cost_words(replies['spent']['cost_usd'])}"
-    )
-    print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
-    print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
-    print_line(f"documents: {document['documents']['count']}, {document['documents']['bytes']} bytes")
-    if replies["by_task"]:
-        columns = list(replies["by_task"][0])
-        print_table(columns, [list(row.values()) for row in replies["by_task"]])
 
 
 @cache.command("evict")

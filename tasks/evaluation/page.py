@@ -350,14 +350,16 @@ def _groups(run: Document, kind: str, groups: Document, name: str) -> Table:
 
 
 def _answers(run: Document) -> Table:
-    """How many questions were answered, and how well; best reader first."""
+    """How good the guesses are, how many are shown and how good these are, and the sentences; best reader first."""
     kinds = ("f1", CONTAINMENT) if "long_answers" in run else ("em", "f1")
     names = [label for label in ranked(run, kinds[0]) if any(metric(run, label, kind) is not None for kind in kinds)]
-    of_answered = [run["results"][label]["answered"] for label in names]
+    shown = [run["results"][label]["shown"] for label in names]
     columns = {kind: _column([metric(run, label, kind) for label in names], decimal, max) for kind in kinds}
-    columns["share answered"] = _column([found["share"] for found in of_answered], decimal, max)
+    columns["share shown"] = _column([found["share"] for found in shown], decimal, max)
     for kind in kinds:
-        columns[f"{kind} of the answered"] = _column([found[kind] for found in of_answered], decimal, max)
+        columns[f"{kind} of the shown"] = _column([found[kind] for found in shown], decimal, max)
+    hits = [run["results"][label]["sentence_hit"] for label in names]
+    columns["sentence hit"] = _column(hits, decimal, max)
     meaning = "containment is the share of a gold answer's content words"
     if "long_answers" not in run:
         meaning = "em is the share of exact matches"

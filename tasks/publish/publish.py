@@ -268,15 +268,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        # The table of changes, and how many records changed, by kind.
-        before = latest_manifest(build)
-        connection.execute(create_statement(CHANGES))
-        folders = [build.staging.arrays]
-        published = build.folder.version(before.version) if before is not None else None
-        if published is not None:
-            folders.append(published.arrays)
-        changes = compare_records(connection, published.tables if published is not None else None, folders)
-        connection.execute(statement("changes", "fill_changes"), {"version": number})
+        changes = _fill_changes(build, connection, number)
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
@@ -323,6 +315,19 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
+
+
+def _fill_changes(build: Build, connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, int]:
+    """Fills the table of changes since the version before; returns how many records changed, by kind."""
+    before = latest_manifest(build)
+    connection.execute(create_statement(CHANGES))
+    folders = [build.staging.arrays]
+    published = build.folder.version(before.version) if before is not None else None
+    if published is not None:
+        folders.append(published.arrays)
+    changes = compare_records(connection, published.tables if published is not None else None, folders)
+    connection.execute(statement("changes", "fill_changes"), {"version": number})
+    return changes
 
 
 def _source(build: Build) -> str:

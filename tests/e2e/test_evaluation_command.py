@@ -153,7 +153,13 @@ def test_an_evaluation_prints_calibration_hops_and_the_baseline(command: Command
         *("--baseline", "bridge-lexical", "--fail-below", "recall@5=0"),
     )
     assert done.exception is None
-    for part in ("em of answered", "Confidence stated -> exact match observed", "1 (3)", "bm25 vs bridge-lexical"):
+    for part in (
+        "em of shown",
+        "sentence hit",
+        "Confidence stated -> exact match observed",
+        "1 (3)",
+        "bm25 vs bridge-lexical",
+    ):
         assert part in done.stdout
     assert "line 7 was left out" in done.stderr
 
@@ -297,7 +303,7 @@ def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentenc
     said = "The gold answers are long (median 12 words), so answers are judged by token F1 and containment"
     text = command(*arguments, "--no-store").stdout
     assert said in text
-    assert "f1 of answered" in text
+    assert "f1 of shown" in text
     assert "Confidence stated" not in text
     assert " em " not in text
     report = json.loads(command(*arguments, "--json").stdout)
@@ -309,9 +315,9 @@ def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentenc
     assert not (folder / "calibration.png").exists()
     for name in ("report.html", "summary.md"):
         shown = (folder / name).read_text(encoding="utf-8")
-        assert "containment of the answered" in shown
+        assert "containment of the shown" in shown
         assert "median 12 words" in shown
-        assert "em of the answered" not in shown
+        assert "em of the shown" not in shown
     row = json.loads((folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert (row["em"], row["containment"] > 0) == (None, True)
     gated = command(*arguments, "--no-store", "--fail-below", "em=.1")

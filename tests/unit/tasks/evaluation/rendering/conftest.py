@@ -24,6 +24,8 @@ def _result(place: int) -> dict[str, Any]:
         **values,
         "intervals": {name: {"low": value - 0.1, "high": value + 0.1} for name, value in values.items()},
         "answered": {"share": 0.8, "em": 0.25, "f1": 0.35},
+        "shown": {"share": 0.3, "em": 0.75, "f1": 0.85},
+        "sentence_hit": 0.6,
         "calibration": [{"n": 16, "stated": 0.1 + 0.18 * group, "observed": 0.15 + 0.1 * group} for group in range(5)],
         "coverage": [
             {"coverage": step / 20, "precision": 0.9 - step / 40, "confidence": 1 - step / 20} for step in range(1, 17)
@@ -133,6 +135,8 @@ def empty_documents() -> Documents:
             **dict.fromkeys([*METRICS, "calibration", "coverage"]),
             "intervals": dict.fromkeys(METRICS),
             "answered": dict.fromkeys(("share", "em", "f1")),
+            "shown": dict.fromkeys(("share", "em", "f1")),
+            "sentence_hit": None,
             "tokens": {"prompt": 0, "completion": 0},
             "cost_usd": 0.0,
         }
