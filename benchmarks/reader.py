@@ -20,12 +20,13 @@ from machine import describe_machine
 
 from polyhop.api import open_index
 from polyhop.schemas.graph import LexicalIndex
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.stems import stem_tokens
 from polyhop.tasks.evaluation.metrics import exact_match, token_f1
-from polyhop.warehouse.artefacts import NAMES, lexical_of
+from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.reading.reader import RuleReader
 
@@ -189,6 +190,7 @@ class CorpusIndex:
         none = np.zeros(0, dtype=np.int32)
         self._artefacts: dict[Artefact[Any], Any] = {
             NAMES: NameFinder(self.passage_titles),
+            LANGUAGE: ENGLISH,
             lexical_of("stems"): LexicalIndex(terms, indptr, none, none, np.zeros(len(self._rows), dtype=np.int32)),
         }
 

@@ -109,7 +109,7 @@ def print_table(judged: Sequence[Judged]) -> None:
 
 
 def is_yes_no(one: Judged) -> bool:
-    """Whether the right answer stands in no sentence."""
+    """Whether no sentence that is shown holds the right answer."""
     return one.row["answers"] in (["yes"], ["no"])
 
 

@@ -55,7 +55,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedEmbedding:
-    """Vectors of one kind over a corpus, by an encoder behind a server; `cached` counts texts that have one."""
+    """Vectors of one kind over a corpus, by an encoder on a server; `cached` counts texts that have one."""
 
     name: str
     units: int
@@ -70,7 +70,7 @@ class PlannedEmbedding:
 UNKNOWN_LENGTHS = (0.5, 1.8)
 KNOWN_LENGTHS = (0.8, 1.25)  # the same with a history; chosen
 _SECONDS_PER_CALL = 4.0  # without a history; chosen, and only the stated time depends on it
-_SECONDS_PER_EMBEDDING = 1.0  # of an encoder behind a server, without a history; chosen likewise
+_SECONDS_PER_EMBEDDING = 1.0  # of an encoder on a server, without a history; chosen likewise
 _ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LENGTHS` of warehouse/models/chat.py
 
 
