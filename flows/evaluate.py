@@ -387,9 +387,8 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
     """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
 
     `index` sums over the stages whose work is in the artefacts that the strategy declares; closed-book needs none.
-    Tokens
-    are those of the replies when they were made, whoever paid for them. Seconds are those of the runs that computed the
-    results, None if one of them was not recorded; `stages` has each one, or None.
+    Tokens are those of the replies when they were made, whoever paid for them. Seconds are those of the runs that
+    computed the results, None if one of them was not recorded; `stages` has each one, or None.
     """
     found = {}
     for label, result in report["strategies"].items():

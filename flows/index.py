@@ -352,20 +352,7 @@ class _Run:
                 self._take_over(stage)
                 continue
             with self._history.stage(stage.name):
-                # The batches that are still to do; `units` counts what they hold, and what needs none.
-                numbers = stage.batches(self._build)
-                size = self._build.settings.batch_size
-                units = stage.kept(self._build)
-                is_counted = bool(units or numbers)
-                computed = 0
-                self._runner.progress(stage.name, units, units + size * len(numbers))
-                for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
-                    units += result.units
-                    computed += result.computed
-                    # a batch that is still to do may be a short one: until the last, the total is an upper bound
-                    self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
-                if is_counted:
-                    self._report.computed[stage.name] = computed
+                units = self._run_batches(stage)
                 faults = stage.faults(build)
                 if not faults:
                     counts = self._runner.step(f"{stage.name} finish", partial(stage.finish, build))
@@ -378,6 +365,23 @@ class _Run:
                 self._ingested(self._runner.step(f"{self._source.name} finish", set_aside))
                 return False
         return True
+
+    def _run_batches(self, stage: Stage) -> int:
+        """Does the batches that are still to do; returns how many units they hold, with those that need none."""
+        numbers = stage.batches(self._build)
+        size = self._build.settings.batch_size
+        units = stage.kept(self._build)
+        is_counted = bool(units or numbers)
+        computed = 0
+        self._runner.progress(stage.name, units, units + size * len(numbers))
+        for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
+            units += result.units
+            computed += result.computed
+            # a batch that is still to do may be a short one: until the last, the total is an upper bound
+            self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
+        if is_counted:
+            self._report.computed[stage.name] = computed
+        return units
 
     def _take_over(self, stage: Stage) -> None:
         manifest = self._require()

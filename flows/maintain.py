@@ -27,7 +27,7 @@ from polyhop.warehouse.files.disk import (
     size_of,
     writing,
 )
-from polyhop.warehouse.files.layout import Layout, VersionFolder
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
     current_version,
     published_versions,
@@ -53,28 +53,7 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
     report = MaintenanceReport(request.dry_run)
     before = _sizes(layout, names)
     for name in names if request.index is None else [request.index]:
-        index = layout.index(name)
-        try:
-            with writing(f"index '{index.name}'", index.path), writer_lease(index.lease, index.name):
-                current = current_version(index)
-                folders = [(number, index.version(number)) for number in published_versions(index)]
-                aged = [(n, age_days(f.manifest), size_of(f.path).bytes / _MB) for n, f in folders]
-                gone = beyond_policy(aged, current, settings.keep_versions, settings.maintenance)
-                left = old_leftovers(index)
-                if report.dry_run:
-                    gone = [number for number in gone if _is_free(index.version(number))]
-                else:
-                    begin_removal(index)
-                    gone = [number for number in gone if remove_version(index, number)]
-                    remove_leftovers(index)
-                    remove_paths(left)
-                    clean_vectors(index, at_once=True)
-                report.removed_versions[index.name] = gone
-                report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
-        except StoreConflictError as error:
-            report.skipped.append(str(error))
-        except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
-            report.skipped.append(f"Index '{index.name}' was left alone: {error}")
+        _maintain_index(layout.index(name), settings, report)
     if layout.vector_cache.exists():
         _vacuum_vectors(layout, names, report)
     if policy.reply_days is not None and layout.reply_cache.exists():
@@ -91,6 +70,31 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
     after = _sizes(layout, names)
     report.parts = [PartSize(part, size, after[part]) for part, size in before.items()]
     return report
+
+
+def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
+    """Removes versions by policy and what killed runs left; an index in use is skipped."""
+    try:
+        with writing(f"index '{index.name}'", index.path), writer_lease(index.lease, index.name):
+            current = current_version(index)
+            folders = [(number, index.version(number)) for number in published_versions(index)]
+            aged = [(n, age_days(f.manifest), size_of(f.path).bytes / _MB) for n, f in folders]
+            gone = beyond_policy(aged, current, settings.keep_versions, settings.maintenance)
+            left = old_leftovers(index)
+            if report.dry_run:
+                gone = [number for number in gone if _is_free(index.version(number))]
+            else:
+                begin_removal(index)
+                gone = [number for number in gone if remove_version(index, number)]
+                remove_leftovers(index)
+                remove_paths(left)
+                clean_vectors(index, at_once=True)
+            report.removed_versions[index.name] = gone
+            report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
+    except StoreConflictError as error:
+        report.skipped.append(str(error))
+    except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
+        report.skipped.append(f"Index '{index.name}' was left alone: {error}")
 
 
 def beyond_policy(

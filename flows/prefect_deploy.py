@@ -43,8 +43,7 @@ def merged_schedules(
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
     The schedule of a source is found by its slug, the source's name. The source's path, which may have moved, is set
-    again
-    unless somebody made it read another file in part.
+    again unless somebody made it read another file in part.
     """
     names = ("schedule", "active", "max_scheduled_runs", "parameters", "slug")
     there = found.schedules if found is not None else []

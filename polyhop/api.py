@@ -125,7 +125,12 @@ def plan(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexPlan":
-    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`)."""
+    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
+
+    Raises:
+        SourceError: If the source cannot be used.
+        ConfigurationError: If no model is configured.
+    """
     from polyhop.flows.plan import plan_index
 
     return plan_index(_settings(root, settings), Path(source), add_strategies)
@@ -133,9 +138,12 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job in the question queue, by number, with so many questions; workers answer it, wherever they run.
+    """A job in the question queue; workers answer it, wherever they run.
 
-    `is_new` is False if an earlier submission with the same key made it.
+    Attributes:
+        id: Its number.
+        count: Questions.
+        is_new: False if an earlier submission with the same key made it.
     """
 
     id: int
@@ -188,11 +196,24 @@ def submit(  # noqa: PLR0913 - those of `polyhop submit`
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> Job:
-    """Submits questions, a file or rows of one, as one job (`polyhop submit`); if one is bad, nothing is submitted.
+    """Submits questions as one job (`polyhop submit`).
 
-    Without a strategy it is that of the index; `parameters` are the strategy's own. `limit` counts passages per
-    question, `where` is a filter of records. A higher `priority` goes first; the same `key` again submits nothing new.
-    Settings come from polyhop.toml and POLYHOP_… variables unless they are given.
+    Args:
+        questions: A file, or rows.
+        index: Name of the index.
+        strategy: Default: that of the index.
+        parameters: The strategy's own settings.
+        limit: Passages per question.
+        where: A filter of records.
+        queue: Queue to submit to.
+        priority: Higher goes first.
+        key: The same key again submits nothing new.
+        root: Folder of all data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        SourceError: If a question is bad; nothing is submitted.
+        PolyhopError: As `polyhop submit`.
     """
     from polyhop.flows.answer import submit_file
     from polyhop.schemas.queue import JobSpec
@@ -276,10 +297,21 @@ def evaluate(
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> Comparison:
-    """Compares strategies on questions with known answers, a file or rows of one (`polyhop eval`).
+    """Compares strategies on questions with known answers (`polyhop eval`).
 
-    `strategies` are names or variants, "all", or none: that of the index; `parameters` are given to each, `where` is a
-    filter of records. `is_stored`: a run and a report of it are kept under the root.
+    Args:
+        questions: A file, or rows.
+        index: Name of the index.
+        strategies: Names or variants; "all"; none: that of the index.
+        parameters: Given to each.
+        where: A filter of records.
+        is_stored: Whether a run and a report of it are kept under the root.
+        root: Folder of all data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        SourceError: If there is no usable question.
+        PolyhopError: As `polyhop eval`.
     """
     from polyhop.flows.evaluate import evaluate_index
     from polyhop.schemas.requests import EvaluationRequest
@@ -497,11 +529,14 @@ class Index:
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
         """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.
 
-        Vectors are in the views `passage_vectors` and `entity_vectors`, all jobs' questions in the view `results`. The
-        query is one statement that reads (SELECT, DESCRIBE, EXPLAIN…); it may read files below folders of
-        `allow_files`, too.
+        Vectors are in the views `passage_vectors` and `entity_vectors`, all jobs' questions in the view `results`.
+
+        Args:
+            query: One statement that reads: SELECT, DESCRIBE, EXPLAIN…
+            allow_files: Folders whose files the query may read, too.
 
         Raises:
+            ConfigurationError: If a folder of `allow_files` does not exist.
             StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
         """
         from polyhop.result_tables import result_tables
@@ -553,8 +588,11 @@ def open_index(
 ) -> Index:
     """Opens the current (or the named) version of an index.
 
-    Without settings they are those of polyhop.toml and POLYHOP_… variables; the root is ./polyhop-data unless they say
-    otherwise.
+    Args:
+        name: Name of the index.
+        root: Folder of all data; default from settings, ./polyhop-data.
+        version: A published version, default the current one.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
 
     Raises:
         UnknownIndexError: If nothing was published under that name.
@@ -609,9 +647,15 @@ class Indexes:
         return tuple(index.name for index in self._opened)
 
     def ask(self, question: str, *, limit: int = 10, **options: Any) -> SeveralAnswers:
-        """Asks each index, and fuses their passages by rank; `limit` counts them, and those of each index.
+        """Asks each index, and fuses their passages by rank.
 
-        Further options are those of `Index.ask`, for each; without a strategy, each index has its own.
+        Args:
+            question: Any text with at least one word.
+            limit: Passages to return, at least 1; also of each index.
+            **options: The others of `Index.ask`, for each of them; without a strategy, each index has its own.
+
+        Raises:
+            PolyhopError: As `Index.ask`, if it fails on one of the indexes.
         """
         answers = {index.name: index.ask(question, limit=limit, **options) for index in self._opened}
         certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
@@ -660,7 +704,12 @@ class Indexes:
 
 
 def open_indexes(names: Sequence[str], *, root: str | Path | None = None, settings: Settings | None = None) -> Indexes:
-    """Opens the current versions of several indexes of one root, each named once; settings as in `open_index`.
+    """Opens the current versions of several indexes.
+
+    Args:
+        names: Names of indexes of one root, each once.
+        root: Folder of all data; default from settings, ./polyhop-data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
 
     Raises:
         ConfigurationError: If no index is named, or one twice.

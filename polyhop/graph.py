@@ -118,9 +118,17 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The shortest connections between two names, as asked, and the entities of each; all of one kind and length.
+    """The shortest connections between two names.
 
-    A connection has at most `max_length` relations; there are no `paths` if there is none.
+    Attributes:
+        index: Name of the index.
+        version: Version searched.
+        a: The first name as asked.
+        b: The second.
+        from_entities: Entities of the first name.
+        to_entities: Entities of the second.
+        max_length: Relations that a connection may have.
+        paths: Connections, all of one kind and length; empty if there is none.
     """
 
     index: str
@@ -214,11 +222,17 @@ class EntityGraph:
             raise MissingArtefactError("graph:relations", self._index.name, GRAPH_SEARCH, "The graph of entities")
 
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
-        """Entities whose full name is this one, by length of name, then name, then key; none of a name without letters.
+        """Entities whose full name is this one, by length of name, then name, then key.
 
-        Case, accents, punctuation and whitespace do not count, and a name that resolution made another form of an
-        entity's leads to that entity. A part of a name finds nothing by itself: `halvorsen` finds Erik Halvorsen with
-        `fuzzy` only, which adds entities one of whose names contains this one, or all of its words in any order.
+        A part of a name finds nothing by itself: `halvorsen` finds Erik Halvorsen with `fuzzy` only.
+
+        Args:
+            name: A name in any case; accents, punctuation and whitespace do not count, and a name that resolution made
+                another form of an entity's leads to that entity.
+            fuzzy: Also entities one of whose names contains this one, or all of its words in any order.
+
+        Returns:
+            Empty for a name without letters or digits, or that nobody has.
         """
         numbers = set(self._named([name]))
         if fuzzy:
@@ -233,10 +247,15 @@ class EntityGraph:
     def find_entities_by_embedding(
         self, query: str | NDArray[np.float32], top_k: int = 10, min_similarity: float = 0.0
     ) -> list[SimilarEntity]:
-        """Entities whose vector (of name and description) is near a text or a vector, shape (d,).
+        """Entities whose vector (of name and description) is near a text or a vector.
 
-        At most `top_k` with a cosine of `min_similarity` or more, by descending cosine, then key; entities without
-        vector are left out.
+        Args:
+            query: A text, which is encoded, or a vector of shape (d,).
+            top_k: Entities to return at most.
+            min_similarity: Smallest cosine that counts, itself included.
+
+        Returns:
+            By descending cosine, then key; entities without vector are left out.
 
         Raises:
             MissingArtefactError: If the version has no vectors of entities.
@@ -284,8 +303,13 @@ class EntityGraph:
     ) -> list[RankedPassage]:
         """Passages that mention entities within `depth` relations of those named, in descending order of score.
 
-        A passage scores `0.1 * decay ** hop` for each such entity that it mentions; ties go to the smaller id. Names
-        are exact, as in `find_entities`; one that nobody has adds nothing. Without a limit all passages are returned.
+        A passage scores `0.1 * decay ** hop` for each such entity that it mentions; ties go to the smaller id.
+
+        Args:
+            names: Exact names, as in `find_entities`; a name that nobody has adds nothing.
+            depth: Relations to follow, at least 0.
+            decay: What a hop leaves of an entity's worth.
+            limit: Passages to return at most; None: all.
 
         Raises:
             AlgorithmError: If `depth` is negative, or `decay` not between 0 and 1.
@@ -300,11 +324,18 @@ class EntityGraph:
     def fusion_search(
         self, names: Sequence[str], vector_results: Sequence[str], depth: int = 1, limit: int = 10, k: float = 60
     ) -> list[RankedPassage]:
-        """Passage ids of any vector search, fused by reciprocal rank with graph search for these exact names.
+        """Passage ids of any vector search, fused by reciprocal rank with graph search for these names.
 
-        `vector_results` are in descending order of score, of this index or beyond it; a repeated id keeps its first
-        rank. If no name is an entity's, their order stays. `k` damps the first ranks. In descending order of score;
-        ties by rank in `vector_results`, then by rank in graph search, then by id.
+        Args:
+            names: Exact names; if none is an entity's, the order of `vector_results` stays.
+            vector_results: Passage ids in descending order of score, of this index or beyond it; a repeated one keeps
+                its first rank.
+            depth: Relations to follow, at least 0.
+            limit: Passages to return at most.
+            k: Damping of the first ranks, at least 0.
+
+        Returns:
+            In descending order of score; ties by rank in `vector_results`, then by rank in graph search, then by id.
 
         Raises:
             AlgorithmError: If `depth` or `k` is negative.
@@ -332,13 +363,18 @@ class EntityGraph:
         return answerer.retrieve([Question(question)], limit=limit)[0]
 
     def connect(self, a: str, b: str, *, max_length: int = 4, paths: int = 5) -> Connections:
-        """The shortest connections between two entities (names as in `find_entities`), and passages that state them.
+        """The shortest connections between two entities, with the passages that state them.
 
-        A connection has at most `max_length` relations, and at most `paths` are returned.
+        Args:
+            a: A name, as in `find_entities`.
+            b: Another one.
+            max_length: Relations that a connection may have, at least 0.
+            paths: Connections to return at most.
 
         Raises:
             UnknownIdError: If no entity has one of the names; it says which names are similar.
             ConfigurationError: If one has neither letter nor digit.
+            AlgorithmError: If `max_length` is negative.
         """
         index = self._index
         sources, targets = (require_entities(index, self._lookup, name) for name in (a, b))

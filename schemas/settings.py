@@ -557,13 +557,13 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "encoder.batch_size": ("8 here, 64 of a server", "warehouse/models/encoder_kinds.py SERVER_BATCH_SIZE"),
     "encoder.device": ("the library's choice", "warehouse/models/encoder_kinds.py"),
     "encoder.path_vectors": (100_000, "warehouse/open_encoders.py PATH_VECTORS"),
-    **dict.fromkeys(
-        [
-            f"encoder.entities.{name}"
-            for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
-        ],
-        ("the model's own, or as encoder has it", "schemas/settings.py EncoderSettings.choice_of"),
-    ),
+    **{
+        f"encoder.entities.{name}": (
+            "the model's own, or as encoder has it",
+            "schemas/settings.py EncoderSettings.choice_of",
+        )
+        for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
+    },
     "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
     **dict.fromkeys(
         ["extraction.entity_type_contract", "extraction.relation_type_contract"],
@@ -576,22 +576,19 @@ _GONE: Mapping[str, tuple[object, str]] = {
     ),
     "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
     "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
-    **dict.fromkeys(
-        [f"models.longest_reply.{name}" for name in ("kg_extract", "kg_resolve")],
-        (4096, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
-    ),
-    "models.longest_reply.prop_propositions": (
-        2048,
-        "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all",
-    ),
-    **dict.fromkeys(
-        [f"models.longest_reply.{name}" for name in ("prop_entities", "qa_answer", "qa_chains", "qa_closed_book")],
-        (1024, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
-    ),
-    **dict.fromkeys(
-        [f"models.longest_reply.{name}" for name in ("hub_path_text", "query_entities")],
-        (512, "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all"),
-    ),
+    **{
+        f"models.longest_reply.{prompt}": (
+            tokens,
+            "warehouse/models/replies.py REPLY_TOKENS; models.max_reply_tokens sets all",
+        )
+        for tokens, prompts in (
+            (4096, "kg_extract kg_resolve"),
+            (2048, "prop_propositions"),
+            (1024, "prop_entities qa_answer qa_chains qa_closed_book"),
+            (512, "hub_path_text query_entities"),
+        )
+        for prompt in prompts.split()
+    },
     "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
     "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
     "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),

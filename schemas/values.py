@@ -16,6 +16,7 @@ _MONTH = (
     r"(Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
     r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
 )
+_MONTH_NAME = re.compile(_MONTH, re.IGNORECASE)
 _DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
 _YEAR = re.compile(r"(?<![\w.,$£€])(?:1[0-9]{3}|20[0-9]{2}|2100)(?!\w|[.,][0-9])")
 _DAY_MONTH = re.compile(rf"\b(?:{_DAY} {{1,2}}(?:of )?)?{_MONTH},? {{1,2}}$")
@@ -58,18 +59,19 @@ def _month_and_day(before: str) -> tuple[int | None, str]:
     """Where the month or day in front of a year begins, and `-MM` or `-MM-DD`."""
     match = _MONTH_DAY.search(before)
     if match and 1 <= int(match[2]) <= 31:
-        return match.start(), f"-{_month_number(match[1]):02}-{int(match[2]):02}"
+        return match.start(), f"-{month_number(match[1]):02}-{int(match[2]):02}"
     match = _DAY_MONTH.search(before)
     if match is None:
         return None, ""
-    month = f"-{_month_number(match[2]):02}"
+    month = f"-{month_number(match[2]):02}"
     if match[1] and 1 <= int(match[1]) <= 31:
         return match.start(), f"{month}-{int(match[1]):02}"
     return match.start(2), month
 
 
-def _month_number(name: str) -> int:
-    return _MONTH_STARTS.index(name[:3].lower()) + 1
+def month_number(name: str) -> int:
+    """1 to 12 for a month's name or its short form, else 0."""
+    return _MONTH_STARTS.index(name[:3].lower()) + 1 if _MONTH_NAME.fullmatch(name) else 0
 
 
 def find_numbers(text: str, dates: list[Mention] | None = None) -> list[Mention]:
@@ -113,6 +115,9 @@ def _scaled(text: str, start: int, end: int, value: Decimal) -> Mention:
     return Mention(f"number:{plain}", text[start:end], start, end)
 
 
+_YEAR_DAYS = 365.25
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0,
+           "month": _YEAR_DAYS / 12 * 86400, "year": _YEAR_DAYS * 86400}  # fmt: skip
 _FACTORS = {
     "length": {"mm": 0.001, "millimetre": 0.001, "cm": 0.01, "centimetre": 0.01, "m": 1.0, "metre": 1.0, "km": 1000.0,
                "kilometre": 1000.0, "inch": 0.0254, "foot": 0.3048, "ft": 0.3048, "yard": 0.9144, "mile": 1609.344,
@@ -120,8 +125,7 @@ _FACTORS = {
     "area": {"km²": 1e6, "km2": 1e6, "sq km": 1e6, "square kilometre": 1e6, "m²": 1.0, "square metre": 1.0,
              "hectare": 1e4, "ha": 1e4, "acre": 4046.86, "square mile": 2.59e6, "sq mi": 2.59e6},
     "mass": {"mg": 1e-6, "milligram": 1e-6, "g": 0.001, "gram": 0.001, "kg": 1.0, "kilogram": 1.0, "tonne": 1000.0},
-    "time": {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2.63e6,
-             "year": 3.156e7},
+    "time": SECONDS,
     "temperature": {"°c": 1.0},
     "share": {"%": 1.0, "percent": 1.0},
     "money": {"euro": 1.0, "pound": 1.0, "dollar": 1.0},

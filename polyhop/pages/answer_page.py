@@ -162,23 +162,27 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
         text = material.texts.get(row["id"], "")
         known = [key for key in material.mentions.get(row["id"], ()) if key in weight_of]
         cited = [sentence for sentence in sentences if sentence["passage_id"] == row["id"]]
-        # Where sentences are in their passage: at their offsets if these hold, else where the text is found.
-        spans = []
-        for sentence in cited:
-            words, start, end = sentence["text"], sentence.get("start"), sentence.get("end")
-            if isinstance(start, int) and isinstance(end, int) and text[start:end] == words:
-                spans.append((start, end))
-            elif words and words in text:
-                spans.append((text.index(words), text.index(words) + len(words)))
         rows.append(
             {
                 **row,
-                "pieces": marked(text, spans),
+                "pieces": marked(text, _spans(text, cited)),
                 "share": round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0,
                 "reached": sorted(known, key=lambda key: (-weight_of[key], key)),
             }
         )
     return rows
+
+
+def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
+    """Where sentences are in their passage: at their offsets if these hold, else where the text is found."""
+    spans = []
+    for sentence in sentences:
+        words, start, end = sentence["text"], sentence.get("start"), sentence.get("end")
+        if isinstance(start, int) and isinstance(end, int) and text[start:end] == words:
+            spans.append((start, end))
+        elif words and words in text:
+            spans.append((text.index(words), text.index(words) + len(words)))
+    return spans
 
 
 def _ranked(document: Mapping[str, Any]) -> str:

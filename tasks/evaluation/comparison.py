@@ -24,8 +24,7 @@ def compare_runs(
 
     Returns {changed{name: [first, second]}, strategies{name: {metric: {first, second, difference, paired}}},
     questions{common, only_first, only_second}, most_changed[…], only_first[…], only_second[…]}; `paired` is the
-    bootstrap
-    over the questions of both runs, None without one.
+    bootstrap over the questions of both runs, None without one.
     """
     names = [name for name in first["strategies"] if name in second["strategies"]]
     before, after = ({(row["strategy"], row["id"], row["question"]): row for row in some} for some in rows)

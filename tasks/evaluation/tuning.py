@@ -89,8 +89,7 @@ def tuning_document(
 
     Returns {strategy, metric, grid, default, chosen, is_default, tried[{label, values, mean, low, high}],
     tuning{n, default, chosen}, rest{n, default, chosen, paired, metrics}, use}; `paired` is chosen minus default with
-    wins,
-    ties, losses and p, None if the default is chosen; `metrics` has the same of the other main metrics.
+    wins, ties, losses and p, None if the default is chosen; `metrics` has the same of the other main metrics.
     """
     labels = [default, *tried.points]
     chosen = chosen_setting(name, default, labels, tuning.run)

@@ -23,6 +23,7 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import (
     BudgetExceededError,
     ModelError,
+    ModelKeyError,
     ModelRateLimitError,
     ModelTimeoutError,
     ModelUnavailableError,
@@ -278,6 +279,8 @@ class PaidCalls:
                     answer = send()
                 except CallFailedError as failed:
                     error = type(failed.error).__name__
+                    if isinstance(failed.error, ModelKeyError):
+                        request.stop.because(failed.error)  # before the limiter lets the next call go
                     usage = self._usage(*((tokens, longest) if failed.may_be_billed else (0, 0)), started)
                     self._note_failure(request, failed.error, started, in_flight)
                     raise failed.error from failed

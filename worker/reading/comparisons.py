@@ -143,7 +143,8 @@ class _Values:
         """The rule that a question asks for, and the dimensions of its values; "" if it compares nothing."""
         words, head = self.words, self.question.head
         asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.is_person
-        asks_person = asks_person or any(HEADS.get(word) == PERSON for word in words)  # the film whose director is older
+        # of a role that the question names, too: the film whose director is older
+        asks_person = asks_person or any(HEADS.get(word) == PERSON for word in words)
         if _LIFE_SPAN.search(self.question.text):
             return "life span", frozenset(("date",))
         if words & (_DEATH | _BIRTH) or (words & _AGES and asks_person):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
+from polyhop.schemas.values import SECONDS, month_number
 from polyhop.tasks.hubs.paths import humanised, signature_texts
 from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, content_stems, words_of
 
@@ -201,13 +202,7 @@ LEAST_KIND_SHARE = 0.9
 """Of a field's distinct values that are of a kind; chosen: a few values of another form are common in real data."""
 
 FIRST_YEAR, LAST_YEAR = 1000, 2100  # algorithms.md 4B, kinds of values.
-_MONTHS_TEXT = """
-january february march april may june july august september october november december jan feb mar apr jun jul aug sep
-sept oct nov dec
-"""
-_MONTHS = _MONTHS_TEXT.split()
-_MONTH_ORDER = [name[:3] for name in _MONTHS[:12]]
-_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}
+_DAYS = {unit: seconds / SECONDS["day"] for unit, seconds in SECONDS.items() if unit != "second"}
 _MOST_DIGITS = 15  # exact in float64; algorithms.md 4B, ranges.
 _MEASURES = re.compile("(?P<ymd>Ydd)|(?P<dmy>dmY)|(?P<mdy>mdY)|(?P<my>mY)|(?P<duration>[Ydn]u)|[Ydn]")
 """On a text with one letter per word: year, number up to 31, other number, month, unit of time."""
@@ -239,8 +234,8 @@ def measures_of(words: Sequence[Word]) -> list[Measure]:
             found.append(Measure(start, end, days, float(np.nextafter(days, np.inf)), is_duration=True))
         elif order:
             parts = dict(zip(order, texts[start:end], strict=True))
-            month = _MONTH_ORDER.index(parts["m"][:3]) if parts["m"].isalpha() else int(parts["m"]) - 1
-            days = int(parts["y"]) * 372 + month * 31 + int(parts.get("d", 1)) - 1
+            month = month_number(parts["m"]) or int(parts["m"])
+            days = int(parts["y"]) * 372 + (month - 1) * 31 + int(parts.get("d", 1)) - 1
             after = days + (1 if "d" in parts else 31)
             found.append(Measure(start, end, days / 372, after / 372, is_duration=False))
         else:
@@ -253,7 +248,7 @@ def _letter(text: str) -> str:
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
         is_year = len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR
         return "Y" if is_year else "d" if len(text) <= 2 and 1 <= int(text) <= 31 else "n"
-    return "m" if text in _MONTHS else "u" if text.rstrip("s") in _DAYS else "."
+    return "m" if month_number(text) else "u" if text.rstrip("s") in _DAYS else "."
 
 
 def _measure(words: Sequence[Word]) -> Measure | None:
@@ -329,6 +324,6 @@ def _kind(words: Sequence[Word]) -> Kind:
         return Kind.YES_NO
     numbers = [text for text in texts if text.isascii() and text.isdigit()]
     has_year = any(len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR for text in numbers)
-    if has_year and all(text in numbers or text in _MONTHS for text in texts):
+    if has_year and all(text in numbers or month_number(text) for text in texts):
         return Kind.TIME
     return Kind.NUMBER if texts[0] in numbers and len(texts) <= 3 else Kind.OTHER
