@@ -171,3 +171,17 @@ def test_the_table_of_the_design_s_own_questions_says_so(page: str) -> None:
     told = (PROJECT / page).read_text(encoding="utf-8").partition("<!-- musique table")[0].rpartition("##")[2]
     assert "designed on" in told
     assert ".714" in (PROJECT / page).read_text(encoding="utf-8")
+
+
+ROOMS = ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker")
+SCREEN = 50  # lines
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_rooms_page_names_its_modules_and_fits_one_screen(room: str) -> None:
+    text = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = text.split(f"\n### {room}/: ", 1)[1].split("\n### ", 1)[0]
+    assert page.count("\n") <= SCREEN
+    named = set(re.findall(r"\w+", page))
+    modules = {path.stem for path in (PROJECT / room).rglob("*.py") if path.stem != "__init__"}
+    assert modules - named == set()
