@@ -223,7 +223,7 @@ class Citation:
         passage_id: Of the passage, "" if the source is a hub.
         sentence: What was quoted of the passage, None if nothing was.
         hub_id: The graph's own id of the hub, "" if the source is a passage.
-        number: The number by which the answer's text cites the hub.
+        number: The number by which the answer's text cites the source.
     """
 
     passage_id: str
@@ -256,7 +256,7 @@ class Reading:
         sentences: Of the context: those that the answer was read from, or that answer where no short answer is shown.
         kind: "extracted" from a sentence, "computed" from values, "generated" by a model, a "span" that a
             model marked, "none" if nothing was found, or UNREAD if nobody was to read.
-        reasoning: How a model came to it.
+        reasoning: A model's answer in full sentences, with the numbers of its citations in brackets.
         citations: Sources that a model named and that are in the context.
         dropped_citations: Sources that a model named and that are not.
         use: What the model took, None if none was asked.
@@ -343,14 +343,15 @@ def _part_row(part: ModelUse) -> dict[str, Any]:
 
 
 def _citation_row(citation: Citation) -> dict[str, Any]:
-    """A cited passage; of a cited hub also its id, name and number."""
+    """A cited passage with its number; of a cited hub also its id and name."""
     sentence = citation.sentence
-    hub = {"hub_id": citation.hub_id, "name": citation.name, "number": citation.number} if citation.hub_id else {}
+    hub = {"hub_id": citation.hub_id, "name": citation.name} if citation.hub_id else {}
     return {
         "passage_id": citation.passage_id,
         "quote": sentence.text if sentence else "",
         "start": sentence.start if sentence else None,
         "end": sentence.end if sentence else None,
+        "number": citation.number,
         **hub,
     }
 

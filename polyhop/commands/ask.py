@@ -92,16 +92,22 @@ def ask(
         print_json(answer.to_json())
         return
     print_answer(answer, texts, explain=explain)
+    if not answer.answer and not settings.models.read and answer.reading.get("kind") != UNREAD:
+        print_error(
+            "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, "
+            "hosted or on this machine (docs/how-to/models.md)."
+        )
 
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
     print_block("Answer", f"{answer.answer or _silence(answer)}{certainty(answer)}")
+    _print_generated(answer.reading)
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
         print_source(value["sentence"])
-    if not answer.answer or not answer.reading.get("values"):
+    if not answer.reading.get("citations") and (not answer.answer or not answer.reading.get("values")):
         stated = [value["sentence"] for value in answer.reading.get("values", ())]
         for sentence in answer.sentences[: 1 if answer.answer else None]:
             if sentence not in stated:
@@ -120,7 +126,7 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
 def _silence(answer: "Answer") -> str:
     if answer.reading.get("kind") == UNREAD:
         return "(not read; --reader rules or model reads one)"
-    if answer.sentences:
+    if answer.sentences and answer.reading.get("kind") != "generated":
         guess = _guess(answer)
         said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
         return f"(no short answer is certain enough; these sentences say most of it{said})"
@@ -173,8 +179,18 @@ def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
         print_line(f"  from    [{sentence['passage_id']}] {text.replace(guess, f'*{guess}*', 1) if guess else text}")
 
 
+def _print_generated(reading: dict[str, Any]) -> None:
+    """A model's answer in full sentences, and the sources that these cite by number."""
+    if reading.get("reasoning") and reading.get("model"):
+        print_block("", reading["reasoning"])
+    for citation in reading.get("citations", ()):
+        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
+        number = f"[{citation['number']}]" if citation.get("number") else "cites"
+        print_line(f"  {number:<8}[{source}] {' '.join(said.split())}".rstrip())
+
+
 def _print_reading(reading: dict[str, Any]) -> None:
-    """What the model said and took; nothing if none was asked."""
+    """What the model took; nothing if none was asked."""
     if not reading.get("model"):
         return
     usage, prompt = reading["usage"], reading["prompt"]
@@ -188,11 +204,6 @@ def _print_reading(reading: dict[str, Any]) -> None:
     if fallback:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
-    if reading["reasoning"]:
-        print_block("Reasoning", reading["reasoning"])
-    for citation in reading["citations"]:
-        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
-        print_line(f"  cites   [{source}] {' '.join(said.split())}".rstrip())
     if reading["dropped_citations"]:
         print_line(f"  {reading['dropped_citations']} cited sources are not in the passages and were dropped")
 

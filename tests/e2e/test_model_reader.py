@@ -43,7 +43,7 @@ def model_settings(url: str, **changes: Any) -> list[str]:
 
 
 def reply(answer: str = "River 0", *citations: object) -> dict[str, str]:
-    content = {"reasoning": "The passage says so.", "answer": answer, "citations": citations}
+    content = {"reasoning": "It lies there [1], as all say [4].", "answer": answer, "citations": citations}
     return {"kind": "reply", "content": json.dumps(content)}
 
 
@@ -80,6 +80,11 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: A
     assert model_server.count() == 1
     assert (again["answer"], again["reading"]["cached"], again["reading"]["spent"]["calls"]) == ("River 0", True, 0)
     assert again["reading"]["usage"]["prompt_tokens"] == spent["prompt_tokens"]
+    options = ("--strategy", "bm25", *model_settings(model_server.url))
+    shown = towns.run("ask", QUESTION, "--index", "towns", *options)
+    sentence = "          It lies there [1], as all say."
+    assert f"Answer    River 0\n{sentence}\n  [1]     [p007] {QUOTE}\nPassages" in shown.stdout
+    assert "models.read" not in shown.stderr
     without = ask(towns, model_server, "--reader", "rules")
     assert (without["reading"]["by"], without["reading"]["model"], model_server.count()) == ("rules", None, 1)
 

@@ -64,7 +64,10 @@ def _without_times(text: str) -> list[str]:
 
 
 @pytest.mark.rare
-def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
+def test_the_commands_on_an_own_corpus_run(
+    polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     text = "Ada Lovelace was born in London, on the River Thames."
     write_corpus([{"id": "1", "title": "Ada Lovelace", "text": text, "metadata": {"year": 1815}}])
     (tmp_path / "questions.jsonl").write_text(
@@ -73,7 +76,7 @@ def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorp
     (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
     start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
     pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
-    assert run_all(polyhop, start, *how_to(*pages)) >= 26
+    assert run_all(polyhop, start, *how_to(*pages), env={"POLYHOP_MODELS__API_BASE": model_server.url}) >= 27
 
 
 @pytest.mark.rare

@@ -219,6 +219,6 @@ def test_the_terminal_shows_partial_answers_and_the_cited_hub(command: Command) 
         "ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink", "--explain", "--param",
         "number_of_hubs=3",
     )  # fmt: skip
-    assert "  cites   [P3] Joins of Tables" in done.output
+    assert "  [1]     [P3] Joins of Tables" in done.output
     assert "Partial answer 1  " in done.output
     assert "Model  4 requests; at most 4 for a question" in done.output

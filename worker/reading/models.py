@@ -7,7 +7,7 @@ unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.
 import logging
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -162,6 +162,7 @@ class AnsweredReply(BaseModel):
 class ReadReply(AnsweredReply):
     """What a model replies to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
 
+    reasoning: str = Field(description="The answer in one to three full sentences, each fact with its passage number.")
     citations: list[CitedSource] = Field(default_factory=list, description="The facts used.")
 
     @field_validator("citations", mode="before")
@@ -275,15 +276,26 @@ def _checked(reply: ReadReply, seen: Sequence[ContextPassage], use: ModelUse) ->
     """The reply without the sources that are not in the context."""
     found = [citation for source in reply.citations if (citation := _citation(source, seen)) is not None]
     citations = tuple(dict.fromkeys(found))
+    numbers = {citation.number for citation in citations}
     return Reading(
         answer=reply.answer.strip(),
         sentences=tuple(citation.sentence for citation in citations if citation.sentence is not None),
         kind="generated",
-        reasoning=reply.reasoning.strip(),
+        reasoning=_cited(reply.reasoning.strip(), numbers),
         citations=citations,
         dropped_citations=len(reply.citations) - len(found),
         use=use,
     )
+
+
+def _cited(text: str, numbers: Collection[int]) -> str:
+    """A text without the numbers in brackets that are not among those of checked sources."""
+
+    def kept(match: re.Match[str]) -> str:
+        found = [number for number in re.findall(r"[0-9]+", match[0]) if int(number) in numbers]
+        return f"{match[1]}[{', '.join(found)}]" if found else ""
+
+    return re.sub(r"(\s*)\[\s*[0-9]{1,4}(?:\s*,\s*[0-9]{1,4})*\s*\]", kept, text)
 
 
 def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation | None:
@@ -293,11 +305,12 @@ def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation |
     passage = seen[source.passage - 1]
     words = source.quote.split()
     if not words:
-        return Citation(passage.passage_id)
+        return Citation(passage.passage_id, number=source.passage)
     place = re.search(r"\s+".join(map(re.escape, words)), passage.text)
     if place is None:
         return None
-    return Citation(passage.passage_id, Sentence(passage.passage_id, place.group(), place.start(), place.end()))
+    sentence = Sentence(passage.passage_id, place.group(), place.start(), place.end())
+    return Citation(passage.passage_id, sentence, number=source.passage)
 
 
 # Source: algorithms.md 1.5 step 7, 1.7; the QASA paper's setting for generation.

@@ -101,14 +101,14 @@ def test_a_quote_is_found_whatever_white_space_the_model_made_of_it() -> None:
     reading = read({**REPLY, "citations": [{"passage": 1, "quote": "It was the first   one."}]})
     text = CONTEXT[0].text
     start = text.index("It was")
-    assert reading.citations == (Citation("p1", Sentence("p1", text[start:], start, len(text))),)
+    assert reading.citations == (Citation("p1", Sentence("p1", text[start:], start, len(text)), number=1),)
     assert reading.sentences == (reading.citations[0].sentence,)
     assert reading.dropped_citations == 0
 
 
 def test_a_number_alone_cites_the_passage() -> None:
     reading = read({**REPLY, "citations": [2, "1", 2]})
-    assert reading.citations == (Citation("p2"), Citation("p1"))
+    assert reading.citations == (Citation("p2", number=2), Citation("p1", number=1))
     assert reading.dropped_citations == 0
 
 
@@ -129,6 +129,20 @@ def test_a_source_that_is_not_in_the_context_is_dropped_and_counted(source: dict
     assert [citation.passage_id for citation in reading.citations] == ["p2"]
     assert reading.dropped_citations == 1
     assert reading.answer == "London"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("He was born in London [2].", "He was born in London [2]."),
+        ("She wrote it [1], he did not [2, 3].", "She wrote it, he did not [2]."),
+        ("Both did [2][1] in [1843] [sic].", "Both did [2] in [sic]."),
+        ("Nobody says so [1] [7].", "Nobody says so."),
+    ],
+)
+def test_numbers_in_the_sentences_are_those_of_checked_sources(said: str, shown: str) -> None:
+    sources = [{"passage": 2, "quote": "born in London"}, {"passage": 1, "quote": "She was born in Paris."}]
+    assert read({**REPLY, "reasoning": said, "citations": sources}).reasoning == shown
 
 
 def test_the_words_of_a_passage_cannot_end_their_data_block() -> None:
