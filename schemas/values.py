@@ -115,7 +115,7 @@ def _scaled(text: str, start: int, end: int, value: Decimal) -> Mention:
     return Mention(f"number:{plain}", text[start:end], start, end)
 
 
-_YEAR_DAYS = 365.25
+_YEAR_DAYS = 365.25  # of the Julian calendar: a leap day every fourth year
 SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0,
            "month": _YEAR_DAYS / 12 * 86400, "year": _YEAR_DAYS * 86400}  # fmt: skip
 _FACTORS = {
