@@ -60,6 +60,8 @@ def redact(text: str) -> str:
 
 def without_values(text: str) -> str:
     """A text without the secrets that this process was given; for what must be kept as it is otherwise (replies)."""
+    if len(text) < _SHORTEST_SECRET:
+        return text
     # The longest first: one that contains another is masked as a whole.
     for secret in sorted(_remembered | secrets_of(os.environ), key=len, reverse=True):
         text = text.replace(secret, MASK)
