@@ -18,7 +18,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse import open_encoders
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.questions.parts import with_vectors
-from polyhop.worker.strategies.bridge_masked import BridgeMaskedParameters, MaskedQuestions
+from polyhop.worker.strategies.bridge_masked import MaskedQuestions
 
 STRATEGIES = ("bridge", "bridge-masked")
 BATCH = 32
@@ -35,7 +35,7 @@ def main(root, name, questions, repeats="5"):
     with open_index(name, settings=asking) as index:
         session = index.session
         answerers = {strategy: session.answerer(strategy, {}) for strategy in STRATEGIES}
-        questions_of = MaskedQuestions(session.published, BridgeMaskedParameters().common_share)
+        questions_of = MaskedQuestions(session.published)
         mask_of = {question.text: questions_of.read(question.text).masked for question in asked}
         masked = [mask for mask in mask_of.values() if mask]
         print(

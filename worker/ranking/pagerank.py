@@ -591,16 +591,11 @@ def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
     )
 
 
-def filtered(graph: BipartiteGraph, min_len: int, min_df: int, max_df_ratio: float) -> BipartiteGraph:
-    """The graph without entities of a short key, a small df or a large one; the same object if all stay.
-
-    Source: algorithms.md 2.3.
-    """
-    lengths = np.fromiter(map(len, graph.keys), dtype=np.int64, count=graph.entity_count)
-    stays = (lengths >= min_len) & (graph.df >= min_df) & (graph.df <= most_passages(graph.passage_count, max_df_ratio))
-    if stays.all():
+def without_short_names(graph: BipartiteGraph, characters: int) -> BipartiteGraph:
+    """The graph without entities of shorter keys; the same object if all stay. Source: algorithms.md 2.3."""
+    if all(len(key) >= characters for key in graph.keys):
         return graph
-    return relabelled(graph, [key if keep else "" for key, keep in zip(graph.keys, stays.tolist(), strict=True)])
+    return relabelled(graph, [key if len(key) >= characters else "" for key in graph.keys])
 
 
 def term_graph(lexical: LexicalIndex, min_df: int, max_df_ratio: float) -> BipartiteGraph:

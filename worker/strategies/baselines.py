@@ -367,7 +367,7 @@ def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str,
 
 
 class FusionParameters(LexicalParameters):
-    """Parameters of `rrf`, and of the fusion that seeds `graph-rrf`."""
+    """Parameters of `rrf`; where its ranking is a part of another strategy, it has the defaults."""
 
     grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}
     """Chosen around the defaults."""
@@ -400,7 +400,7 @@ class LexicalRerankParameters(RerankParameters, LexicalParameters):
     """Parameters of `bm25-ce`."""
 
 
-class FusedRerankParameters(RerankParameters, FusionParameters):
+class FusedRerankParameters(RerankParameters):
     """Parameters of `rrf-ce`."""
 
     rerank_depth: int = Field(
@@ -427,4 +427,4 @@ def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, serv
 )
 def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters, services: Services) -> RerankedStrategy:
     """`rrf-ce` on an open version."""
-    return RerankedStrategy(FusedStrategy(reader, parameters), reader, parameters, services.reranker())
+    return RerankedStrategy(FusedStrategy(reader, FusionParameters()), reader, parameters, services.reranker())

@@ -32,7 +32,9 @@ from polyhop.worker.strategies.entities import Start, entity_matcher
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
-ENTITY_PENALTY = 0.5  # exponent of df; algorithms.md 2B.3.
+ENTITY_PENALTY, ENTITY_WEIGHT = 0.5, 2.0  # a question entity starts with omega / df ** q; algorithms.md 2B.3.
+REFERENCE_RANK = 10  # m: the walk's mass at this rank counts as 1; algorithms.md 2B.3.
+POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they add, and how many; algorithms.md 2B.3.
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
 
@@ -47,11 +49,7 @@ class BridgeLexicalParameters(Parameters):
     seed_temperature: float = Field(
         0.1, gt=0, le=100, description="tau: how evenly they share, small favours the best, default 0.1."
     )
-    entity_weight: float = Field(
-        2.0, ge=0, le=1000, description="omega: a question entity starts with omega / sqrt(df), default 2."
-    )
     restart: float = Field(0.1, gt=0, lt=1, description="alpha: probability of returning to the seeds, default 0.1.")
-    steps: int = Field(5, ge=1, le=10_000, description="T: half-steps of the walk, default 5.")
     title_boost: float = Field(
         5.0,
         gt=0,
@@ -59,14 +57,9 @@ class BridgeLexicalParameters(Parameters):
         description="beta: factor of steps to the passage that an entity is the title of, default 5.",
     )
     graph_weight: float = Field(0.4, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.4.")
-    reference_rank: int = Field(
-        10, ge=1, le=10_000, description="m: the walk's mass at this rank counts as 1, default 10."
-    )
     coverage_weight: float = Field(
         1.0, ge=0, le=1000, description="nu: weight of question words not yet covered, default 1; 0 keeps the order."
     )
-    pool: int = Field(30, ge=1, le=10_000, description="Passages among which the first are chosen, default 30.")
-    choose: int = Field(20, ge=1, le=10_000, description="Passages chosen for what they add, default 20.")
 
 
 class BridgeParameters(BridgeLexicalParameters):
@@ -115,6 +108,7 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     is_positive_only = True
     graph = GRAPH
+    steps = 5  # T, half-steps of the walk; algorithms.md 2B.3.
 
     def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
         super().__init__(reader)
@@ -122,9 +116,9 @@ class BridgeLexicalStrategy(RankedStrategy):
         graph = reader.artefact(self.graph)
         self._keys = graph.keys
         self._match = entity_matcher(reader)
-        self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
+        self._entity_weights = ENTITY_WEIGHT * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         transition = bipartite_transition(graph, title_boost=parameters.title_boost)
-        self._walk = TouchedWalk(transition, parameters.restart, parameters.steps, return_dangling=False)
+        self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = impacts(lexical, K1, B)
         self._stems = analyser_of(ANALYSER, lexical.language)
@@ -155,17 +149,17 @@ class BridgeLexicalStrategy(RankedStrategy):
     def _ranking(self, similarity: Similarity, mass: NDArray[np.float64], stems: list[int], limit: int) -> Ranking:
         """The first by cover, the rest by score."""
         parameters = self._parameters
-        spread = walk_part(mass, parameters.graph_weight, parameters.reference_rank)
-        count = max(limit, parameters.pool)
+        spread = walk_part(mass, parameters.graph_weight, REFERENCE_RANK)
+        count = max(limit, POOL)
         near = contenders(similarity.fusing + spread, count, similarity.error)
         scores = spread[near] + similarity.exact(near)[1]
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
-        pool = first[: parameters.pool]
+        pool = first[:POOL]
         contains = containment(self._impacts, stems, near[pool])
-        order = cover(scores[pool], contains, self._impacts.idf[stems], parameters.coverage_weight, parameters.choose)
-        shown = np.concatenate((pool[order], first[parameters.pool :]))[: max(limit, 0)]
+        order = cover(scores[pool], contains, self._impacts.idf[stems], parameters.coverage_weight, CHOSEN)
+        shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
         return near[shown], scores[shown]
 
     def _similarities(

@@ -38,8 +38,19 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.bridge import ANALYSER, IN_COSINES, BridgeParameters, BridgeStrategy
+from polyhop.worker.strategies.bridge import (
+    ANALYSER,
+    CHOSEN,
+    IN_COSINES,
+    POOL,
+    REFERENCE_RANK,
+    BridgeParameters,
+    BridgeStrategy,
+)
 from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_meanings, match_meanings
+
+COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.
+LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rare names; bridge-masked.md 4.
 
 # Source: bridge-masked.md 1, 3 step 0.
 
@@ -64,12 +75,12 @@ class MaskedQuestion:
 class MaskedQuestions:
     """Reads questions of one version."""
 
-    def __init__(self, reader: IndexReader, common_share: float) -> None:
+    def __init__(self, reader: IndexReader) -> None:
         graph = reader.artefact(CHUNK_GRAPH)
         self._find = reader.artefact(NAMES).find
         self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
-        self._common = common_count(graph.passage_count, common_share)
+        self._common = common_count(graph.passage_count, COMMON_SHARE)
         self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
 
     def read(self, text: str) -> MaskedQuestion:
@@ -105,7 +116,6 @@ class BridgeMaskedParameters(BridgeParameters):
     grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "mask_weight": "0,.5,.7,.8"}
     """Around the defaults, beyond where bridge-masked.md 4 found them flat."""
 
-    steps: int = Field(7, ge=1, le=10_000, description="T: half-steps of the walk, default 7.")
     graph_weight: float = Field(
         0.35, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.35."
     )
@@ -114,18 +124,6 @@ class BridgeMaskedParameters(BridgeParameters):
         ge=0,
         le=1,
         description="w: share of the masked question in the similarity, default 0.7; 0: the question alone.",
-    )
-    common_share: float = Field(
-        0.01,
-        ge=0,
-        le=1,
-        description="L / N: names in a larger share of the passages (and in more than 5) are not masked, default 0.01.",
-    )
-    least_graph_share: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="c_min: share of graph_weight that is left to questions without rare names, default 0.2.",
     )
     lexical_share: float = Field(
         0.3,
@@ -175,7 +173,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def __init__(self, reader: IndexReader, parameters: BridgeMaskedParameters, services: Services) -> None:
         super().__init__(reader, parameters, services)
         self._services = services
-        self._questions = MaskedQuestions(reader, parameters.common_share)
+        self._questions = MaskedQuestions(reader)
         self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -238,20 +236,20 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def _ranking_of(self, one: _Asked, mass: NDArray[np.float64], limit: int) -> Ranking:
         """The first by cover, the rest by score. Source: bridge-masked.md 3 steps 3 and 4."""
         parameters, share = self._parameters, one.read.names_share
-        graph_weight = parameters.graph_weight * max(share, parameters.least_graph_share)
-        beside = flat_walk_part(mass, graph_weight, parameters.reference_rank)
+        graph_weight = parameters.graph_weight * max(share, LEAST_GRAPH_SHARE)
+        beside = flat_walk_part(mass, graph_weight, REFERENCE_RANK)
         lexical_weight = parameters.lexical_share * (1 - share) * one.trust.in_fusion
         if lexical_weight > 0:
             beside += lexical_weight * one.lexical
-        count = max(limit, parameters.pool)
+        count = max(limit, POOL)
         near = contenders(one.rough_fused + beside, count, self._error)
         scores = self._fused(one, near) + beside[near]
         first = best(scores, count)
-        pool = first[: parameters.pool]
+        pool = first[:POOL]
         contains = containment(self._impacts, one.stems, near[pool])
         weight = parameters.coverage_weight * one.trust.in_seeds
-        order = cover(scores[pool], contains, self._impacts.idf[one.stems], weight, parameters.choose)
-        shown = np.concatenate((pool[order], first[parameters.pool :]))[: max(limit, 0)]
+        order = cover(scores[pool], contains, self._impacts.idf[one.stems], weight, CHOSEN)
+        shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
         return near[shown], scores[shown]
 
     def _fused(self, one: _Asked, rows: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import FacetReader
 from polyhop.worker.reading.models import ModelReader
-from polyhop.worker.strategies.base import LexicalParameters, entity_vector, has_word, ranked_passages, strategy
+from polyhop.worker.strategies.base import Parameters, entity_vector, has_word, ranked_passages, strategy
 from polyhop.worker.strategies.hublink import drawn_path
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
@@ -125,7 +125,7 @@ class FacetEvidence:
         return Note("Condition", text, items)
 
 
-class HubFacetsParameters(LexicalParameters):
+class HubFacetsParameters(Parameters):
     """Parameters of `hub-facets`."""
 
     grid: ClassVar[Mapping[str, str]] = {

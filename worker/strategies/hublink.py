@@ -150,12 +150,6 @@ class HubLinkParameters(Parameters):
     output_filter: bool = Field(
         default=False, description="A model keeps the triples that support the answer, default 0 (no)."
     )
-    min_partial_score: float = Field(
-        0.3, ge=0, le=1, description="By rules, a hub answers if its best path scores at least this, default 0.3."
-    )
-    evidence_tokens: int = Field(
-        6000, ge=200, le=1_000_000, description="Largest evidence of a hub in a prompt, in tokens, default 6000."
-    )
 
     @property
     def rule(self) -> ChoiceRule:
@@ -169,8 +163,6 @@ class HubLinkParameters(Parameters):
             partial_by_model=self.partial_answers == "model",
             final_by_model=self.final_answer == "model",
             filters=self.output_filter,
-            min_partial_score=self.min_partial_score,
-            evidence_tokens=self.evidence_tokens,
             links=self.n_source_chunks > 0,
         )
 
@@ -185,7 +177,7 @@ class HubLinkParameters(Parameters):
         Prompts are counted with the rule on the language of the answer, which indexes of English texts leave out.
         Source: algorithms.md 4.10 (cost in calls).
         """
-        levels, evidence = self.most_levels, self.evidence_tokens
+        levels, evidence = self.most_levels, self.reading.evidence_tokens
         counted = (
             ("hub.components", int(self.question_components == "model"), 0, COMPONENTS_TOKENS),
             ("hub.partial", levels * self.number_of_hubs * (self.partial_answers == "model"), evidence, REPLY_TOKENS),

@@ -201,8 +201,6 @@ class PropRagParameters(Parameters):
     )
     beam_width: int = Field(4, ge=1, le=100, description="B: paths that go on after a depth, default 4.")
     max_length: int = Field(3, ge=1, le=10, description="L_max: propositions in a path, default 3.")
-    rescored: int = Field(40, ge=1, le=1000, description="M: candidates per depth scored by their text, default 40.")
-    jump_points: int = Field(3, ge=0, le=1000, description="Most similar propositions that go on any path, default 3.")
     exact: bool = Field(
         default=True, description="Score candidates by the vector of their joined text, default 1 (yes)."
     )
@@ -215,56 +213,32 @@ class PropRagParameters(Parameters):
     seed_propositions: int = Field(
         20, ge=1, le=10_000, description="N_prop: propositions whose entities start the first walk, default 20."
     )
-    seed_entities: int = Field(40, ge=1, le=10_000, description="N_entity: entities that start it, default 40.")
     stage1_restart: float = Field(0.25, gt=0, lt=1, description="First walk: probability of returning, default 0.25.")
-    stage1_passage_weight: float = Field(
-        0.0, ge=0, le=100, description="First walk: share of each passage's similarity in its start, default 0."
-    )
-    stage1_entity_weight: Literal["uniform", "mean_per_passage"] = Field(
-        "uniform", description="First walk: entities start with 1 each (uniform, default) or by similarity and rarity."
-    )
     stage1_only: bool = Field(default=False, description="Rank all passages by the first walk, default 0 (no).")
     subgraph_passages: int = Field(50, ge=1, le=100_000, description="K: passages of the subgraph, default 50.")
-    explore_propositions: int | None = Field(
-        None, ge=0, le=10_000, description="P_initial: propositions that give seeds, default as beam_width."
-    )
-    explore_entities: int = Field(5, ge=0, le=10_000, description="B_initial: entities taken from them, default 5.")
-    exploit_paths: int = Field(5, ge=0, le=10_000, description="P_beam: paths that give seeds, default 5.")
-    exploit_entities: int = Field(5, ge=0, le=10_000, description="B_beam: entities taken from them, default 5.")
     seeds: Literal["both", "explore_only", "exploit_only"] = Field(
         "both", description="Entities that start the second walk: both sets (default) or one of them."
     )
-    entity_weight: Literal["sum", "max"] = Field(
-        "sum", description="Weight of an entity: sum of what names it (default), or its largest entry (max)."
-    )
-    passage_weight: float = Field(
-        0.05, ge=0, le=100, description="lambda: share of each passage's similarity in the second start, default 0.05."
-    )
     stage2_restart: float = Field(0.55, gt=0, lt=1, description="Second walk: probability of returning, default 0.55.")
-    entity_edge_factor: float = Field(
-        2.0,
-        gt=0,
-        le=1000,
-        description="Factor of edges between entities, default 2 (published code), with edge_weights=ones 1.",
-    )
     edge_weights: EdgeWeights = Field(
         "counts",
-        description="Edges between entities weigh what they share and how similar their names are (counts, default; "
-        "published code), or 1 each (ones: the paper gives no weights).",
+        description="Edges between entities weigh what they share and how similar their names are, twice (counts, "
+        "default; published code), or 1 each (ones: the paper gives no weights).",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _with_preset(cls, given: Any) -> Any:
-        """What is given, and for the rest what the preset and the weights of edges say."""
+        """What is given, and for the rest what the preset says."""
         if not isinstance(given, dict):
             return given
-        factor = {"entity_edge_factor": 1.0} if given.get("edge_weights") == "ones" else {}
-        return {**factor, **PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
+        preset = PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {})
+        return {name: value for name, value in preset.items() if name in cls.model_fields} | given
 
     def rule(self) -> PathRule:
         """The rule of a search."""
-        return PathRule(**self.model_dump(exclude={"preset"}))
+        factor = {"entity_edge_factor": 1.0} if self.edge_weights == "ones" else {}  # algorithms.md 3.6
+        return PathRule(**{**factor, **PRESETS[self.preset], **self.model_dump(exclude={"preset"})})
 
 
 class TripleParameters(PropRagParameters):

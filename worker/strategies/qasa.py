@@ -112,7 +112,7 @@ class Neo4jEngine:
 # Source: algorithms.md 1.1, 1.5 steps 4 and 6.
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
-_CUT = Note("Search for chains cut short", "it stopped at max_paths_enumerated, so stronger chains may exist")
+_CUT = Note("Search for chains cut short", "it stopped at 200,000 (ChainRule.max_paths), so stronger chains may exist")
 
 
 class QasaEvidence:
@@ -233,9 +233,6 @@ class QasaParameters(Parameters):
         "after_limit",
         description="Duplicates are dropped after the cut at K_c (after_limit, default) or before it (before_limit).",
     )
-    max_paths_enumerated: int = Field(
-        200_000, ge=1, le=2_000_000, description="Most chains looked at, default 200000; stopping is flagged."
-    )
 
 
 def rules_of(parameters: QasaParameters) -> QasaRules:
@@ -244,7 +241,7 @@ def rules_of(parameters: QasaParameters) -> QasaRules:
     return QasaRules(
         seeds=SeedRule(p.seed_vector_budget, p.seed_score),
         spread=SpreadRule(p.steps, p.decay, p.threshold, p.gate, p.edge_multiplicity, p.uniform_requires_embedding),
-        chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe, p.max_paths_enumerated),
+        chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe),
     )
 
 

@@ -5,7 +5,7 @@ for, so that a command pays for the strategy it uses. Ours are named in `MODULES
 entry points of the group `polyhop.strategies` (name: the strategy; value: the module that declares it).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
@@ -56,6 +56,55 @@ MODULES: Mapping[str, str] = {
 """Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
 
 GROUP = "polyhop.strategies"
+
+_BRIDGES = ("bridge", "bridge-lexical", "bridge-masked")
+_SPRIG = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr", "tfidf-graph")
+_PATHS = "worker/ranking/proposition_walks.py PathRule"
+_BM25, _FUSION = "worker/strategies/base.py LexicalParameters", "worker/strategies/baselines.py FusionParameters"
+_HUBS = "worker/reading/hubs.py HubReadingRule"
+_GONE: Sequence[tuple[Collection[str], Mapping[str, tuple[str, str]]]] = (
+    (
+        _BRIDGES,
+        {
+            "choose": ("20", "worker/strategies/bridge.py CHOSEN"),
+            "pool": ("30", "worker/strategies/bridge.py POOL"),
+            "reference_rank": ("10", "worker/strategies/bridge.py REFERENCE_RANK"),
+            "entity_weight": ("2", "worker/strategies/bridge.py ENTITY_WEIGHT"),
+            "steps": ("5, of bridge-masked 7", "worker/strategies/bridge.py BridgeLexicalStrategy"),
+            "common_share": ("0.01", "worker/strategies/bridge_masked.py COMMON_SHARE"),
+            "least_graph_share": ("0.2", "worker/strategies/bridge_masked.py LEAST_GRAPH_SHARE"),
+        },
+    ),
+    (
+        (*_SPRIG, "rrf-ce", "hub-facets"),
+        {
+            "k1": ("1.5", _BM25),
+            "b": ("0.75", _BM25),
+            "depth": ("100", _FUSION),
+            "rrf_k": ("60", _FUSION),
+            "eps": ("0.0001", "worker/strategies/sprig.py EPS"),
+            "min_entity_len": ("2", "worker/strategies/sprig.py LEAST_CHARACTERS"),
+            "min_entity_df": ("1", "worker/strategies/sprig.py entity_nodes"),
+            "max_entity_df_ratio": ("1", "worker/strategies/sprig.py entity_nodes"),
+        },
+    ),
+    (("qasa",), {"max_paths_enumerated": ("200000", "schemas/graph.py ChainRule")}),
+    (("hublink", "hublink-topic"), {"min_partial_score": ("0.3", _HUBS), "evidence_tokens": ("6000", _HUBS)}),
+    (
+        ("proprag", "triple-ppr"),
+        {
+            **dict.fromkeys(
+                ("rescored", "jump_points", "passage_weight", "entity_weight"), ("as in the paper", _PATHS)
+            ),
+            **dict.fromkeys(("explore_propositions", "explore_entities"), ("as in the paper", _PATHS)),
+            **dict.fromkeys(("exploit_paths", "exploit_entities"), ("as in the paper", _PATHS)),
+            **dict.fromkeys(("seed_entities", "stage1_passage_weight"), ("what the preset says", _PATHS)),
+            "stage1_entity_weight": ("what the preset says", _PATHS),
+            "entity_edge_factor": ("2, and 1 with edge_weights=ones", _PATHS),
+        },
+    ),
+)
+"""Parameters of earlier versions: what they always are now, and where that stands."""
 
 P = TypeVar("P", bound=Parameters)
 
@@ -121,6 +170,10 @@ def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Para
         if key == "rerank" and not common:
             raise ConfigurationError(f"Strategy '{spec.name}' re-ranks by itself; leave out '{key}'.")
         if key not in known and key not in common:
+            gone = next((keys[key] for names, keys in _GONE if spec.name in names and key in keys), None)
+            if gone is not None:
+                always, place = gone
+                raise ConfigurationError(f"Parameter '{key}' of {where} is gone: it is always {always} ({place}).")
             raise UnknownParameterError(key, {*known, *common}, spec.name)
     own = _validated(spec.parameters, {key: value for key, value in given.items() if key in known}, where)
     shared = {key: value for key, value in given.items() if key not in known}

@@ -30,7 +30,6 @@ from polyhop.worker.ranking.pagerank import (
     Weighting,
     bipartite_transition,
     entity_weights,
-    filtered,
     joined,
     kept_edges,
     mix,
@@ -38,6 +37,7 @@ from polyhop.worker.ranking.pagerank import (
     ppr_push,
     relabelled,
     term_graph,
+    without_short_names,
 )
 from polyhop.worker.strategies.base import (
     Found,
@@ -93,6 +93,8 @@ Label = Callable[[str], str]
 
 _NORMS: Mapping[str, Label] = {"none": str, "simple": norm_simple, "lower": norm_lower}
 _TERMS = "plain"
+LEAST_CHARACTERS = 2  # of a node's name; algorithms.md 2.3.
+EPS = 1e-4  # threshold of push; algorithms.md 2.8.
 
 
 class NodeParameters(Parameters):
@@ -106,11 +108,6 @@ class NodeParameters(Parameters):
     title_aliases: bool = Field(
         default=False,
         description="EL: a name that exactly one title has without its (...) stands for that title, default 0 (no).",
-    )
-    min_entity_len: int = Field(2, ge=0, le=1000, description="Least number of characters of a node's name, default 2.")
-    min_entity_df: int = Field(1, ge=1, description="Least number of passages that mention an entity, default 1.")
-    max_entity_df_ratio: float = Field(
-        1.0, gt=0, le=1, description="Largest share of the passages that mention an entity, default 1."
     )
     hub_top_percent: float = Field(
         0.0, ge=0, le=100, description="PRUNE: share of the entities, those of largest df, left out in %, default 0."
@@ -155,7 +152,7 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     label = _key_label(reader) if by_key else _NORMS[parameters.entity_norm]
     aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
     graph = _renamed(source, aliases, None if by_key else label)
-    graph = filtered(graph, parameters.min_entity_len, parameters.min_entity_df, parameters.max_entity_df_ratio)
+    graph = without_short_names(graph, LEAST_CHARACTERS)
     kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
     meanings_of = entity_meanings(reader)
 
@@ -226,7 +223,6 @@ class WalkParameters(Parameters):
     )
     restart: float = Field(0.15, gt=0, lt=1, description="Probability of returning to the seeds, default 0.15.")
     max_iter: int = Field(5, ge=0, le=10_000, description="Steps of power, default 5; odd numbers favour entity seeds.")
-    eps: float = Field(1e-4, gt=0, le=1, description="Threshold of push, default 0.0001; smaller is more exact.")
 
 
 Walk = Callable[[WalkSeeds], NDArray[np.float64]]
@@ -245,7 +241,7 @@ def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters:
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return ppr_push(nodes, start, parameters.restart, parameters.eps).scores[entity_count:]
+        return ppr_push(nodes, start, parameters.restart, EPS).scores[entity_count:]
 
     return push
 
@@ -257,12 +253,12 @@ class EntityWalkParameters(WalkParameters, NodeParameters):
     """A walk on the entity-passage graph."""
 
 
-class GraphParameters(EntityWalkParameters, LexicalParameters):
+class GraphParameters(EntityWalkParameters):
     """Parameters of `graph`."""
 
     entity_fallback: Literal["uniform", "bm25_top1"] = Field(
         "uniform",
-        description="Start when no question entity is known: all passages alike (default) or BM25's best (k1, b).",
+        description="Start when no question entity is known: all passages alike (default) or BM25's best.",
     )
 
 
@@ -287,7 +283,7 @@ class SeededParameters(EntityWalkParameters):
     entity_share: float = Field(0.5, ge=0, le=1, description="Share of the entities under mix = fixed, default 0.5.")
 
 
-class GraphHybridParameters(SeededParameters, LexicalParameters):
+class GraphHybridParameters(SeededParameters):
     """Parameters of `graph-hybrid`."""
 
 
@@ -297,7 +293,7 @@ class GraphDenseParameters(SeededParameters, SearchParameters):
     seeds: int = Field(5, ge=1, le=10_000, description="k: passages found first that start the walk, default 5.")
 
 
-class GraphRrfParameters(SeededParameters, FusionParameters):
+class GraphRrfParameters(SeededParameters):
     """Parameters of `graph-rrf`."""
 
 
@@ -384,7 +380,7 @@ class GraphStrategy(RankedStrategy):
 )
 def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Services) -> GraphStrategy:
     """`graph`: question entities only."""
-    fallback = LexicalStrategy(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
+    fallback = LexicalStrategy(reader, LexicalParameters()) if parameters.entity_fallback == "bm25_top1" else None
     return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
 
 
@@ -396,7 +392,9 @@ def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Ser
 )
 def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _services: Services) -> GraphStrategy:
     """`graph-hybrid`: question entities and BM25's first passages."""
-    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, LexicalStrategy(reader, parameters))
+    return GraphStrategy(
+        reader, entity_nodes(reader, parameters), parameters, LexicalStrategy(reader, LexicalParameters())
+    )
 
 
 @strategy(
@@ -422,7 +420,8 @@ def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _se
 )
 def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
-    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, FusedStrategy(reader, parameters))
+    seeding = FusedStrategy(reader, FusionParameters())
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
 
 
 @strategy(
@@ -439,7 +438,7 @@ def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _se
 # Source: algorithms.md 2.9 (RRF+PPR).
 
 
-class RrfPprParameters(GraphParameters, FusionParameters):
+class RrfPprParameters(GraphParameters):
     """Parameters of `rrf-ppr`."""
 
     rrf_share: float = Field(
@@ -457,10 +456,10 @@ class RrfPprStrategy(GraphStrategy):
     """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
 
     def __init__(self, reader: IndexReader, parameters: RrfPprParameters, _services: Services) -> None:
-        fallback = LexicalStrategy(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
+        fallback = LexicalStrategy(reader, LexicalParameters()) if parameters.entity_fallback == "bm25_top1" else None
         super().__init__(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
-        self._fused = FusedStrategy(reader, parameters)
-        self._depth = parameters.depth
+        fusion = FusionParameters()
+        self._fused, self._depth = FusedStrategy(reader, fusion), fusion.depth
         self._weights = (parameters.rrf_share, 1 - parameters.rrf_share)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:

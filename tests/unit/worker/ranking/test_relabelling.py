@@ -1,4 +1,4 @@
-"""Graphs under other labels, filtered graphs and term graphs, against the plain way of building them."""
+"""Graphs under other labels, without short names, and term graphs, against the plain way of building them."""
 
 from collections import Counter
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.pagerank import filtered, relabelled, term_graph
+from polyhop.worker.ranking.pagerank import relabelled, term_graph, without_short_names
 
 
 def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
@@ -53,13 +53,10 @@ def test_labels_give_what_building_with_them_gives(make_graph: Any, seed: int) -
         assert getattr(found, name).dtype == getattr(expected, name).dtype, name
 
 
-def test_filters_look_at_length_and_df(make_graph: Any) -> None:
+def test_short_names_are_left_out(make_graph: Any) -> None:
     graph = make_graph([{"a": 1, "bb": 1, "cc": 1}, {"bb": 1, "cc": 1}, {"bb": 1}, {}])
-    assert filtered(graph, 0, 1, 1.0) is graph
-    assert filtered(graph, 2, 1, 1.0).keys == ("bb", "cc")
-    assert filtered(graph, 0, 2, 1.0).keys == ("bb", "cc")
-    assert filtered(graph, 0, 1, 0.5).keys == ("a", "cc")
-    assert filtered(graph, 0, 1, 0.49).keys == ("a",)
+    assert without_short_names(graph, 1) is graph
+    assert without_short_names(graph, 2).keys == ("bb", "cc")
 
 
 def test_a_term_graph_is_the_postings_by_passage(make_lexical: Any) -> None:

@@ -1,6 +1,7 @@
 """Partial and final answers of hubs, by a scripted model and by rules, level by level."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ModelReader, answer_task, estimate_tokens
 from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
@@ -434,8 +436,9 @@ def test_paths_in_the_words_of_a_model_are_shown_with_their_triples() -> None:
 
 @pytest.mark.parametrize("budget", [200, 1000])
 @pytest.mark.parametrize("name", ["hublink", "hublink-topic"])
-def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int) -> None:
+def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long names, ways, texts, partial answers and replies that never suffice."""
+    monkeypatch.setattr(hublink, "HubReadingRule", partial(HubReadingRule, evidence_tokens=budget))
     long = "Übermäßig " * 400
     rows = [
         {**hub(one, "author Ann Roe", passages=["p0"]), "name": long, "path_to_topic": long}
@@ -450,7 +453,7 @@ def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int) -> 
             return {"sufficient": is_last[0], "answer": long[:1000], "citations": [1]}
         return {"sufficient": True, "answer": long[:1000], "used": [1], "ids": [1]}
 
-    given = {"number_of_hubs": 3, "evidence_tokens": budget, "output_filter": True}
+    given = {"number_of_hubs": 3, "output_filter": True}
     spec = spec_of(name)
     parameters: Any = parse_parameters(spec, given | ({"max_level": 2} if name == "hublink-topic" else {}))
     bounds = {bound.task: bound for bound in parameters.call_bounds()}

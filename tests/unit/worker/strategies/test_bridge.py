@@ -7,6 +7,7 @@ import pytest
 from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import GRAPH
+from polyhop.worker.strategies import bridge
 from polyhop.worker.strategies.bridge import ENTITY_PENALTY
 from polyhop.worker.strategies.registry import make
 
@@ -77,9 +78,10 @@ def test_bridge_lexical_starts_from_no_passage_that_shares_no_word(memory_index:
     assert set(evidence.seed_weights("passage")) == {"p09", "p10"}
 
 
-def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any) -> None:
+def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = ids(ask(memory_index, "bridge", HOPS, coverage_weight=0))
-    covered = ids(ask(memory_index, "bridge", HOPS, pool=4))
+    monkeypatch.setattr(bridge, "POOL", 4)
+    covered = ids(ask(memory_index, "bridge", HOPS))
     assert set(covered[:4]) == set(plain[:4])
     assert covered[4:] == plain[4:]
 

@@ -9,6 +9,7 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE
 from polyhop.worker.answer import Answerer
+from polyhop.worker.strategies import bridge_masked
 from polyhop.worker.strategies.bridge import BridgeParameters
 from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMaskedParameters
 from polyhop.worker.strategies.registry import make
@@ -44,16 +45,18 @@ def test_the_evidence_shows_mask_and_trust_beside_names_and_seeds(memory_index: 
     assert found.evidence.fallback is None
 
 
-def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(memory_index: Any) -> None:
+def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(
+    memory_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "longest river"
     found = ask(memory_index, text)
     assert found.evidence.fallback == PASSAGES_ONLY
     masked, values = noted(found)
     assert (masked, values["c"]) == ("none", 0)
-    fixed = {"lexical_share": 0.0}
-    expected = ask(memory_index, text, graph_weight=0.07, least_graph_share=1.0, **fixed)  # type: ignore[arg-type]
-    values = dict(scores(expected))
-    assert dict(scores(ask(memory_index, text, **fixed))) == pytest.approx(values, abs=1e-12)  # type: ignore[arg-type]
+    fifth = dict(scores(ask(memory_index, text, lexical_share=0.0)))
+    monkeypatch.setattr(bridge_masked, "LEAST_GRAPH_SHARE", 1.0)
+    whole = dict(scores(ask(memory_index, text, graph_weight=0.07, lexical_share=0.0)))
+    assert fifth == pytest.approx(whole, abs=1e-12)
 
 
 @pytest.mark.parametrize("text", ["Paris", "What is Paris?", "Is Troy or Helen it?"])
@@ -68,7 +71,7 @@ def test_a_mask_that_leaves_no_stem_is_none_and_never_encoded(memory_index: Any,
     assert found.passages == make(NAME, memory_index, {"mask_weight": 0}).retrieve([question], limit=5)[0].passages
 
 
-def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any) -> None:
+def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six passages of Rome, more than five: c is sqrt(5 / 6)."""
     rows = [(f"p{n}", f"Town {'ABCDEFG'[n]}x", f"It is near Rome, says no {n}.") for n in range(6)]
     index = make_index([*rows, ("p6", "Oslo", "Oslo is cold.")])
@@ -77,7 +80,8 @@ def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any) -> None:
     masked, values = noted(found)
     assert masked == "none"
     assert values["c"] == pytest.approx((5 / 6) ** 0.5, abs=1e-6)
-    assert noted(ask(index, "Who is cold near Rome?", common_share=6 / 7))[0] == "Who is cold near"
+    monkeypatch.setattr(bridge_masked, "COMMON_SHARE", 6 / 7)
+    assert noted(ask(index, "Who is cold near Rome?"))[0] == "Who is cold near"
 
 
 def test_a_question_of_unknown_words_trusts_nothing(memory_index: Any) -> None:
@@ -188,10 +192,8 @@ def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(make_index: Any) 
 def test_what_is_not_named_keeps_the_defaults_of_bridge() -> None:
     ours, bridge = BridgeMaskedParameters().model_dump(), BridgeParameters().model_dump()
     changed = {name for name, value in bridge.items() if ours[name] != value}
-    assert changed == {"steps", "graph_weight"}
+    assert changed == {"graph_weight"}
     assert {name: ours[name] for name in sorted(ours.keys() - bridge.keys())} == {
-        "common_share": 0.01,
-        "least_graph_share": 0.2,
         "lexical_share": 0.3,
         "mask_weight": 0.7,
     }

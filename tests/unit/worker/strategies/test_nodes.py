@@ -11,6 +11,7 @@ from polyhop.schemas.evidence import UNIFORM, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, SURFACES
+from polyhop.worker.strategies import sprig
 from polyhop.worker.strategies.registry import make
 from polyhop.worker.strategies.sprig import NodeParameters, TermParameters, entity_nodes, term_nodes
 
@@ -123,14 +124,12 @@ def test_a_question_with_nothing_but_pruned_entities_falls_back(golden_graph: Bi
     assert found.evidence.fallback == UNIFORM
 
 
-def test_filters_make_the_graph_smaller(golden_graph: BipartiteGraph) -> None:
+def test_short_names_are_no_nodes(golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     index = index_of(golden_graph, golden_graph)
     assert entity_nodes(index, NodeParameters()).graph is golden_graph
-    assert entity_nodes(index, NodeParameters(min_entity_len=5)).graph.keys == ("alice", "france", "paris")
-    assert entity_nodes(index, NodeParameters(min_entity_df=2)).graph.keys == ("bob", "france", "paris")
-    assert entity_nodes(index, NodeParameters(max_entity_df_ratio=0.2)).graph.keys == ("alice",)
-    found = ask(index, "alice bob", min_entity_df=2)
-    assert found.evidence.names == QuestionNames(("bob",), ("alice",))
+    monkeypatch.setattr(sprig, "LEAST_CHARACTERS", 5)
+    assert entity_nodes(index, NodeParameters()).graph.keys == ("alice", "france", "paris")
+    assert ask(index, "alice bob").evidence.names == QuestionNames(("alice",), ("bob",))
 
 
 @pytest.mark.parametrize("name", SPRIG)

@@ -1,5 +1,6 @@
 """qasa on the small corpus: names to seeds, ranking, evidence, ablations."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence
 from polyhop.schemas.graph import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
+from polyhop.worker.strategies import qasa
 from polyhop.worker.strategies.qasa import Neo4jEngine, QasaParameters, QasaRules, rules_of
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
@@ -108,10 +110,11 @@ def test_chains_carry_names_relations_and_their_text(memory_index: Any) -> None:
     assert "Warsaw: All about warsaw." in evidence.context
 
 
-def test_a_search_for_chains_that_was_cut_is_flagged(memory_index: Any) -> None:
+def test_a_search_for_chains_that_was_cut_is_flagged(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     question = asked(memory_index, "Which river is in Warsaw?", "warsaw")
     assert not retrieve(memory_index, question).evidence.notes
-    assert retrieve(memory_index, question, max_paths_enumerated=1).evidence.notes
+    monkeypatch.setattr(qasa, "ChainRule", partial(ChainRule, max_paths=1))
+    assert retrieve(memory_index, question).evidence.notes
 
 
 def test_the_papers_values_are_the_defaults_of_qasa() -> None:
@@ -132,7 +135,6 @@ def test_the_papers_values_are_the_defaults_of_qasa() -> None:
         "top_k_chains": 30,
         "max_chain_length": 4,
         "chain_dedupe": "after_limit",
-        "max_paths_enumerated": 200_000,
     }
 
 
@@ -153,12 +155,11 @@ def test_every_parameter_reaches_the_engine_s_rules() -> None:
         top_k_chains=7,
         max_chain_length=3,
         chain_dedupe="before_limit",
-        max_paths_enumerated=99,
     )
     assert rules_of(parameters) == QasaRules(
         SeedRule(4, "entity"),
         SpreadRule(2, 0.6, 0.02, "none", "per_edge", uniform_requires_embedding=False),
-        ChainRule(7, 3, "before_limit", 99),
+        ChainRule(7, 3, "before_limit"),
     )
 
 

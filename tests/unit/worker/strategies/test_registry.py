@@ -1,6 +1,8 @@
 """The registry: complete, described, and clear about what it refuses."""
 
+import re
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,6 +144,23 @@ def test_a_bad_value_names_strategy_parameter_and_range(name: str, parameter: st
         assert part in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "says"),
+    [("bridge", "pool", "always 30"), ("graph-rrf", "k1", "always 1.5"), ("proprag", "jump_points", "as in the paper")],
+)
+def test_a_parameter_that_went_names_its_constant(name: str, key: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"Parameter '{key}' .* is gone: it is .*{says}.*\.py "):
+        parse_parameters(spec_of(name), {key: 1})
+
+
+def test_every_constant_that_replaced_a_parameter_is_there() -> None:
+    project = Path(registry.__file__).resolve().parents[2]
+    for place in {place for _, keys in registry._GONE for _, place in keys.values()}:
+        path, *names = place.split()
+        text = (project / path).read_text(encoding="utf-8")
+        assert all(re.search(rf"\b{name}\b", text) for name in names), place
+
+
 def test_values_may_be_strings_as_the_command_line_gives_them() -> None:
     parsed: Any = parse_parameters(spec_of("graph-dense"), {"seeds": "7", "restart": "0.2", "ppr": "push"})
     assert (parsed.seeds, parsed.restart, parsed.ppr) == (7, 0.2, "push")
@@ -151,13 +170,13 @@ def test_the_papers_values_are_the_defaults() -> None:
     """algorithms.md 2.8, 2B.3."""
     expected: dict[str, dict[str, object]] = {
         "graph-dense": {"seeds": 5, "hub_penalty": 0.5, "entity_penalty": 0.5, "restart": 0.15, "max_iter": 5},
-        "graph-hybrid": {"seeds": 10, "seed_weighting": "rank", "mix": "mass", "ppr": "power", "k1": 1.5, "b": 0.75},
-        "graph-rrf": {"seeds": 10, "depth": 100, "rrf_k": 60, "eps": 1e-4},
-        "graph": {"entity_fallback": "uniform", "min_entity_len": 2, "min_entity_df": 1, "max_entity_df_ratio": 1.0},
-        "rrf-ppr": {"depth": 100, "rrf_k": 60, "rrf_share": 0.5, "restart": 0.15},
+        "graph-hybrid": {"seeds": 10, "seed_weighting": "rank", "mix": "mass", "ppr": "power"},
+        "graph-rrf": {"seeds": 10, "max_iter": 5},
+        "graph": {"entity_fallback": "uniform"},
+        "rrf-ppr": {"rrf_share": 0.5, "restart": 0.15},
         "tfidf-graph": {"min_df": 3, "max_df_ratio": 0.1, "entity_penalty": 0, "hub_penalty": 0.5},
         "bridge": {"lexical_weight": 0.3, "seeds": 5, "seed_temperature": 0.03, "graph_weight": 0.2, "title_boost": 5},
-        "bridge-lexical": {"seed_temperature": 0.1, "graph_weight": 0.4, "restart": 0.1, "steps": 5, "pool": 30},
+        "bridge-lexical": {"seed_temperature": 0.1, "graph_weight": 0.4, "restart": 0.1, "seeds": 5},
     }
     for name, values in expected.items():
         defaults = STRATEGIES[name].parameters().model_dump()

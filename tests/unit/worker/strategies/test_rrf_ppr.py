@@ -1,11 +1,14 @@
 """RRF+PPR against its two parents."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 from memory_index import names_of
 
 from polyhop.schemas.query import Question
+from polyhop.worker.strategies import sprig
+from polyhop.worker.strategies.baselines import FusionParameters
 from polyhop.worker.strategies.registry import make
 
 TEXTS = (
@@ -28,11 +31,14 @@ def stretched(found: dict[str, float]) -> dict[str, float]:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(("depth", "share"), [(100, 0.5), (4, 0.5), (5, 0.2)])
-def test_scores_are_the_weighted_sum_of_both_lists(memory_index: Any, text: str, depth: int, share: float) -> None:
+def test_scores_are_the_weighted_sum_of_both_lists(
+    memory_index: Any, text: str, depth: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sprig, "FusionParameters", partial(FusionParameters, depth=depth))
     fused = stretched(scores(memory_index, "rrf", text, depth, depth=depth))
     walked = stretched(scores(memory_index, "graph", text, depth))
     expected = {name: share * fused.get(name, 0) + (1 - share) * walked.get(name, 0) for name in {**fused, **walked}}
-    found = scores(memory_index, "rrf-ppr", text, 30, depth=depth, rrf_share=share)
+    found = scores(memory_index, "rrf-ppr", text, 30, rrf_share=share)
     assert found == pytest.approx(expected)
     assert list(found) == sorted(expected, key=lambda name: (-round(found[name], 12), name))
 

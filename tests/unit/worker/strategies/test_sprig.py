@@ -10,6 +10,7 @@ from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UN
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import GRAPH, NAMES, lexical_of, vectors_of
+from polyhop.worker.strategies import sprig
 from polyhop.worker.strategies.registry import make
 
 
@@ -48,9 +49,10 @@ def test_golden_walk_from_question_entities(golden_index: Any) -> None:
     )
 
 
-def test_golden_push_from_question_entities(golden_index: Any) -> None:
+def test_golden_push_from_question_entities(golden_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """G-SPRIG-3, eps = .001."""
-    found = ask(golden_index, "graph", "alice bob", ppr="push", eps=1e-3)
+    monkeypatch.setattr(sprig, "EPS", 1e-3)
+    found = ask(golden_index, "graph", "alice bob", ppr="push")
     expected = {"d0": 0.31387, "d1": 0.094965, "d2": 0.037977, "d3": 0.008715, "d4": 0}
     assert scores(found) == pytest.approx(expected, abs=1e-6)
 
@@ -141,8 +143,9 @@ def test_a_name_found_twice_counts_once(golden_index: Any) -> None:
     assert scores(once) == scores(twice)
 
 
-def test_a_fine_push_and_a_long_walk_agree(memory_index: Any) -> None:
+def test_a_fine_push_and_a_long_walk_agree(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sprig, "EPS", 1e-12)
     text = "Which river flows through the capital of Poland, Warsaw?"
     power = scores(ask(memory_index, "graph-hybrid", text, max_iter=300))
-    push = scores(ask(memory_index, "graph-hybrid", text, ppr="push", eps=1e-12))
+    push = scores(ask(memory_index, "graph-hybrid", text, ppr="push"))
     assert push == pytest.approx(power, abs=1e-9)
