@@ -225,21 +225,17 @@ def deploy(
         return [one.full_name for _, one in built], is_new, automations
 
 
-def serve_all(
-    indexes: Iterable[DeployedIndex],
-    limit: int,
-    notify: str,
-    after_publish: Collection[str],
-    switched_on: Collection[str],
-) -> None:
-    """Registers all deployments, as `deploy`, and runs what is due in processes of this one until it is stopped.
+SERVED_RUNS = 4  # of `serve`, at the same time; chosen: each index writes alone, and each takes a core or so
 
-    At most `limit` runs are under way at the same time.
-    """
+
+def serve_all(
+    indexes: Iterable[DeployedIndex], notify: str, after_publish: Collection[str], switched_on: Collection[str]
+) -> None:
+    """Registers all deployments, as `deploy`, and runs what is due in processes of this one until it is stopped."""
     with _server() as client:
         built = _built(client, indexes, None, switched_on)
         # not prefect.serve, which registers again, over what somebody has switched on since
-        runner = Runner(pause_on_shutdown=False, limit=limit)
+        runner = Runner(pause_on_shutdown=False, limit=SERVED_RUNS)
         make_automations(client, _registered(built, runner.add_deployment), notify, after_publish)
     with suppress(KeyboardInterrupt, TerminationSignal):
         asyncio.run(runner.start())

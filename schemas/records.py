@@ -473,7 +473,9 @@ def unread_words(unread: Mapping[str, int]) -> str:
 
 def _counted(kind: str, count: int) -> str:
     words = f"{count} {kind.replace('link', 'links', 1) if count > 1 else kind}"
-    return f"{words} (--follow-links reads {'them' if count > 1 else 'it'})" if kind == LINK_OUT else words
+    return (
+        f"{words} (--set corpus.follow_links=true reads {'them' if count > 1 else 'it'})" if kind == LINK_OUT else words
+    )
 
 
 TripleIds = tuple[str, str, str]

@@ -10,7 +10,6 @@ from polyhop.commands.options import (
     IndexName,
     Json,
     Limit,
-    MinConfidence,
     Parameters,
     ReaderName,
     Root,
@@ -47,7 +46,6 @@ def ask(
     where: Where = None,
     param: Parameters = None,
     reader: ReaderName = None,
-    min_confidence: MinConfidence = None,
     explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
     html: HtmlFile = None,
     set_: Set = None,
@@ -56,7 +54,6 @@ def ask(
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
-    from polyhop.schemas.settings import with_min_confidence
     from polyhop.terminal import passage_texts
 
     parameters = pairs(param, "--param")
@@ -68,7 +65,7 @@ def ask(
         from polyhop.warehouse.files.disk import require_place
 
         require_place(html, PAGE)
-    settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    settings = with_reader(settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
     from polyhop.schemas.records import EntityEdit, Kind
@@ -16,65 +17,52 @@ if TYPE_CHECKING:
     from polyhop.warehouse.tables.version_rows import NameRecords
 
 
-app = typer.Typer(help="Rename, merge, split, retype or delete entities, from the next run on.", no_args_is_help=True)
+entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
 
-_Name = typer.Argument(help="A name of the entity, as you would write it.")
+_KINDS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
+"""What can be done, and how many names, types or numbers each takes."""
 
 
-@app.command("rename")
-def rename(
-    name: Annotated[str, _Name],
-    new_name: Annotated[str, typer.Argument(help="What it is called from now on; questions may use both.")],
+@entities.command("edit")
+def edit(
+    action: Annotated[
+        str,
+        typer.Argument(
+            help="rename NAME NEW: the old name still finds it; merge A B: two names are one entity; split A B: two; "
+            "retype NAME TYPE: a type of the index, like PERSON, or NONE; delete NAME: the passages that name it stay; "
+            "list: all decisions; undo NUMBER: as list shows it."
+        ),
+    ],
     index: IndexName,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="What it takes.")] = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Rename an entity; its old name still finds it."""
-    _note(index, root, "rename", [name], new_name.strip(), is_json=json)
+    """Rename, merge, split, retype or delete an entity, from the next run on."""
+    given = arguments or []
+    if action not in _KINDS:
+        raise ConfigurationError(f"'{action}' is no edit of entities; choose one of {', '.join(_KINDS)}.")
+    if len(given) != _KINDS[action]:
+        wanted = plural(_KINDS[action], "argument")
+        raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
+    if action == "list":
+        _list(index, root, is_json=json)
+    elif action == "undo":
+        _undo(given[0], index, root, is_json=json)
+    elif action == "rename":
+        _note(index, root, "rename", given[:1], given[1].strip(), is_json=json)
+    elif action == "retype":
+        _note(index, root, "retype", given[:1], given[1].strip().upper(), is_json=json)
+    else:
+        _note(index, root, cast("Kind", action), given, is_json=json)
 
 
-@app.command("merge")
-def merge(
-    a: Annotated[str, _Name], b: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False
-) -> None:
-    """Merge two names into one entity."""
-    _note(index, root, "merge", [a, b], is_json=json)
-
-
-@app.command("split")
-def split(
-    a: Annotated[str, _Name], b: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False
-) -> None:
-    """Keep two names apart as two entities."""
-    _note(index, root, "split", [a, b], is_json=json)
-
-
-@app.command("retype")
-def retype(
-    name: Annotated[str, _Name],
-    new_type: Annotated[str, typer.Argument(metavar="TYPE", help="A type of the index, like PERSON; NONE for none.")],
-    index: IndexName,
-    root: Root = None,
-    json: Json = False,
-) -> None:
-    """Give an entity another type, or none."""
-    _note(index, root, "retype", [name], new_type.strip().upper(), is_json=json)
-
-
-@app.command("delete")
-def delete(name: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False) -> None:
-    """Delete an entity and its relations; the passages that name it stay."""
-    _note(index, root, "delete", [name], is_json=json)
-
-
-@app.command("list")
-def show(index: IndexName, root: Root = None, json: Json = False) -> None:
-    """List the decisions with their numbers, as `undo` takes them."""
+def _list(index: str, root: Any, *, is_json: bool) -> None:
+    """The decisions with their numbers, as `undo` takes them."""
     from polyhop.warehouse.user_files import read_edits
 
-    folder = _folder(index, root)
-    edits = read_edits(folder)
-    if json:
+    edits = read_edits(_folder(index, root))
+    if is_json:
         print_json([_row(edit) for edit in edits])
         return
     for number, edit in enumerate(edits, 1):
@@ -83,24 +71,21 @@ def show(index: IndexName, root: Root = None, json: Json = False) -> None:
         print_line(f"Nothing was decided about entities of '{index}'.")
 
 
-@app.command("undo")
-def undo(
-    number: Annotated[int, typer.Argument(help="Number of the decision, as `list` shows it.", min=1)],
-    index: IndexName,
-    root: Root = None,
-    json: Json = False,
-) -> None:
-    """Undo a decision."""
+def _undo(number: str, index: str, root: Any, *, is_json: bool) -> None:
     from polyhop.warehouse.user_files import change_edits
 
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise ConfigurationError(f"'undo' takes the number of a decision, as `list` shows it, not '{number}'.")
+    place = int(number)
+
     def without_it(edits: "Sequence[EntityEdit]") -> "list[EntityEdit]":
-        if number > len(edits):
+        if place > len(edits):
             raise ConfigurationError(f"There is no decision {number} about '{index}': it has {len(edits)}.")
-        return [*edits[: number - 1], *edits[number:]]
+        return [*edits[: place - 1], *edits[place:]]
 
     folder = _folder(index, root)
     before = change_edits(folder, without_it)
-    _report(folder, before[number - 1], "Taken back", is_json=json)
+    _report(folder, before[place - 1], "Taken back", is_json=is_json)
 
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
@@ -178,9 +163,6 @@ def _said(edit: "EntityEdit") -> str:
     join = {"rename": "to", "merge": "with", "split": "from", "retype": "to"}.get(edit.kind, "")
     return f"{edit.kind} '{edit.key}'" + (f" {join} '{edit.other}'" if join else "")
 
-
-entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
-entities.add_typer(app, name="edit")
 
 _AskedName = typer.Argument(help="A name, as you would write it.")
 

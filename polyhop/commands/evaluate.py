@@ -9,7 +9,6 @@ import typer
 from polyhop.commands.options import (
     IndexName,
     Json,
-    MinConfidence,
     Parameters,
     ReaderName,
     Root,
@@ -93,7 +92,6 @@ def evaluate(
     compare: Annotated[
         tuple[int, int] | None, typer.Option("--compare", help="What changed between two stored evaluations.")
     ] = None,
-    min_confidence: MinConfidence = None,
     reader: ReaderName = None,
     closed_book: ClosedBook = False,
     set_: Set = None,
@@ -124,7 +122,6 @@ def evaluate(
         out=out,
         baselines=tuple(baseline or ()),
         fail_below=tuple(fail_below or ()),
-        min_confidence=min_confidence,
         is_stored=not no_store,
         sample=sample,
         seed=seed,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
+from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
 from polyhop.schemas.chat import cost_words, dollars
 from polyhop.schemas.records import SourceKind, some_of, source_of, unread_words
@@ -90,17 +90,8 @@ Full = Annotated[bool, typer.Option("--full", help="Derive every stage again; ca
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
 ]
-WaitSeconds = Annotated[float, typer.Option("--wait-seconds", min=0, help="Wait for it, but no longer than that.")]
 OnPrefect = Annotated[
     bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
-]
-RunnerKind = Annotated[
-    str | None,
-    typer.Option(
-        "--runner",
-        help="Who does the batches: auto (default: further processes for extraction of 10,000 passages and more), "
-        "local, processes (further ones on this machine) or dask (a cluster; DASK_SCHEDULER_ADDRESS).",
-    ),
 ]
 
 
@@ -118,10 +109,7 @@ def index(
     extractor: Extractor = None,
     full: Full = False,
     wait: Wait = False,
-    wait_seconds: WaitSeconds = 0.0,
     prefect: OnPrefect = False,
-    runner: RunnerKind = None,
-    follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -138,8 +126,7 @@ def index(
     from polyhop.schemas.requests import IndexRequest
 
     flags = [f"extraction.extractor={extractor}"] if extractor else []
-    flags += [f"runner.kind={runner}"] if runner else []
-    settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
+    settings = settings_of(root, [*(set_ or []), *flags])
     # without a source, its kind is that of the version before
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
     named = source_of(graph) if graph is not None else source
@@ -156,7 +143,7 @@ def index(
         full=full,
         source_name=source_name,
         is_partial=partial,
-        wait_seconds=math.inf if wait and not wait_seconds else wait_seconds,
+        wait_seconds=math.inf if wait else 0.0,
         removed_source=remove_source,
         replaces=replace,
         allows_deletions=allow_deletions,
@@ -264,7 +251,6 @@ def plan(
         list[str] | None,
         typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
     ] = None,
-    follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -275,7 +261,7 @@ def plan(
 
     if (source is None) == (graph is None):
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
-    settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
+    settings = settings_of(root, set_)
     kind: SourceKind = "corpus" if graph is None else "graph"
     made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
     asked = question_costs(settings, (*strategies_for(settings, kind), *(add_strategy or ())))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Uri, User, settings_of
+from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.text import plural
@@ -84,7 +84,6 @@ def serve(
     notify: Notify = "",
     after_publish: AfterPublish = None,
     schedule: Schedule = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs at the same time at most.")] = 4,
     set_: Set = None,
     root: Root = None,
 ) -> None:
@@ -95,7 +94,7 @@ def serve(
 
     names = ", ".join(each.name for each in indexes)
     print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
-    serve_all(indexes, limit, notify, after_publish or (), schedule or ())
+    serve_all(indexes, notify, after_publish or (), schedule or ())
 
 
 def _deployed(
@@ -197,13 +196,9 @@ def print_report(report: "MaintenanceReport") -> None:
 def verify(
     index: IndexName,
     neo4j: Annotated[
-        bool, typer.Option("--neo4j", help="Also compare with Neo4j (always, if --uri is given).")
+        bool, typer.Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
     ] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Fix what differs, then compare again.")] = False,
-    uri: Uri = None,
-    user: User = None,
-    password: Password = None,
-    database: Database = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -214,7 +209,7 @@ def verify(
     from polyhop.warehouse.open import find_address
 
     settings = settings_of(root, set_)
-    address = find_address(uri, user, password, database) if neo4j or uri else None
+    address = find_address(None, None, None, named_by="NEO4J_URI") if neo4j else None
     report = run_verify(settings, index, address)
     if repair and not report.ok:
         if not json:

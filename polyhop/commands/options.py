@@ -37,9 +37,6 @@ ReaderName = Annotated[
         help="Who reads the answer: rules, model (models.read; default if it is set), or none (passages only).",
     ),
 ]
-FollowLinks = Annotated[
-    bool, typer.Option("--follow-links", help="Read what symbolic links out of a folder corpus lead to.")
-]
 Uri = Annotated[str | None, typer.Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
 User = Annotated[str | None, typer.Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
 Password = Annotated[
@@ -61,11 +58,6 @@ MinConfidence = Annotated[
         help="Show sentences, not a short answer, below this confidence (default 0.5).",
     ),
 ]
-
-
-def link_settings(*, follow_links: bool) -> list[str]:
-    """The settings that `--follow-links` changes."""
-    return ["corpus.follow_links=true"] if follow_links else []
 
 
 def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":

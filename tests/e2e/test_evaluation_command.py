@@ -272,7 +272,8 @@ def _work(root: Path) -> None:
 def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
     question = str(QUESTIONS[1]["question"])
     ask = ("ask", question, "--index", "towns", "--strategy", "bm25", "--json")
-    given, silent = (json.loads(command(*ask, *more).stdout) for more in ((), ("--min-confidence", "1")))
+    unsure = ("--set", "reader.min_confidence=1")
+    given, silent = (json.loads(command(*ask, *more).stdout) for more in ((), unsure))
     assert given["answer"] == silent["guess"] != ""
     assert silent["answer"] == ""
     assert any(silent["guess"] in sentence["text"] for sentence in silent["sentences"])

@@ -88,7 +88,7 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
 ) -> None:
     rows = root.parent / "rows.jsonl"
     asked = []
-    for options in (("bm25",), ("bridge-lexical,bm25", "--baseline", "bm25", "--min-confidence", "1")):
+    for options in (("bm25",), ("bridge-lexical,bm25", "--baseline", "bm25", "--set", "reader.min_confidence=1")):
         report = evaluated(
             "--no-store", "--sample", "3", "--seed", "7", "--out", "rows.jsonl", "--strategies", *options
         )
@@ -123,10 +123,10 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
 
 def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callable[..., Any]) -> None:
     report = evaluated(
-        *("--strategies", "bridge-lexical:restart=.3,.5:steps=1..2,bm25:b=0..1,bm25"),
+        *("--strategies", "bridge-lexical:restart=.3,.5:seeds=1..2,bm25:b=0..1,bm25"),
         *("--baseline", "bm25", "--baseline", "bm25:b=1"),
     )
-    crossed = [f"bridge-lexical:restart={r}:steps={s}" for r in (".3", ".5") for s in (1, 2)]
+    crossed = [f"bridge-lexical:restart={r}:seeds={s}" for r in (".3", ".5") for s in (1, 2)]
     assert list(report["strategies"]) == [*crossed, "bm25:b=0", "bm25:b=1", "bm25"]
     assert (report["baseline"], report["baselines"]) == ("bm25", ["bm25", "bm25:b=1"])
     assert {frozenset(pair.split(" vs ")) for pair in report["paired"]} == {
@@ -135,7 +135,7 @@ def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callab
     run = json.loads((Path(report["folder"]) / "run.json").read_text(encoding="utf-8"))
     assert run["ranges"] == report["ranges"]
     assert [(one["label"], one["parameters"]) for one in run["ranges"]] == [
-        ("bridge-lexical:restart=.3,.5:steps=1..2", ["restart", "steps"]),
+        ("bridge-lexical:restart=.3,.5:seeds=1..2", ["restart", "seeds"]),
         ("bm25:b=0..1", ["b"]),
     ]
     assert run["ranges"][1]["points"] == [{"label": f"bm25:b={b}", "values": [b]} for b in ("0", "1")]

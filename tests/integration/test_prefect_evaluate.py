@@ -77,12 +77,12 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
         assert line in logged
     again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25,bm25:b=0..1",
-                    "--param", "k1=1.3", "--min-confidence", "1", "--sample", "3", "--seed", "4",
+                    "--param", "k1=1.3", "--set", "reader.min_confidence=1", "--sample", "3", "--seed", "4",
                     "--baseline", "bm25:b=0", "--baseline", "bm25", "--root", root)  # fmt: skip
     assert again.returncode == 0, again.stderr
     by_flow, by_command = (root / "evaluations" / number for number in ("000002", "000003"))
     results = json.loads((by_flow / "run.json").read_text())["results"]
-    assert [result["shown"]["share"] for result in results.values()] == [0.0] * 3  # with --min-confidence 1
+    assert [result["shown"]["share"] for result in results.values()] == [0.0] * 3  # with reader.min_confidence=1
     for name in ("run.json", "questions.jsonl"):
         assert (by_flow / name).read_bytes() == (by_command / name).read_bytes()
 

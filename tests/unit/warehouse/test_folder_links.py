@@ -94,7 +94,7 @@ def test_a_folder_of_links_alone_says_how_to_read_them(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "one.txt").write_text("text")
     (tmp_path / "pages" / "one.txt").symlink_to(tmp_path / "one.txt")
-    with pytest.raises(SourceError, match=r"1 link out of the folder.*--follow-links"):
+    with pytest.raises(SourceError, match=r"1 link out of the folder.*corpus.follow_links=true"):
         list(read_corpus(tmp_path / "pages"))
 
 
@@ -116,7 +116,7 @@ def test_an_index_run_says_what_it_did_not_read(
     run("index", corpus, *INDEX, *root, "--json")
     first = capsys.readouterr()
     said = (
-        "4 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--follow-links reads it): "
+        "4 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--set corpus.follow_links=true reads it): "
         "a.zip, b.zip, c.png, passwd.txt."
     )
     assert first.err.strip() == said
@@ -129,7 +129,7 @@ def test_an_index_run_says_what_it_did_not_read(
     again = capsys.readouterr()
     assert "nothing has changed" in again.out
     assert again.err.strip() == said
-    run("index", corpus, *INDEX, *root, "--follow-links", "--json")
+    run("index", corpus, *INDEX, *root, "--set", "corpus.follow_links=true", "--json")
     followed = capsys.readouterr()
     assert json.loads(followed.out)["counts"]["passages"] == 2
     assert followed.err.strip() == "3 files were not read: 2 .zip, 1 .png: a.zip, b.zip, c.png."

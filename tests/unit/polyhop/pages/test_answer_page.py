@@ -135,8 +135,8 @@ def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, make_m
 
 
 def test_given_parameters_stand_among_the_defaults(bridge_answer: Document) -> None:
-    parameters = all_parameters(bridge_answer, {"steps": "7"})
-    assert parameters["steps"] == 7
+    parameters = all_parameters(bridge_answer, {"seeds": "7"})
+    assert parameters["seeds"] == 7
     assert parameters["restart"] == 0.1
 
 
