@@ -150,18 +150,21 @@ def eight_in(store: GraphStore, version: int = 1) -> None:
     store.record(GraphRecord(version, "", EIGHT.matrix.shape[1], dict.fromkeys(GRAPH_KINDS, 0)))
 
 
-def test_activation_spreads_as_in_the_embedded_engine(store: GraphStore) -> None:
+def test_activation_spreads_as_in_the_embedded_engine_and_by_default_to_the_golden_values(store: GraphStore) -> None:
     eight_in(store)
     axis = [1.0, *[0.0] * (EIGHT.matrix.shape[1] - 1)]
     question = EIGHT.question(axis, SEEDS)
+    default = QasaRules(SeedRule(2, "entity"), SpreadRule(), ChainRule())
     for rules in (
-        QasaRules(SeedRule(2, "entity"), SpreadRule(), ChainRule()),
-        QasaRules(SeedRule(2, "entity"), SpreadRule(steps=1, edge_multiplicity="per_edge"), ChainRule(limit=2)),
+        QasaRules(SeedRule(2, "entity"), SpreadRule(edge_multiplicity="per_edge"), ChainRule(limit=2)),
         QasaRules(SeedRule(4, "question"), SpreadRule(gate="none", decay=0.5), ChainRule(max_length=2)),
+        default,
     ):
         found = Neo4jEngine(store.spreading(1, EIGHT.keys), rules).activate(question)
         local = EmbeddedEngine(Arrays(EIGHT.arrays, EIGHT.matrix), rules).activate(question)  # type: ignore[arg-type]
         assert not disagreement(local, found), rules
+    keys = [EIGHT.keys[number] for number in found.entities]
+    assert dict(zip(keys, found.values.tolist(), strict=True)) == pytest.approx(FINAL, abs=1e-5)
 
 
 def test_entities_are_found_by_name_and_described(store: GraphStore) -> None:
@@ -170,14 +173,6 @@ def test_entities_are_found_by_name_and_described(store: GraphStore) -> None:
     assert (database.named("b", "none"), database.named("none", "b"), database.named("none", "none")) == ([1], [1], [])
     assert database.entities([2, 0]) == [Entity("c", "C", "", "About c."), Entity("a", "A", "", "About a.")]
     assert database.entities([]) == []
-
-
-def test_activation_of_the_golden_graph(store: GraphStore) -> None:
-    eight_in(store)
-    question = EIGHT.question([1.0, *[0.0] * (EIGHT.matrix.shape[1] - 1)], SEEDS)
-    found = store.spreading(1, EIGHT.keys).activate(question, SeedRule(2, "entity"), SpreadRule(), ChainRule())
-    keys = [EIGHT.keys[number] for number in found.entities]
-    assert dict(zip(keys, found.values.tolist(), strict=True)) == pytest.approx(FINAL, abs=1e-5)
 
 
 def test_only_the_version_that_is_held_completely_and_with_vectors_answers(graphs: Kept) -> None:

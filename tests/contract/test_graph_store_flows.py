@@ -81,7 +81,7 @@ def without_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
 
 @pytest.fixture(scope="module")
 def with_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
-    return publish_twice(tmp_path_factory.mktemp("hubs"), "hublink")
+    return publish_twice(tmp_path_factory.mktemp("hubs"), "hub-facets")
 
 
 @pytest.fixture(params=["without_hubs", "with_hubs"])

@@ -38,6 +38,8 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
         "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",
+        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "0.5",
+        "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.5",
         # schedules act within seconds, and make few runs beforehand
         "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3",
         "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "4",

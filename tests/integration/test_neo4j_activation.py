@@ -1,6 +1,6 @@
 """Spreading activation on a real Neo4j: the golden numbers of algorithms.md section 8, and who may write."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +19,23 @@ STAR = SmallGraph(
     on_axes({"s1": 0.2, "s2": 0.2, "s3": 0.9, "v": 0.9, "w": 0.05}),
     [("s1", "r", "v"), ("s2", "r", "v"), ("s3", "r", "v"), ("v", "r", "w")],
 )
+SEEDED = SmallGraph(on_axes({"x": 0.0, "y": 0.0, "z": 0.0}), [("x", "r", "y"), ("y", "r", "z")])
+SCORED = SmallGraph(on_axes({"x": 0.62, "y": -0.4}), [("x", "r", "y")])
+GATED = SmallGraph(on_axes({"x": 1.0, "y": 0.62, "z": 0.0, "o": -0.4}), [("x", "r", k) for k in "yzo"])
+THRICE = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", label, "y") for label in "rst"])
+ONCE = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", "r", "y")])
+MINE, EVIL = "it's `mine`) MATCH (n) DELETE n //", "x'}) DETACH DELETE (n) //`"
+MINED = SmallGraph(on_axes({EVIL: 0.9, '"; RETURN 1': 0.8}), [(EVIL, "'] -> () //", '"; RETURN 1')])
+GRAPHS = {
+    "eight nodes": EIGHT,
+    "star of five": STAR,
+    "seeds alone": SEEDED,
+    "scores of seeds": SCORED,
+    "gates of cosines": GATED,
+    "threshold of sources": THRICE,
+    "threshold of increments": ONCE,
+    MINE: MINED,
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +46,18 @@ def connection(neo4j_server: Any) -> Iterator[Neo4jConnection]:
 
 
 @pytest.fixture(scope="module")
-def eight(connection: Neo4jConnection) -> Neo4jGraph:
-    return EIGHT.load(connection, "eight nodes")
+def databases(connection: Neo4jConnection) -> Mapping[str, Neo4jGraph]:
+    """All graphs, there before the first question.
+
+    Neo4j takes seconds to plan a query, and does so again after every new vector index and for parameters of another
+    type or size: the names of these indexes all have more than ten letters, and most questions the same steps.
+    """
+    return {index: graph.load(connection, index) for index, graph in GRAPHS.items()}
+
+
+@pytest.fixture(scope="module")
+def eight(databases: Mapping[str, Neo4jGraph]) -> Neo4jGraph:
+    return databases["eight nodes"]
 
 
 def first_axis(graph: SmallGraph) -> list[float]:
@@ -67,7 +94,7 @@ def by_key(graph: SmallGraph, found: Activation) -> dict[str, float]:
             SpreadRule(decay=0.9),
             {"a": 2.284336, "b": 1.42944, "c": 3.470746, "d": 1.70208, "e": 1.41251, "f": 0.091854},
         ),
-        (SpreadRule(decay=1), {"a": 2.624, "b": 1.624, "c": 4.1664, "d": 1.968, "e": 1.7976, "f": 0.126}),
+        (SpreadRule(decay=1.0), {"a": 2.624, "b": 1.624, "c": 4.1664, "d": 1.968, "e": 1.7976, "f": 0.126}),
         (SpreadRule(threshold=0.2), {key: value for key, value in FINAL.items() if key != "f"}),
         (
             SpreadRule(edge_multiplicity="per_edge"),
@@ -97,11 +124,10 @@ def test_golden_propagation_on_the_server(eight: Neo4jGraph, rule: SpreadRule, w
     ],
 )
 def test_a_star_exceeds_one_and_equal_nodes_do_not_feed_each_other(
-    connection: Neo4jConnection, steps: int, wanted: dict[str, float]
+    databases: Mapping[str, Neo4jGraph], steps: int, wanted: dict[str, float]
 ) -> None:
-    database = STAR.load(connection, "star")
     question = STAR.question(first_axis(STAR), {"s1": 1.0, "s2": 1.0, "s3": 0.8})
-    found = ask(database, question, Rules(SeedRule(3, "entity"), SpreadRule(steps=steps)))
+    found = ask(databases["star of five"], question, Rules(SeedRule(3, "entity"), SpreadRule(steps=steps)))
     assert by_key(STAR, found) == pytest.approx(wanted, abs=1e-5)
 
 
@@ -113,60 +139,50 @@ def test_a_star_exceeds_one_and_equal_nodes_do_not_feed_each_other(
     ],
 )
 def test_seeds_are_shares_of_the_largest_cosine(
-    connection: Neo4jConnection, seeds: dict[str, float], wanted: dict[str, float]
+    databases: Mapping[str, Neo4jGraph], seeds: dict[str, float], wanted: dict[str, float]
 ) -> None:
-    graph = SmallGraph(on_axes({"x": 0.0, "y": 0.0, "z": 0.0}), [("x", "r", "y"), ("y", "r", "z")])
-    database = graph.load(connection, "seeds")
     rules = Rules(SeedRule(len(seeds), "entity"), SpreadRule(steps=0))
-    found = ask(database, graph.question(first_axis(graph), seeds), rules)
-    assert {graph.keys[seed.entity]: seed.activation for seed in found.seeds} == pytest.approx(wanted, abs=1e-5)
+    found = ask(databases["seeds alone"], SEEDED.question(first_axis(SEEDED), seeds), rules)
+    assert {SEEDED.keys[seed.entity]: seed.activation for seed in found.seeds} == pytest.approx(wanted, abs=1e-5)
     assert {seed.match for seed in found.seeds} == ({"exact", "vector"} if 1.0 in seeds.values() else {"vector"})
 
 
 @pytest.mark.parametrize(("score", "wanted"), [("question", 0.62), ("entity", 0.31), ("neo4j", 0.655)])
 def test_scores_of_seeds_are_cosines_unless_neo4js_are_asked_for(
-    connection: Neo4jConnection, score: Any, wanted: float
+    databases: Mapping[str, Neo4jGraph], score: Any, wanted: float
 ) -> None:
-    graph = SmallGraph(on_axes({"x": 0.62, "y": -0.4}), [("x", "r", "y")])
-    database = graph.load(connection, "scores")
-    found = ask(
-        database,
-        graph.question(first_axis(graph), {"x": 0.31}),
-        Rules(SeedRule(1, score), SpreadRule(steps=0)),
-    )
+    question = SCORED.question(first_axis(SCORED), {"x": 0.31})
+    found = ask(databases["scores of seeds"], question, Rules(SeedRule(1, score), SpreadRule(steps=1)))
     assert [(seed.entity, seed.activation) for seed in found.seeds] == [(0, 1.0)]
     assert found.seeds[0].score == pytest.approx(wanted, abs=1e-5)
 
 
-def test_an_opposite_gate_lets_nothing_through(connection: Neo4jConnection) -> None:
-    graph = SmallGraph(on_axes({"x": 1.0, "y": 0.62, "z": 0.0, "o": -0.4}), [("x", "r", k) for k in "yzo"])
-    database = graph.load(connection, "gates")
-    found = ask(database, graph.question(first_axis(graph), {"x": 1.0}), Rules(spread=SpreadRule(steps=1)))
-    assert by_key(graph, found) == pytest.approx({"x": 1, "y": 0.7 * 0.62}, abs=1e-5)
+def test_an_opposite_gate_lets_nothing_through(databases: Mapping[str, Neo4jGraph]) -> None:
+    question = GATED.question(first_axis(GATED), {"x": 1.0})
+    found = ask(databases["gates of cosines"], question, Rules(spread=SpreadRule(steps=1)))
+    assert by_key(GATED, found) == pytest.approx({"x": 1, "y": 0.7 * 0.62}, abs=1e-5)
 
 
 @pytest.mark.parametrize(("threshold", "wanted"), [(1.0, {"x": 1}), (0.99, {"x": 1, "y": 3})])
 def test_a_source_at_the_threshold_sends_nothing(
-    connection: Neo4jConnection, threshold: float, wanted: dict[str, float]
+    databases: Mapping[str, Neo4jGraph], threshold: float, wanted: dict[str, float]
 ) -> None:
     """By hand: three relations carry 3 * 1.0, far above tau, but the source itself must be above it."""
-    graph = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", label, "y") for label in "rst"])
-    database = graph.load(connection, "threshold of sources")
     rule = SpreadRule(steps=1, decay=1.0, threshold=threshold, gate="none", edge_multiplicity="per_edge")
-    found = ask(database, graph.question(first_axis(graph), {"x": 1.0}), Rules(spread=rule))
-    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12)
+    question = THRICE.question(first_axis(THRICE), {"x": 1.0})
+    found = ask(databases["threshold of sources"], question, Rules(spread=rule))
+    assert by_key(THRICE, found) == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize(("threshold", "wanted"), [(0.5, {"x": 1}), (0.49, {"x": 1, "y": 0.5})])
 def test_an_increment_at_the_threshold_is_dropped(
-    connection: Neo4jConnection, threshold: float, wanted: dict[str, float]
+    databases: Mapping[str, Neo4jGraph], threshold: float, wanted: dict[str, float]
 ) -> None:
     """By hand: one relation carries 0.5 * 1.0 = 0.5."""
-    graph = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", "r", "y")])
-    database = graph.load(connection, "threshold of increments")
     rule = SpreadRule(steps=1, decay=0.5, threshold=threshold, gate="none")
-    found = ask(database, graph.question(first_axis(graph), {"x": 1.0}), Rules(spread=rule))
-    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12)
+    question = ONCE.question(first_axis(ONCE), {"x": 1.0})
+    found = ask(databases["threshold of increments"], question, Rules(spread=rule))
+    assert by_key(ONCE, found) == pytest.approx(wanted, abs=1e-12)
 
 
 ALL_CHAINS = (
@@ -233,12 +249,10 @@ def test_a_name_to_search_without_vector_is_refused(eight: Neo4jGraph) -> None:
         ask(eight, question)
 
 
-def test_names_with_cypher_in_them_are_data(connection: Neo4jConnection) -> None:
-    evil = "x'}) DETACH DELETE (n) //`"
-    graph = SmallGraph(on_axes({evil: 0.9, '"; RETURN 1': 0.8}), [(evil, "'] -> () //", '"; RETURN 1')])
-    database = graph.load(connection, "it's `mine`) MATCH (n) DELETE n //")
-    found = ask(database, graph.question(first_axis(graph), {evil: 1.0}))
-    assert set(by_key(graph, found)) == {evil, '"; RETURN 1'}
+def test_names_with_cypher_in_them_are_data(databases: Mapping[str, Neo4jGraph]) -> None:
+    question = MINED.question(first_axis(MINED), {EVIL: 1.0})
+    found = ask(databases[MINE], question, Rules(spread=SpreadRule(steps=1)))
+    assert set(by_key(MINED, found)) == {EVIL, '"; RETURN 1'}
     assert found.chains[0].hops in {(Hop(("'] -> () //",), ()),), (Hop((), ("'] -> () //",)),)}
 
 

@@ -163,12 +163,12 @@ def test_a_database_is_indexed_again_only_when_it_changes_and_not_by_our_own_exp
 
 
 def test_a_graph_of_many_pages_is_streamed(connection: Neo4jConnection, tmp_path: Path) -> None:
-    connection.write([("UNWIND range(1, 12000) AS n CREATE (:Town {id: n, name: 'Town ' + n})", {})])
+    connection.write([("UNWIND range(1, 6000) AS n CREATE (:Town {id: n, name: 'Town ' + n})", {})])
     connection.alter("CREATE INDEX town_ids IF NOT EXISTS FOR (n:Town) ON (n.id)")
     connection.alter("CALL db.awaitIndexes(60)")
-    ring = "UNWIND range(1, 12000) AS n MATCH (a:Town {id: n}), (b:Town {id: n % 12000 + 1}) CREATE (a)-[:NEXT]->(b)"
+    ring = "UNWIND range(1, 6000) AS n MATCH (a:Town {id: n}), (b:Town {id: n % 6000 + 1}) CREATE (a)-[:NEXT]->(b)"
     connection.write([(ring, {})])
     settings = Settings(root=tmp_path / "root", strategies=("graph-search",), graph=GraphSettings(neo4j_ids="id"))
     report = indexed(settings, connection)
     connection.alter("DROP INDEX town_ids")
-    assert (report.counts["entities"], report.counts["relations"]) == (12000, 12000)
+    assert (report.counts["entities"], report.counts["relations"]) == (6000, 6000)

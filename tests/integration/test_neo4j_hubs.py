@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
+from export_fixture import changes, mark_all, published_hashes, wipe_marks
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
@@ -65,8 +65,8 @@ def connection(neo4j_server: Neo4jServer) -> Iterator[Neo4jConnection]:
     opened.close()
 
 
-def paths(connection: Neo4jConnection, index: str = "papers") -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in connection.read(PATHS, {"index": index})]
+def paths(connection: Neo4jConnection) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in connection.read(PATHS, {"index": "papers"})]
 
 
 def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
@@ -77,13 +77,13 @@ def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
     )
     address = address_of(neo4j_server)
 
-    def publish(index: str, triples: Sequence[Triple]) -> ExportReport:
+    def publish(triples: Sequence[Triple]) -> ExportReport:
         source = tmp_path / "graph.jsonl"
         source.write_text("".join(json.dumps(triple) + "\n" for triple in triples), encoding="utf-8")
-        run_index(settings, IndexRequest(index, source, kind="graph"), DirectRunner())
-        return run_export(settings, index, address, DirectRunner())
+        run_index(settings, IndexRequest("papers", source, kind="graph"), DirectRunner())
+        return run_export(settings, "papers", address, DirectRunner())
 
-    report = publish("papers", GRAPH)
+    report = publish(GRAPH)
     ada_twice = [["author", "Ada"], ["works at", "Uni Y"], ["employs", "Ada"]]
     year = ("Paper 2", 1, 1, "leaf", "Paper 2 year 2024.", [["year", "2024"]])
     assert paths(connection) == [
@@ -103,15 +103,12 @@ def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
 
     before = published_hashes(settings, "papers")
     mark_all(connection, "papers")
-    report = publish("papers", CHANGED)
+    report = publish(CHANGED)
     after = published_hashes(settings, "papers")
     wanted = changes(before, after)
     assert {"created": report.created, "updated": report.updated, "deleted": report.deleted} == wanted
     total = sum(map(len, after.values()))
     assert wipe_marks(connection, "papers") == total - wanted["created"] - wanted["updated"]
-    publish("fresh", CHANGED)
-    assert snapshot(connection, "papers") == snapshot(connection, "fresh")
-    assert paths(connection) == paths(connection, "fresh")
     found = {text for *_, text, _ in paths(connection)}
     assert {"Paper 1 cites Paper 3.", "Paper 3 year 1999."} < found
     assert not found & {"Paper 1 cites Paper 2.", "Paper 2 year 2024."}

@@ -42,9 +42,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(root=folder / "root")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def connection(neo4j_server: Neo4jServer, settings: Settings) -> Iterator[Neo4jConnection]:
-    """A database that holds both indexes."""
+    """A database that holds both indexes; whoever damages it repairs it."""
     opened = connect_to(neo4j_server)
     opened.write([("MATCH (n) DETACH DELETE n", {})])
     for index in ("with", "without"):
@@ -105,6 +105,7 @@ def test_verify_finds_and_mends_vectors(
     settings: Settings, connection: Neo4jConnection, neo4j_server: Neo4jServer, damage: str
 ) -> None:
     address = address_of(neo4j_server)
+    repair(settings, run_verify(settings, "with", address), address)  # after a try of this test that did not end
     assert run_verify(settings, "with", address).ok
     connection.alter(damage)
     report = run_verify(settings, "with", address)
@@ -119,20 +120,3 @@ def test_retrieval_wants_the_version_and_its_vectors(settings: Settings, connect
         Neo4jStore(connection, "with").spreading(2, ())
     with pytest.raises(MissingArtefactError, match="vectors:entity"):
         Neo4jStore(connection, "without").spreading(1, ())
-
-
-def test_verify_finds_and_mends_files_of_the_index(settings: Settings, tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    path = tmp_path / "corpus.jsonl"
-    rows: list[dict[str, Any]] = [{"id": title, "title": title, "text": text} for title, text in TEXTS]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    chosen = Settings(root=root, strategies=("graph",))
-    run_index(chosen, IndexRequest("own", path), DirectRunner())
-    assert run_verify(chosen, "own").ok
-    with Published(chosen, "own") as published:
-        array = root / "indexes" / "own" / "versions" / f"{published.version:06d}" / "graph" / "bipartite_tf.npy"
-    array.write_bytes(array.read_bytes() + b"x")
-    report = run_verify(chosen, "own")
-    assert report.differences["arrays"] == ["file 'bipartite_tf.npy' has another content than was published"]
-    repair(chosen, report)
-    assert run_verify(chosen, "own").ok

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,13 @@ from command_processes import Commands
 from prefect_pool import pool_worker, wait_for
 from prefect_rest import post, run_deployment, runs_named
 
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -28,23 +32,45 @@ RECORDS: list[dict[str, object]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with an index that needs no vectors."""
+    folder = tmp_path_factory.mktemp("lakes")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    settings = Settings(root=folder / "root", strategies=("bridge-lexical", "bm25"))
+    run_index(settings, IndexRequest("lakes", folder / "corpus.jsonl"), DirectRunner())
+    return settings.root
+
+
+@pytest.fixture(scope="module")
+def pool(root: Path, prefect_server: dict[str, str]) -> Iterator[Callable[..., str]]:
+    """Runs `prefect` commands beside a worker, with all deployments of the repository."""
+    with pool_worker(prefect_server, root, root.parent, PROJECT) as run:
+        run("deploy", "--all")
+        yield run
+
+
 @pytest.fixture
-def root(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> Path:
-    """A root with an index that needs no vectors, and a question file with gold."""
-    settings = ("--set", "strategies=bridge-lexical,bm25", "--root", tmp_path / "root")
-    assert polyhop("index", write_corpus(RECORDS), "--index", "lakes", *settings).returncode == 0
-    rows = [
+def questions(write_corpus: WriteCorpus) -> Path:
+    """A question file with gold, in a folder that no other test has."""
+    rows: list[dict[str, object]] = [
         {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Lake {n}"], "supporting": [f"p{n}"]}
         for n in range(8)
     ]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return tmp_path / "root"
+    return write_corpus(rows, "questions.jsonl")
+
+
+@pytest.fixture
+def queue(root: Path) -> Iterator[QuestionQueue]:
+    opened = open_questions(Settings(root=root))
+    yield opened
+    opened.close()
 
 
 def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
-    commands: Commands, root: Path, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, root: Path, questions: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "questions.jsonl").rename(tmp_path / "one-job.jsonl")  # a name that no other test on this server uses
+    questions.rename(tmp_path / "one-job.jsonl")  # a name that no other test on this server uses
     script = (
         "import json\nfrom polyhop.flows.prefect_answer import answer_flow\n"
         "print(json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25')))\n"
@@ -53,61 +79,54 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     done = commands.python(script, (), tmp_path, variables)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
+    job = f"job {report['job_id']}"
     assert (report["done"], report["dead"]) == (8, 0)
     assert report["metrics"]["recall@5"] == 1.0
-    (run,) = _runs(prefect_server, "one-job.jsonl")
-    assert (run["state_type"], run["name"].startswith("answer lakes job 1 one-job.jsonl 2")) == ("COMPLETED", True)
+    (run,) = runs_named(prefect_server, f"answer lakes {job} one-job.jsonl")
+    assert run["state_type"] == "COMPLETED"
     tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
     assert {task["name"] for task in tasks} == {"submit questions", "answer questions", "show results"}
     shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
     assert shown.keys() == {"job-lakes", "job-lakes-progress", "job-lakes-results"}
-    assert shown["job-lakes-progress"]["description"] == "questions of job 1: 8 of 8"
-    wait_for(lambda: "job 1: 8 done" in _logged(prefect_server, run["id"]), "its log did not arrive")
+    assert shown["job-lakes-progress"]["description"] == f"questions of {job}: 8 of 8"
+    wait_for(lambda: f"{job}: 8 done" in _logged(prefect_server, run["id"]), "its log did not arrive")
     logged = _logged(prefect_server, run["id"])
-    assert "job 1: 8 questions, 0 left out" in logged
+    assert f"{job}: 8 questions, 0 left out" in logged
     assert "answers default." in logged  # the worker's own words
-    assert "job 1: 8 done" in logged
 
 
+@pytest.mark.usefixtures("pool")
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
-    polyhop: Run, root: Path, prefect_server: dict[str, str], tmp_path: Path
+    polyhop: Run, root: Path, queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
 ) -> None:
-    with pool_worker(prefect_server, root, tmp_path, PROJECT) as run:
-        run("deploy", "--all")
-        asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25", "workers": 0}
-        run_deployment(prefect_server, "answer/main-answers", asked)
-        wait_for(
-            lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
-        )
-        run_deployment(prefect_server, "worker/worker", {"queues": "default"})
-        wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")  # type: ignore[arg-type]
-        (worked,) = runs_named(prefect_server, "worker default")
-        wait_for(
-            lambda: runs_named(prefect_server, "worker default")[0]["state_type"] == "COMPLETED", "the worker goes on"
-        )
-        tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [worked["id"]]}}})
-        assert [task["name"] for task in tasks] == ["answer questions of default"]
-    jobs = json.loads(polyhop("jobs", "--json", "--root", root).stdout)
-    assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)]
+    before = len(queue.jobs())
+    asked = {"questions": str(questions), "index": "lakes", "strategy": "bm25", "workers": 0}
+    run_deployment(prefect_server, "answer/main-answers", asked)
+    wait_for(lambda: len(queue.jobs()) > before, "no job was submitted")
+    run_deployment(prefect_server, "worker/worker", {"queues": "default"})
+    wait_for(lambda: _states(prefect_server, questions) == ["COMPLETED"], "the job did not complete")
+    (worked,) = runs_named(prefect_server, "worker default")
+    wait_for(lambda: runs_named(prefect_server, "worker default")[0]["state_type"] == "COMPLETED", "the worker goes on")
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [worked["id"]]}}})
+    assert [task["name"] for task in tasks] == ["answer questions of default"]
+    job = json.loads(polyhop("jobs", "--json", "--root", root).stdout)[0]
+    assert (job["done"], job["queued"], job["dead"]) == (8, 0, 0)
 
 
 def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
-    root: Path, prefect_server: dict[str, str], tmp_path: Path
+    pool: Callable[..., str], queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
 ) -> None:
-    queue = open_questions(Settings(root=root))
-    with pool_worker(prefect_server, root, tmp_path, PROJECT) as run:
-        run("deploy", "--name", "main-answers")
-        for job_id, end in ((1, _cancel), (2, _kill)):
-            asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25"}
-            run_deployment(prefect_server, "answer/main-answers", {**asked, "workers": 0, "queue": f"nobody-{job_id}"})
-            wait_for(lambda number=job_id: len(queue.jobs()) == number, "no job was submitted")  # type: ignore[misc]
-            assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
-            end(run, _running_id(prefect_server, asked["questions"]))
-            wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
-            assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
-        asked_of = str(tmp_path / "questions.jsonl")
-        wait_for(lambda: _states(prefect_server, asked_of) == ["CANCELLED", "CRASHED"], "the runs go on")
-    queue.close()
+    for end in (_cancel, _kill):
+        before = len(queue.jobs())
+        asked = {"questions": str(questions), "index": "lakes", "strategy": "bm25", "workers": 0, "queue": "nobody"}
+        run_deployment(prefect_server, "answer/main-answers", asked)
+        wait_for(lambda held=before: len(queue.jobs()) > held, "no job was submitted")  # type: ignore[misc]
+        job_id = queue.jobs()[0].job_id
+        assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
+        end(pool, _running_id(prefect_server, questions))
+        wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
+        assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
+    wait_for(lambda: _states(prefect_server, questions) == ["CANCELLED", "CRASHED"], "the runs go on")
 
 
 def _cancel(run: Callable[..., str], run_id: str) -> None:
@@ -126,19 +145,20 @@ def _kill(_run: Callable[..., str], run_id: str) -> None:
             os.kill(int(folder.name), signal.SIGKILL)
 
 
-def _running_id(environment: dict[str, str], questions: str) -> str:
+def _running_id(environment: dict[str, str], questions: Path) -> str:
     """The run that answers this file; others may be running that another test has left."""
     (found,) = (run["id"] for run in _runs(environment, questions) if run["state_type"] == "RUNNING")
     return str(found)
 
 
-def _states(environment: dict[str, str], questions: str) -> list[str]:
+def _states(environment: dict[str, str], questions: Path) -> list[str]:
     return sorted(run["state_type"] for run in _runs(environment, questions))
 
 
-def _runs(environment: dict[str, str], questions: object) -> list[dict[str, Any]]:
+def _runs(environment: dict[str, str], questions: Path) -> list[dict[str, Any]]:
     """The runs that were asked to answer this file."""
-    return [run for run in post(environment, "/flow_runs/filter") if run["parameters"].get("questions") == questions]
+    found = post(environment, "/flow_runs/filter")
+    return [run for run in found if run["parameters"].get("questions") == str(questions)]
 
 
 def _logged(environment: dict[str, str], run_id: str) -> str:

@@ -39,13 +39,13 @@ def pool_worker(
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
         return done.stdout
 
-    run("work-pool", "create", "polyhop", "--type", "process", "--overwrite")
     log = (folder / "pool.log").open("w")
     worker = subprocess.Popen(
-        [PREFECT, "--no-prompt", "worker", "start", "--pool", "polyhop"],
+        [PREFECT, "--no-prompt", "worker", "start", "--pool", "polyhop", "--type", "process"],
         env=environment, cwd=project, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
+        wait_for(lambda: bool(post(server, "/work_pools/filter")), "the worker made no work pool")
         yield run
     finally:
         os.killpg(worker.pid, signal.SIGKILL)
@@ -99,4 +99,4 @@ def wait_for(is_reached: Callable[[], bool], otherwise: str, seconds: float = 18
     end = time.monotonic() + seconds
     while not is_reached():
         assert time.monotonic() < end, otherwise
-        time.sleep(0.5)
+        time.sleep(0.2)
