@@ -182,7 +182,6 @@ RULES: dict[str, list[tuple[str, Any]]] = {
     "one description": [("ONE_STEP", 1.0), ("SPREAD", 1.0)],
     "subject over a clause": [("subject_of", constant(None))],
     "subject over a comma": [("_across_comma", constant(None))],
-    "subject of `is a`": [("_defined", constant(None))],
     "what a phrase belongs to": [("_resolved", lambda _words, phrase, _steps: phrase)],
     "the page's title as candidate": [("page_subject", constant(None))],
     "name that goes on": [("_goes_on_as", no)],
