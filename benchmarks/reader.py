@@ -204,19 +204,27 @@ class CorpusIndex:
         return [(self._rows[n]["id"], self._rows[n]["title"], self._rows[n]["text"]) for n in numbers]
 
 
-def report_comparisons(golden: Path, corpus: Path) -> None:
-    """Answers of comparison and yes-no questions from their own passages, those of the next questions among them."""
-    rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+def compared_items(questions: list[dict[str, Any]], rows: list[dict[str, str]]) -> list[ReadingItem]:
+    """Questions over their own passages, those of the next questions among them."""
     by_id = {row["id"]: row for row in rows}
-    questions = [json.loads(line) for line in golden.read_text(encoding="utf-8").splitlines()]
-    reader = RuleReader(CorpusIndex(rows))
-    right: Counter[str] = Counter()
-    asked: Counter[str] = Counter()
+    items = []
     for place, question in enumerate(questions):
         following = [questions[(place + step) % len(questions)] for step in range(DISTRACTORS + 1)]
         ids = list(dict.fromkeys(passage_id for one in following for passage_id in one["passages"]))[:10]
         context = [ContextPassage(i, by_id[i]["title"], by_id[i]["text"], n, 1 / n) for n, i in enumerate(ids, start=1)]
-        reading = reader.read([item_of(question["question"], context)])[0]
+        items.append(item_of(question["question"], context))
+    return items
+
+
+def report_comparisons(golden: Path, corpus: Path) -> None:
+    """Answers of comparison and yes-no questions from their own passages, those of the next questions among them."""
+    rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    questions = [json.loads(line) for line in golden.read_text(encoding="utf-8").splitlines()]
+    reader = RuleReader(CorpusIndex(rows))
+    right: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
+    items = compared_items(questions, rows)
+    for question, reading in zip(questions, reader.read(items), strict=True):
         key = f"{reading.kind} {reading.rule}".strip()
         is_right = bool(exact_match(reading.answer, [question["answer"]]))
         asked[key] += 1

@@ -111,23 +111,12 @@ def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     if _has_stop(words[at + 1]):
         return _across_comma(words, at, has_auxiliary=at < verb - 1, steps=steps - 1)
     if before.low in _RELATIVES:
-        found = _resolved(words, noun_phrase(words, at - 1), steps - 1)
-        return _defined(words, at, steps - 1) if found is None else found
+        return _resolved(words, noun_phrase(words, at - 1), steps - 1)
     if before.low in _CLOSED:
         return None
     if before.low in _JOINING:
         return leading_subject(words, at)
     return _resolved(words, noun_phrase(words, at), steps - 1)
-
-
-def _defined(words: Sequence[Word], last: int, steps: int) -> Phrase | None:
-    """Subject of the nearest `is a` in front: `was a designer of games and toys who`."""
-    for at in range(last - 1, max(0, last - _FAR), -1):
-        if _has_stop(words[at]):
-            return None
-        if words[at].low in _COPULAS and words[at].low != "as":
-            return _subject(words, at + 1, steps)
-    return None
 
 
 def _has_stop(word: Word) -> bool:

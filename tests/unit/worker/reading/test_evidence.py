@@ -32,7 +32,6 @@ TOWER = ("Oak Tower", "The Oak Tower is a tower. It was designed by Al Fay and E
         ("The tower was designed by Al and opened in 1937.", "opened", "The tower"),
         ("A new wing of the museum opened in 2000.", "opened", "A new wing"),
         ("Founded in 1861 by Al, it was a school.", "Founded", "it"),
-        ("Gunpei Yokoi was a designer of games and toys who was born in Kyoto.", "born", "Gunpei Yokoi"),
         ("Opened.", "Opened", None),
     ],
 )
