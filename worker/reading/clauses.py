@@ -17,8 +17,6 @@ from polyhop.worker.reading.word_lists import Relation, clause_lists
 _TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 _MOST_STEPS = 8  # reader.md 6.5.
-_BEGINS = re.compile(r"[.?!]\s+(?:\w{1,8} )?$")
-_NEAR = 24  # characters in which `_BEGINS` fits: a stop, whitespace, a word of eight letters
 _MOST_WORDS = 10  # of a noun phrase; reader.md 6.5.
 _FAR = 40  # words to the left; reader.md 6.5.
 _KEPT_SENTENCES = 10_000  # chosen: of some 2,000 passages, as many as pages.py keeps
@@ -255,11 +253,6 @@ def defining_words(sentence: str) -> frozenset[str]:
         return frozenset()
     defined = {word.low for word in words[verb + 1 : verb + _DEFINED_WORDS] if not word.is_capitalised}
     return frozenset(defined - _NOT_KINDS)
-
-
-def begins_sentence(text: str, starts: Sequence[int]) -> bool:
-    """Whether one of these words begins a later sentence of a text, by itself or after one more (`On which`)."""
-    return any(_BEGINS.search(text, max(0, start - _NEAR), start) for start in starts)
 
 
 # Source: reader.md 6.3 (pat, place, person), 6.6 (type).

@@ -425,11 +425,9 @@ def is_subject(page: Page | PageContent, sentence: PageSentence, words: Sequence
     first = words[phrase.first]
     if first.low in PRONOUNS:
         return phrase.first == phrase.last and PRONOUNS[first.low] == page.pronoun
-    if first.low in ("the", "this", "that") and _is_kind(words, phrase, page.kinds):
-        return True
     if _is_owner(words, phrase) or first.low in _OF_OTHERS:
         return False
-    return (first.low != "the" and _is_part_of_name(words, phrase, page)) or _leads(sentence, words, phrase)
+    return _leads(sentence, words, phrase)
 
 
 def _leads(sentence: PageSentence, words: Sequence[Word], phrase: Phrase) -> bool:
@@ -440,45 +438,18 @@ def _leads(sentence: PageSentence, words: Sequence[Word], phrase: Phrase) -> boo
 
 
 def is_named(words: Sequence[Word], phrase: Phrase, keys: Sequence[str]) -> bool:
-    """Whether a noun phrase is or ends with one of these names (`the architect Jørn Utzon`), as no genitive.
-
-    A name may go on after the phrase: `University of Middelby` where the phrase is `the University`.
-    """
+    """Whether a noun phrase is or ends with one of these names (`the architect Jørn Utzon`), as no genitive."""
     said = " ".join(name_tokens(" ".join(word.low for word in words[phrase.first : phrase.last + 1])))
     for key in keys:
-        if said in (key, f"the {key}") or (" of " in key and _goes_on_as(words, phrase, key)):
+        if said in (key, f"the {key}"):
             return True
         if said.endswith(f" {key}") and not _is_owner(words, phrase):
             return True
     return False
 
 
-def _goes_on_as(words: Sequence[Word], phrase: Phrase, key: str) -> bool:
-    first = phrase.first + (words[phrase.first].low == "the")
-    length = key.count(" ") + 1
-    return " ".join(name_tokens(" ".join(word.low for word in words[first : first + length]))) == key
-
-
 def _is_owner(words: Sequence[Word], phrase: Phrase) -> bool:
     return any(word.low.endswith(("'s", "s'")) for word in words[phrase.first : phrase.last + 1])
-
-
-def _is_part_of_name(words: Sequence[Word], phrase: Phrase, page: Page | PageContent) -> bool:
-    """`Utzon` on the page of Jørn Utzon, `Jean-François Champollion le Jeune` on that of Champollion."""
-    said = {word.low for word in words[phrase.first : phrase.last + 1] if word.is_capitalised}
-    full = page.title_keys[-1].replace("-", " ").split() if page.title_keys else []
-    if not said or not full:
-        return False
-    said = {part for word in said for part in word.split("-")}
-    return said.issubset(full) or (len(full) > 1 and said.issuperset(full))
-
-
-def _is_kind(words: Sequence[Word], phrase: Phrase, kinds: frozenset[str]) -> bool:
-    """Whether `the tower` names a kind of the page's subject, by its last word or all of them in lower case."""
-    said = words[phrase.first + 1 : phrase.last + 1]
-    if not said or any(word.low not in kinds for word in said[:-1]):
-        return False
-    return said[-1].low in kinds or (not said[-1].is_capitalised and is_of_kind(kinds, said[-1].low))
 
 
 def doers(

@@ -16,7 +16,6 @@ from polyhop.schemas.stems import stem_tokens
 from polyhop.schemas.text import fold
 from polyhop.schemas.types import HEADS
 from polyhop.schemas.types import PERSON as NAMED_PERSON
-from polyhop.worker.reading.clauses import begins_sentence
 from polyhop.worker.reading.word_lists import Relation, clause_lists, geography, question_lists, relations
 
 # Source: reader.md 6.1. Decided here: words after a cut relative clause belong to the main clause again; of a
@@ -243,9 +242,7 @@ def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
     """Place of the wh-word that asks; None without one and in yes-no questions."""
     places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
     if places and places[0] < 3:
-        is_relative = places[0] > 0 and tokens[places[0] - 1].low not in clause_lists().prepositions
-        if not (is_relative and begins_sentence(text, [tokens[place].start for place in places[1:]])):
-            return places[0]
+        return places[0]
     if not places or _begins_yes_no(tokens):
         return None
     return _late_wh(text, tokens, places)
