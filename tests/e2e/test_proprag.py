@@ -109,7 +109,7 @@ def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_fro
         ("exact=false", True),
         ("allow_unconnected=true", True),
         ("seeds=explore_only", True),
-        ("entity_weight=max", True),
+        ("edge_weights=ones", True),
         ("stage1_only=true", False),
     ],
 )
