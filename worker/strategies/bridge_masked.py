@@ -167,6 +167,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
     """Read, seed, spread, fuse, cover. A passage's score is F; the order of the first ones also covers the question."""
 
     graph = CHUNK_GRAPH
+    steps = 7  # T; bridge-masked.md 4.
     in_cosines = IN_MASKED_COSINES
     _parameters: BridgeMaskedParameters
 
