@@ -101,9 +101,7 @@ def evaluate(
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
     settings = with_reader(settings_of(root, set_), reader)
     if list_ or compare is not None:
-        if questions is not None:
-            raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
-        _show_stored(settings, None if list_ else compare, json=json)
+        _show_stored(settings, questions, None if list_ else compare, json=json)
         return
     if questions is None or index is None:
         raise ConfigurationError(
@@ -139,8 +137,10 @@ def evaluate(
         raise GateFailedError(failed)
 
 
-def _show_stored(settings: Settings, compared: tuple[int, int] | None, *, json: bool) -> None:
+def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int, int] | None, *, json: bool) -> None:
     """Two stored evaluations beside each other, or the list of all."""
+    if questions is not None:
+        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
     from polyhop.flows.evaluate import compare, stored_rows
 
     found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
