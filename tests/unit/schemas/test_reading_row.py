@@ -51,9 +51,9 @@ def test_the_row_lists_the_parts_of_a_sum_only() -> None:
 
 
 def test_a_cited_hub_has_its_id_beside_the_fields_of_a_passage() -> None:
-    quoted = Citation("p1", Sentence("p1", "Said.", 0, 5))
+    quoted = Citation("p1", Sentence("p1", "Said.", 0, 5), number=1)
     row = reading_row(Reading("a", citations=(quoted, Citation("", hub_id="H1", name="Paper One", number=2))))
     assert row["citations"] == [
-        {"passage_id": "p1", "quote": "Said.", "start": 0, "end": 5},
+        {"passage_id": "p1", "quote": "Said.", "start": 0, "end": 5, "number": 1},
         {"passage_id": "", "quote": "", "start": None, "end": None, "hub_id": "H1", "name": "Paper One", "number": 2},
     ]
