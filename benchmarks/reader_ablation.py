@@ -137,7 +137,7 @@ def modules() -> list[ModuleType]:
 
 
 def switches() -> dict[str, list[tuple[str, Any]]]:
-    """By rule, the names of the reader's modules that are patched, and what stands in their place."""
+    """By rule, the names of the reader's modules that are patched, and what replaces them."""
     found = {f"rule {name}": targets for name, targets in RULES.items()}
     for feature in evidence.WEIGHTS._fields:
         found[f"feature {feature}"] = [("WEIGHTS", evidence.WEIGHTS._replace(**{feature: 0.0}))]

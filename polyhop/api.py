@@ -310,7 +310,7 @@ def evaluate(
         settings: Default: polyhop.toml and POLYHOP_… variables.
 
     Raises:
-        SourceError: If there is no usable question.
+        SourceError: If no question is usable.
         PolyhopError: As `polyhop eval`.
     """
     from polyhop.flows.evaluate import evaluate_index

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
 
-_KINDS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
+_ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
 """What can be done, and how many names, types or numbers each takes."""
 
 
@@ -40,10 +40,10 @@ def edit(
 ) -> None:
     """Rename, merge, split, retype or delete an entity, from the next run on."""
     given = arguments or []
-    if action not in _KINDS:
-        raise ConfigurationError(f"'{action}' is no edit of entities; choose one of {', '.join(_KINDS)}.")
-    if len(given) != _KINDS[action]:
-        wanted = plural(_KINDS[action], "argument")
+    if action not in _ARGUMENTS:
+        raise ConfigurationError(f"'{action}' is no edit of entities; choose one of {', '.join(_ARGUMENTS)}.")
+    if len(given) != _ARGUMENTS[action]:
+        wanted = plural(_ARGUMENTS[action], "argument")
         raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
     if action == "list":
         _list(index, root, is_json=json)

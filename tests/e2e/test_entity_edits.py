@@ -132,3 +132,16 @@ def test_a_broken_file_of_edits_stops_a_run_in_one_sentence(run: Run, tmp_path: 
     (file / "edits.jsonl").write_text(line)
     done = run("index", "--index", "tiny")
     assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rebaptise", "Ada"), "'rebaptise' is no edit of entities; choose one of rename, merge,"),
+        (("rename", "Ada"), "'rename' takes 2 arguments, not 1"),
+        (("undo", "first"), "'undo' takes the number of a decision"),
+    ],
+)
+def test_an_edit_that_cannot_be_says_what_can(polyhop: Run, arguments: tuple[str, ...], said: str) -> None:
+    """Before the index is looked for."""
+    assert said in refused(polyhop, *arguments)

@@ -85,6 +85,8 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: A
     sentence = "          It lies there [1], as all say."
     assert f"Answer    River 0\n{sentence}\n  [1]     [p007] {QUOTE}\nPassages" in shown.stdout
     assert "models.read" not in shown.stderr
+    unsure = towns.run("ask", QUESTION, "--index", "towns", "--strategy", "bm25", "--set", "reader.min_confidence=1")
+    assert unsure.stderr.count("--set models.read=PROVIDER/MODEL") == 1
     without = ask(towns, model_server, "--reader", "rules")
     assert (without["reading"]["by"], without["reading"]["model"], model_server.count()) == ("rules", None, 1)
 

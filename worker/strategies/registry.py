@@ -57,32 +57,37 @@ MODULES: Mapping[str, str] = {
 
 GROUP = "polyhop.strategies"
 
-_BRIDGES = ("bridge", "bridge-lexical", "bridge-masked")
-_SPRIG = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr", "tfidf-graph")
+_WALKS = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr")
 _PATHS = "worker/ranking/proposition_walks.py PathRule"
 _BM25, _FUSION = "worker/strategies/base.py LexicalParameters", "worker/strategies/baselines.py FusionParameters"
 _HUBS = "worker/reading/hubs.py HubReadingRule"
 _GONE: Sequence[tuple[Collection[str], Mapping[str, tuple[str, str]]]] = (
     (
-        _BRIDGES,
+        ("bridge", "bridge-lexical", "bridge-masked"),
         {
             "choose": ("20", "worker/strategies/bridge.py CHOSEN"),
             "pool": ("30", "worker/strategies/bridge.py POOL"),
             "reference_rank": ("10", "worker/strategies/bridge.py REFERENCE_RANK"),
             "entity_weight": ("2", "worker/strategies/bridge.py ENTITY_WEIGHT"),
             "steps": ("5, of bridge-masked 7", "worker/strategies/bridge.py BridgeLexicalStrategy"),
+        },
+    ),
+    (
+        ("bridge-masked",),
+        {
             "common_share": ("0.01", "worker/strategies/bridge_masked.py COMMON_SHARE"),
             "least_graph_share": ("0.2", "worker/strategies/bridge_masked.py LEAST_GRAPH_SHARE"),
         },
     ),
     (
-        (*_SPRIG, "rrf-ce", "hub-facets"),
+        ("graph", "graph-hybrid", "graph-rrf", "rrf-ppr", "rrf-ce", "hub-facets"),
+        {"k1": ("1.5", _BM25), "b": ("0.75", _BM25)},
+    ),
+    (("graph-rrf", "rrf-ppr", "rrf-ce"), {"depth": ("100", _FUSION), "rrf_k": ("60", _FUSION)}),
+    ((*_WALKS, "tfidf-graph"), {"eps": ("0.0001", "worker/strategies/sprig.py EPS")}),
+    (
+        _WALKS,
         {
-            "k1": ("1.5", _BM25),
-            "b": ("0.75", _BM25),
-            "depth": ("100", _FUSION),
-            "rrf_k": ("60", _FUSION),
-            "eps": ("0.0001", "worker/strategies/sprig.py EPS"),
             "min_entity_len": ("2", "worker/strategies/sprig.py LEAST_CHARACTERS"),
             "min_entity_df": ("1", "worker/strategies/sprig.py entity_nodes"),
             "max_entity_df_ratio": ("1", "worker/strategies/sprig.py entity_nodes"),
@@ -94,12 +99,14 @@ _GONE: Sequence[tuple[Collection[str], Mapping[str, tuple[str, str]]]] = (
         ("proprag", "triple-ppr"),
         {
             **dict.fromkeys(
-                ("rescored", "jump_points", "passage_weight", "entity_weight"), ("as in the paper", _PATHS)
+                ("explore_propositions", "explore_entities", "exploit_paths", "exploit_entities", "jump_points"),
+                ("as in the paper", _PATHS),
             ),
-            **dict.fromkeys(("explore_propositions", "explore_entities"), ("as in the paper", _PATHS)),
-            **dict.fromkeys(("exploit_paths", "exploit_entities"), ("as in the paper", _PATHS)),
-            **dict.fromkeys(("seed_entities", "stage1_passage_weight"), ("what the preset says", _PATHS)),
-            "stage1_entity_weight": ("what the preset says", _PATHS),
+            **dict.fromkeys(("passage_weight", "entity_weight"), ("as in the paper", _PATHS)),
+            "rescored": ("40", _PATHS),
+            **dict.fromkeys(
+                ("seed_entities", "stage1_passage_weight", "stage1_entity_weight"), ("what the preset says", _PATHS)
+            ),
             "entity_edge_factor": ("2, and 1 with edge_weights=ones", _PATHS),
         },
     ),
