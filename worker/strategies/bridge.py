@@ -28,7 +28,7 @@ from polyhop.worker.strategies.base import (
     question_vector,
     strategy,
 )
-from polyhop.worker.strategies.entities import Start, entity_matcher
+from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75  # algorithms.md 2B.2.
@@ -130,35 +130,49 @@ class BridgeLexicalStrategy(RankedStrategy):
         similarities = self._similarities(questions, lexical)
         for question, some in zip(questions, stems, strict=True):
             similarity = next(similarities)
-            start = self._start(question, similarity)
+            entities = self._match(question.text)
+            start = self._start(entities, entities.numbers, entities.shares, similarity)
             seeded = time.perf_counter()
-            ranking = self._ranking(similarity, self._walk.passages(start.seeds), some, limit)
+            spread = walk_part(self._walk.passages(start.seeds), self._parameters.graph_weight, REFERENCE_RANK)
+            ranking = self._ranking(similarity, spread, some, self._parameters.coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
-    def _start(self, question: Question, similarity: Similarity) -> Start:
+    def _start(
+        self,
+        entities: QuestionEntities,
+        numbers: NDArray[np.intp],
+        shares: NDArray[np.float64],
+        similarity: Similarity,
+    ) -> Start:
+        """The seeds: these numbers among the question's entities, with their shares, and the most similar passages."""
         count = self._parameters.seeds
         if self.is_positive_only:
             count = min(count, int(np.count_nonzero(similarity.seeding > 0)))
         near = contenders(similarity.seeding, count, similarity.error)
         first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
-        entities = self._match(question.text)
-        weights, passages = mix(self._entity_weights[entities.numbers] * entities.shares, passages)
-        seeds = WalkSeeds(entities.numbers, weights, near[first], passages)
-        return Start(entities, seeds, None if entities.matched else PASSAGES_ONLY)
+        weights, passages = mix(self._entity_weights[numbers] * shares, passages)
+        return Start(
+            entities, WalkSeeds(numbers, weights, near[first], passages), None if len(numbers) else PASSAGES_ONLY
+        )
 
-    def _ranking(self, similarity: Similarity, mass: NDArray[np.float64], stems: list[int], limit: int) -> Ranking:
-        """The first by cover, the rest by score."""
-        parameters = self._parameters
-        spread = walk_part(mass, parameters.graph_weight, REFERENCE_RANK)
+    def _ranking(
+        self,
+        similarity: Similarity,
+        beside: NDArray[np.float64],
+        stems: list[int],
+        coverage_weight: float,
+        limit: int,
+    ) -> Ranking:
+        """The first by cover, the rest by score: similarity and, of shape (n_passages,), what counts beside it."""
         count = max(limit, POOL)
-        near = contenders(similarity.fusing + spread, count, similarity.error)
-        scores = spread[near] + similarity.exact(near)[1]
+        near = contenders(similarity.fusing + beside, count, similarity.error)
+        scores = beside[near] + similarity.exact(near)[1]
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
         pool = first[:POOL]
         contains = containment(self._impacts, stems, near[pool])
-        order = cover(scores[pool], contains, self._impacts.idf[stems], parameters.coverage_weight, CHOSEN)
+        order = cover(scores[pool], contains, self._impacts.idf[stems], coverage_weight, CHOSEN)
         shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
         return near[shown], scores[shown]
 

@@ -7,13 +7,14 @@ also uses parts of titles as edges; BM25 counts as far as it earns trust. Source
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
+from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
@@ -21,33 +22,28 @@ from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
 from polyhop.worker.ranking.bridge import (
     common_count,
-    cover,
     flat_walk_part,
     is_unnested,
     masked_text,
     names_share,
     relative,
-    seed_passages,
 )
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import WalkSeeds, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import (
     Found,
-    Ranking,
     question_vector,
     strategy,
 )
 from polyhop.worker.strategies.bridge import (
     ANALYSER,
-    CHOSEN,
     IN_COSINES,
-    POOL,
     REFERENCE_RANK,
     BridgeParameters,
     BridgeStrategy,
+    Similarity,
 )
-from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_meanings, match_meanings
+from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings, match_meanings
 
 COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.
 LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rare names; bridge-masked.md 4.
@@ -139,21 +135,16 @@ class _Asked:
 
     Attributes:
         stems: Its distinct stems in the vocabulary, ascending.
-        masked_vector: Shape (d,): that of the masked question, None if there is none.
-        rough: Shape (n_passages,): cosines, good for choosing only.
-        rough_fused: Shape (n_passages,): s, their mixture with those of the masked question, likewise.
         lexical: Shape (n_passages,): lex, BM25 relative to its maximum.
         trust: How far BM25 is trusted.
+        similarity: For fusing s, the mixture of its cosines with those of the masked question.
     """
 
     read: MaskedQuestion
     stems: list[int]
-    vector: NDArray[np.float32]
-    masked_vector: NDArray[np.float32] | None
-    rough: NDArray[np.float64]
-    rough_fused: NDArray[np.float64]
     lexical: NDArray[np.float64]
     trust: Trust
+    similarity: Similarity
 
 
 @strategy(
@@ -180,19 +171,18 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
         for one in self._asked(questions):
-            # Where the walk begins. Source: bridge-masked.md 3 step 1.
-            parameters = self._parameters
-            weight = parameters.lexical_weight * one.trust.in_seeds
-            near = contenders(one.rough + weight * one.lexical, parameters.seeds, self._error)
-            exact = exact_cosines(self._vectors, near, one.vector) + weight * one.lexical[near]
-            first, passages = seed_passages(exact, parameters.seeds, parameters.seed_temperature)
-            seeds = one.read.seeds
-            weights, passages = mix(self._entity_weights[seeds] * one.read.shares, passages)
-            walk = WalkSeeds(seeds, weights, near[first], passages)
-            start = Start(one.read.entities, walk, None if len(seeds) else PASSAGES_ONLY)
+            read, share = one.read, one.read.names_share
+            start = self._start(read.entities, read.seeds, read.shares, one.similarity)
             seeded = time.perf_counter()
-            ranking = self._ranking_of(one, self._walk.passages(start.seeds), limit)
-            evidence = _noted(start.evidence(self._passage_ids, self._keys), one)
+            # What counts beside similarity. Source: bridge-masked.md 3 step 3.
+            graph_weight = self._parameters.graph_weight * max(share, LEAST_GRAPH_SHARE)
+            beside = flat_walk_part(self._walk.passages(start.seeds), graph_weight, REFERENCE_RANK)
+            lexical_weight = self._parameters.lexical_share * (1 - share) * one.trust.in_fusion
+            if lexical_weight > 0:
+                beside += lexical_weight * one.lexical
+            coverage_weight = self._parameters.coverage_weight * one.trust.in_seeds
+            ranking = self._ranking(one.similarity, beside, one.stems, coverage_weight, limit)
+            evidence = self._noted(start.evidence(self._passage_ids, self._keys), one)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 
     def _asked(self, questions: Sequence[Question]) -> Iterator[_Asked]:
@@ -210,8 +200,10 @@ class BridgeMaskedStrategy(BridgeStrategy):
             fused = own if other is None else next(rough)
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
-            trust = self._trust(vector, own, scores, stems)
-            yield _Asked(reading, stems, vector, other, own, fused, relative(scores), trust)
+            words, trust = relative(scores), self._trust(vector, own, scores, stems)
+            weight = self._parameters.lexical_weight * trust.in_seeds
+            exact = partial(self._exact, vector, other, weight * words)
+            yield _Asked(reading, stems, words, trust, Similarity(own + weight * words, fused, self._error, exact))
 
     def _masked_vectors(self, read: Sequence[MaskedQuestion]) -> list[NDArray[np.float32] | None]:
         """Vectors of the masked questions, which come again with other names: cached."""
@@ -234,42 +226,28 @@ class BridgeMaskedStrategy(BridgeStrategy):
         contains = containment(self._impacts, stems, by_words[:1])[0]
         return Trust(completeness(contains, self._impacts.idf[stems]), agreement(by_cosine, by_words))
 
-    def _ranking_of(self, one: _Asked, mass: NDArray[np.float64], limit: int) -> Ranking:
-        """The first by cover, the rest by score. Source: bridge-masked.md 3 steps 3 and 4."""
-        parameters, share = self._parameters, one.read.names_share
-        graph_weight = parameters.graph_weight * max(share, LEAST_GRAPH_SHARE)
-        beside = flat_walk_part(mass, graph_weight, REFERENCE_RANK)
-        lexical_weight = parameters.lexical_share * (1 - share) * one.trust.in_fusion
-        if lexical_weight > 0:
-            beside += lexical_weight * one.lexical
-        count = max(limit, POOL)
-        near = contenders(one.rough_fused + beside, count, self._error)
-        scores = self._fused(one, near) + beside[near]
-        first = best(scores, count)
-        pool = first[:POOL]
-        contains = containment(self._impacts, one.stems, near[pool])
-        weight = parameters.coverage_weight * one.trust.in_seeds
-        order = cover(scores[pool], contains, self._impacts.idf[one.stems], weight, CHOSEN)
-        shown = np.concatenate((pool[order], first[POOL:]))[: max(limit, 0)]
-        return near[shown], scores[shown]
+    def _exact(
+        self,
+        vector: NDArray[np.float32],
+        masked: NDArray[np.float32] | None,
+        words: NDArray[np.float64],
+        rows: NDArray[np.intp],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Similarities of a few passages for seeding and for fusing (s), each by itself in float64."""
+        cosine = exact_cosines(self._vectors, rows, vector)
+        fused, share = cosine, self._parameters.mask_weight
+        if masked is not None:
+            fused = (1 - share) * cosine + share * exact_cosines(self._vectors, rows, masked)
+        return cosine + words[rows], fused
 
-    def _fused(self, one: _Asked, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Similarities s of a few passages, each by itself in float64."""
-        cosine = exact_cosines(self._vectors, rows, one.vector)
-        if one.masked_vector is None:
-            return cosine
-        share = self._parameters.mask_weight
-        return (1 - share) * cosine + share * exact_cosines(self._vectors, rows, one.masked_vector)
-
-
-def _noted(evidence: Evidence, one: _Asked) -> Evidence:
-    """The evidence with what was read in the question and how far BM25 was trusted, rounded for reading."""
-    parts = {
-        "names share (c)": one.read.names_share,
-        "completeness (kappa)": one.trust.completeness,
-        "agreement (o)": float(one.trust.agreement),
-        "trust (r)": one.trust.in_seeds,
-    }
-    items = tuple((label, round(value, 6)) for label, value in parts.items())
-    masked = "none" if one.masked_vector is None else one.read.masked
-    return replace(evidence, notes=(Note("Masked question", masked), Note("Trust in words", items=items)))
+    def _noted(self, evidence: Evidence, one: _Asked) -> Evidence:
+        """The evidence with what was read in the question and how far BM25 was trusted, rounded for reading."""
+        parts = {
+            "names share (c)": one.read.names_share,
+            "completeness (kappa)": one.trust.completeness,
+            "agreement (o)": float(one.trust.agreement),
+            "trust (r)": one.trust.in_seeds,
+        }
+        items = tuple((label, round(value, 6)) for label, value in parts.items())
+        masked = one.read.masked if self._parameters.mask_weight > 0 and one.read.masked else "none"
+        return replace(evidence, notes=(Note("Masked question", masked), Note("Trust in words", items=items)))
