@@ -4,7 +4,7 @@ Numbers ascend with ids (propositions, passages) and with keys (entities), so th
 number goes to the smaller id. Source: algorithms.md 3.2, 3.3.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -102,6 +102,14 @@ class Rows:
         """Rows that hold an allowed number (shape (numbers,)), and those that hold none at all; ascending."""
         is_left = np.bincount(self.owners[is_allowed[self.indices]], minlength=self.count) > 0
         return np.flatnonzero(is_left | (np.diff(self.indptr) == 0)).astype(np.int64)
+
+    def row(self, number: int) -> NDArray[np.int32]:
+        """The indices of one row."""
+        return self.indices[self.indptr[number] : self.indptr[number + 1]]
+
+    def of_all(self, rows: Collection[int]) -> NDArray[np.int32]:
+        """The indices of several rows, one after the other."""
+        return self.indices[self.gathered(np.fromiter(rows, np.intp, len(rows)))[1]]
 
     def gathered(self, rows: Integers) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Several rows, one after the other.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
-from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.propositions import Rows, StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.tasks.hubs.paths import RootWalk, candidate_layer, joined, layer_at
@@ -351,18 +351,10 @@ class TopicWalk:
 Pairs = NDArray[np.int64]
 
 
-class Linked:
-    """Pairs of numbers by the first: passages of a triple, passages of a hub."""
-
-    def __init__(self, pairs: Pairs, count: int) -> None:
-        """From pairs in any order, shape (e, 2); first numbers are below `count`."""
-        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        self._seconds: NDArray[np.int64] = pairs[order, 1]
-        self._starts = np.searchsorted(pairs[order, 0], np.arange(count + 1))
-
-    def of(self, number: int) -> NDArray[np.int64]:
-        """The second numbers of one first, ascending."""
-        return self._seconds[self._starts[number] : self._starts[number + 1]]
+def linked(pairs: Pairs, count: int) -> Rows:
+    """Passages of each of `count` triples or hubs, ascending, from pairs in any order, shape (e, 2)."""
+    pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
+    return Rows.of(pairs[:, 0], pairs[:, 1], count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +408,7 @@ def rank_passages(
     levels: Iterable[tuple[Sequence[ScoredHub], Sequence[Sequence[tuple[int, float]]]]],
     scores: Scores,
     paths: HubPaths,
-    stating: Linked,
+    stating: Rows,
 ) -> list[tuple[int, float]]:
     """Passages with their scores, each once, level by level; equal scores by passage number."""
     ranked: dict[int, float] = {}
@@ -424,7 +416,7 @@ def rank_passages(
         found: dict[int, float] = {}
         for hub, near in zip(hubs, linked, strict=True):
             for path in hub.paths:
-                for passage in stating.of(int(paths.triples_of(path)[-1])).tolist():
+                for passage in stating.row(int(paths.triples_of(path)[-1])).tolist():
                     found[passage] = max(found.get(passage, 0.0), float(scores[path]))
             for passage, cosine in near:
                 found[passage] = max(found.get(passage, 0.0), hub.score * max(cosine, 0.0))

@@ -4,9 +4,7 @@ Relations count in both directions; every function returns in ascending number, 
 algorithms.md 5.2.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import log
 from typing import TYPE_CHECKING
@@ -14,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import AlgorithmError, UnknownIdError
+from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
 from polyhop.schemas.names import name_tokens
-from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.propositions import Rows
 from polyhop.schemas.query import Link
-from polyhop.warehouse.artefacts import GRAPH
 from polyhop.worker.ranking.activation import nearest, seed_scores
 from polyhop.worker.ranking.fusion import best
 
@@ -74,8 +71,7 @@ def passages_mentioning(mentioned_in: "sparse.csr_array", entities: Sequence[int
 
     Source: algorithms.md 5.2 (chunks_for_entities).
     """
-    found, _ = _rows(mentioned_in.indptr, mentioned_in.indices, np.asarray(entities, dtype=np.intp))
-    return np.unique(found).astype(np.intp)
+    return np.unique(Rows(mentioned_in.indptr, mentioned_in.indices).of_all(entities)).astype(np.intp)
 
 
 def shared_passages(mentioned_in: "sparse.csr_array", left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
@@ -101,9 +97,9 @@ def passages_by_hops(
     Source: algorithms.md 5.2 (ranking of the graph list).
     Cost: O(mentions of reached entities, sorted).
     """
-    edges, per_entity = _rows(mentioned_in.indptr, mentioned_in.indices, entities)
-    worth = np.repeat(PER_MENTION * np.power(decay, hops, dtype=np.float64), per_entity)
-    passages, places = np.unique(edges, return_inverse=True)
+    owners, edges = Rows(mentioned_in.indptr, mentioned_in.indices).gathered(entities)
+    worth = (PER_MENTION * np.power(decay, hops, dtype=np.float64))[owners]
+    passages, places = np.unique(mentioned_in.indices[edges], return_inverse=True)
     scores = np.bincount(places, worth, len(passages)).astype(np.float64, copy=False)
     first = best(scores, count)
     return passages[first].astype(np.intp), scores[first]
@@ -180,19 +176,11 @@ def _levels(
     for hop in range(1, depth + 1):
         if not len(frontier) or (hops[wanted] >= 0).any():
             break
-        near, _ = _rows(graph.indptr, graph.indices, frontier)
+        near = Rows(graph.indptr, graph.indices).of_all(frontier)
         frontier = np.unique(near[hops[near] < 0])
         hops[frontier] = hop
     hops[hops > depth] = -1
     return hops
-
-
-def _rows(indptr: Integers, indices: Integers, rows: Integers) -> tuple[Integers, Integers]:
-    """Entries of some rows of a compressed array, one row after the other, and how many each row has."""
-    starts = indptr[rows]
-    counts = indptr[rows + 1] - starts
-    places = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return indices[places], counts
 
 
 QUESTION = "question"
@@ -200,64 +188,37 @@ EXPLAINED = 10
 """So many passages are explained."""
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedLink:
-    """A link by numbers: `source` is a passage, or None for the question."""
+def connect(
+    graph: BipartiteGraph, number_of: Mapping[str, int], names: QuestionNames | None, passage_ids: Sequence[str]
+) -> list[Link]:
+    """How the first passages of a retrieval connect, to the question or to each other.
 
-    source: int | None
-    entity: int
-    target: int
-
-
-def strongest_links(
-    graph: BipartiteGraph, question_entities: Iterable[int], passages: Sequence[int]
-) -> list[NumberedLink]:
-    """For each passage its connection through the rarest entity, if it has one.
+    Args:
+        graph: Passages and the entities they mention.
+        number_of: A passage's number by its id.
+        names: The question's.
+        passage_ids: In the order of the ranking.
 
     Returns:
-        At most one link per passage, in their order. Ties between entities go to the smaller number (the smaller key);
-        for one entity the question comes first, then the best passage.
+        At most one link per passage, in their order: through its rarest entity that the question or a passage before it
+        has; of equally rare ones the smaller key; for one entity the question comes first, then the best passage. Its
+        weight is the rarity `ln((N + 1) / (df + 1))` of the shared entity.
     Cost: O(mentions of these passages).
     """
-    first_with: dict[int, int | None] = dict.fromkeys(question_entities)
+    matched = names.matched if names and names.noun == "entities" else ()
+    first_with = {graph.number_of[key]: QUESTION for key in matched if key in graph.number_of}
     links = []
-    for passage in passages:
+    for passage_id in passage_ids[:EXPLAINED]:
+        passage = number_of[passage_id]
         entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
         shared = [entity for entity in entities if entity in first_with]
         if shared:
             rarest = min(shared, key=lambda entity: (graph.df[entity], entity))
-            links.append(NumberedLink(first_with[rarest], rarest, passage))
+            weight = log((graph.passage_count + 1) / (int(graph.df[rarest]) + 1))
+            links.append(Link(first_with[rarest], graph.keys[rarest], passage_id, weight))
         for entity in entities:
-            first_with.setdefault(entity, passage)
+            first_with.setdefault(entity, passage_id)
     return links
-
-
-def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
-    """How the first passages of a retrieval connect.
-
-    Returns:
-        Links whose weight is the rarity `ln((N + 1) / (df + 1))` of the shared entity.
-    """
-    graph = index.artefact(GRAPH)
-    matched = names.matched if names and names.noun == "entities" else ()
-    entities = [graph.number_of[key] for key in matched if key in graph.number_of]
-    numbers = [_number(index.passage_ids, passage_id) for passage_id in passage_ids[:EXPLAINED]]
-    return [
-        Link(
-            source=QUESTION if link.source is None else index.passage_ids[link.source],
-            via=graph.keys[link.entity],
-            target=index.passage_ids[link.target],
-            weight=log((graph.passage_count + 1) / (int(graph.df[link.entity]) + 1)),
-        )
-        for link in strongest_links(graph, entities, numbers)
-    ]
-
-
-def _number(passage_ids: Sequence[str], passage_id: str) -> int:
-    number = bisect_left(passage_ids, passage_id)
-    if number == len(passage_ids) or passage_ids[number] != passage_id:
-        raise UnknownIdError(f"There is no passage '{passage_id}' in this version.")
-    return number
 
 
 _FLOAT32 = 1e-6

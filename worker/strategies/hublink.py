@@ -32,7 +32,6 @@ from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     HubChoice,
     Level,
-    Linked,
     PathScores,
     PathSearch,
     ScoredHub,
@@ -43,6 +42,7 @@ from polyhop.worker.ranking.hubs import (
     UsedPath,
     diversified,
     in_context_order,
+    linked,
     linked_passages,
     rank_passages,
     rank_triples,
@@ -378,8 +378,8 @@ class HubStrategy:
         self._passage_ids = reader.passage_ids
         has_vectors = "vectors:passage" in reader.artefacts and len(reader.passage_ids) > 0
         self._passages = np.asarray(reader.artefact(vectors_of("passage"))) if has_vectors else None
-        self._stating = Linked(stored.triple_passages, len(stored.graph.subjects))
-        self._about = Linked(stored.hub_passages, len(stored.paths.hubs))
+        self._stating = linked(stored.triple_passages, len(stored.graph.subjects))
+        self._about = linked(stored.hub_passages, len(stored.paths.hubs))
         self._evidence = HubEvidence(stored, self._search, reader.passage_ids, parameters.diversity_penalty)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
@@ -434,14 +434,14 @@ class HubStrategy:
         return [Level(1, hubs, ((),) * len(hubs), len(hubs))] if hubs else [], [], fallback
 
     def _with_passages(self, level: Level, scores: Scores, vector: NDArray[np.float32]) -> FoundLevel:
-        count, linked = self._parameters.n_source_chunks, []
+        count, found = self._parameters.n_source_chunks, []
         for hub in level.hubs:
-            passages = self._about.of(hub.hub) if count else np.empty(0, dtype=np.int64)
+            passages = self._about.row(hub.hub) if count else np.empty(0, dtype=np.int32)
             values = np.ones(len(passages))  # in an index without vectors of passages
             if self._passages is not None:  # row by row, so that a passage's bits do not depend on the others
                 values = np.sum(self._passages[passages].astype(np.float64) * vector, axis=1)
-            linked.append(linked_passages(passages, values, count))
-        return FoundLevel(level, used_paths(level.hubs, scores), linked)
+            found.append(linked_passages(passages, values, count))
+        return FoundLevel(level, used_paths(level.hubs, scores), found)
 
 
 def _components(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from polyhop.schemas.hubs import HubPaths
+from polyhop.schemas.propositions import Rows
 from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, impacts, score
 from polyhop.worker.ranking.facets.conditions import (
@@ -65,17 +66,14 @@ class LinkedPassages:
             triple_passages: Shape (e, 2): triples and passages; of a graph there are none.
             hub_passages: Shape (e, 2): hubs and passages, used where no passage states a triple.
         """
-        count = paths.path_count
         if len(triple_passages):
             owners, pairs = paths.last_triples(), triple_passages
         else:
             owners, pairs = paths.path_hubs(), hub_passages
-        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-        starts = np.searchsorted(pairs[:, 0], owners)
-        lengths = np.searchsorted(pairs[:, 0], owners, side="right") - starts
-        path_of = np.repeat(np.arange(count), lengths)
-        offsets = np.arange(len(path_of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        passages = pairs[np.repeat(starts, lengths) + offsets, 1]
+        count = 1 + int(max(owners.max(initial=-1), pairs[:, 0].max(initial=-1)))
+        linked = Rows.of(pairs[:, 0], pairs[:, 1], count)
+        path_of, offsets = linked.gathered(owners)
+        passages = linked.indices[offsets]
         order = np.argsort(passages, kind="stable")
         self._paths = path_of[order]
         self._passages, self._starts = np.unique(passages[order], return_index=True)
@@ -286,9 +284,10 @@ class FacetRanking:
         """How well each hub meets a facet."""
         units = self._units
         met = np.zeros(units.hub_count)
-        for document, strength in facet.documents.items():
-            hubs = units.path_hubs[units.document_paths.of_all([document])]
-            met[hubs] = np.maximum(met[hubs], strength)
+        if facet.documents:
+            strengths = np.array([*facet.documents.values()])
+            owners, offsets = units.document_paths.gathered(np.array([*facet.documents]))
+            np.maximum.at(met, units.path_hubs[units.document_paths.indices[offsets]], strengths[owners])
         if facet.hubs:
             np.maximum.at(met, list(facet.hubs), list(facet.hubs.values()))
         return met

@@ -5,7 +5,7 @@ value only. Source: algorithms.md 4B, units.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -13,28 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
+from polyhop.schemas.propositions import Rows
 from polyhop.schemas.values import SECONDS, month_number
 from polyhop.tasks.hubs.paths import humanised, signature_texts
 from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, content_stems, words_of
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Numbers by number, compressed: those of i are values[starts[i]:starts[i + 1]], ascending."""
-
-    starts: NDArray[np.int64]
-    values: NDArray[np.int32]
-
-    @classmethod
-    def inverted(cls, keys: Numbers, count: int) -> "Rows":
-        """Positions by key: shape of `keys` (n,), numbers below `count`."""
-        order = np.argsort(keys, kind="stable").astype(np.int32)
-        return cls(np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=count)))).astype(np.int64), order)
-
-    def of_all(self, keys: Iterable[int]) -> NDArray[np.int32]:
-        """Those of several numbers, one after the other."""
-        parts = [self.values[self.starts[key] : self.starts[key + 1]] for key in keys]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +81,7 @@ class Units:
 
     def paths_of_signature(self, signature: int) -> NDArray[np.int32]:
         """Paths of a signature, in order of their documents."""
-        documents, starts = self.documents_of(signature), self.document_paths.starts
-        return self.document_paths.values[starts[documents.start] : starts[documents.stop]]
+        return self.document_paths.of_all(self.documents_of(signature))
 
     def document_words(self) -> Iterator[tuple[Word, ...]]:
         """Words of each document: signature text and value."""
@@ -153,15 +134,20 @@ def units_of(
         value_words=tuple(words),
         document_texts=np.asarray(texts, dtype=np.int32)[firsts],
         copies=copies.astype(np.int64),
-        document_paths=Rows.inverted(documents, len(keys)),
+        document_paths=_inverted(documents, len(keys)),
         labels=labels,
-        label_documents=Rows.inverted(document_labels, len(labels.stems)),
-        label_hubs=Rows.inverted(label_of_text[hub_texts], len(labels.stems)),
+        label_documents=_inverted(document_labels, len(labels.stems)),
+        label_hubs=_inverted(label_of_text[hub_texts], len(labels.stems)),
         label_numbers=np.array([one.first if one else np.nan for one in measures], dtype=np.float64),
         is_duration=np.array([one is not None and one.is_duration for one in measures], dtype=np.bool_),
         is_shared=np.bincount(document_labels, copies, len(labels.stems)) >= 2,
         hub_values=hub_texts.astype(np.int32),
     )
+
+
+def _inverted(keys: Numbers, count: int) -> Rows:
+    """Positions by key: shape of `keys` (n,), numbers below `count`."""
+    return Rows.of(keys, np.arange(len(keys)), count)
 
 
 def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:

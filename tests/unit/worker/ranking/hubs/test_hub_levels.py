@@ -10,10 +10,10 @@ from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     Level,
-    Linked,
     ScoredHub,
     TopicWalk,
     UsedPath,
+    linked,
     linked_passages,
     rank_passages,
     rank_triples,
@@ -164,11 +164,11 @@ def test_passages_take_the_best_of_path_and_hub_level_by_level() -> None:
     stating = [(triples[0], 3), (triples[1], 1), (triples[1], 3), (triples[2], 0)]
     stored, _ = hubs_of(triples, {"H1", "H2"}, triple_passages=stating)
     paths = stored.paths
-    linked = Linked(stored.triple_passages, len(stored.graph.subjects))
+    stating = linked(stored.triple_passages, len(stored.graph.subjects))
     scores = np.array([0.6, 0.4, 0.9])
     first, second = ScoredHub(0, 0.5, (0, 1)), ScoredHub(1, 0.9, (2,))
     levels = [([first], [[(2, 0.8), (1, 0.9), (4, -1.0)]]), ([second], [[(2, 1.0)]])]
-    found = rank_passages(levels, scores, paths, linked)
+    found = rank_passages(levels, scores, paths, stating)
     assert found == [(3, 0.6), (1, 0.45), (2, 0.4), (4, 0.0), (0, 0.9)]
 
 
