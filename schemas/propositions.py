@@ -121,11 +121,8 @@ class Rows:
             For each index: which of `rows` (0 to m - 1) it belongs to, and its offset in `indices`.
         Cost: O(indices in these rows).
         """
-        starts = self.indptr[rows]
-        lengths = self.indptr[np.add(rows, 1)] - starts
-        owners = np.repeat(np.arange(len(lengths)), lengths)
-        shifts = starts - (np.cumsum(lengths) - lengths)
-        return owners, np.arange(len(owners)) + shifts[owners]
+        starts, offsets = gathered(self.indptr, rows)
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts)), offsets
 
 
 @dataclass(frozen=True, slots=True)

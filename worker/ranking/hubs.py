@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.graph import NamedTriple, gathered
 from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.propositions import Rows, StoredTexts
 from polyhop.schemas.text import entity_id, node_id, norm_ws
@@ -220,10 +220,8 @@ class HubChoice:
         seen = np.flatnonzero(tops > -np.inf)
         pool = seen[contenders(tops[seen], rule.hubs * rule.paths)]
         # Hub and number of each path of some hubs.
-        starts = self._paths.path_starts[pool]
-        counts = self._paths.path_starts[pool + 1] - starts
-        before = np.cumsum(counts) - counts
-        owners, numbers = np.repeat(pool, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
+        starts, numbers = gathered(self._paths.path_starts, pool)
+        owners = np.repeat(pool, np.diff(starts))
         left, hashes = scores[numbers], self._paths.hashes[numbers]
         chosen: dict[int, None] = {}
         while len(chosen) < rule.hubs:

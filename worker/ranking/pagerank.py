@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import NoSeedError
-from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, gathered
 from polyhop.worker.ranking.fusion import DECIMALS
 
 if TYPE_CHECKING:
@@ -412,11 +412,8 @@ class _Steps:
     def arrivals(self, held: Mass) -> Mass:
         """Targets of all edges of the nodes that hold mass, in order, repeated or not, and what arrives by each."""
         nodes, values = held
-        begins = self.starts[nodes].astype(np.int64)
-        counts = self.starts[nodes + 1] - begins
-        ends = np.cumsum(counts)
-        edges = np.repeat(begins - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-        return self.targets[edges], self.shares[edges] * np.repeat(values, counts)
+        starts, edges = gathered(self.starts, nodes)
+        return self.targets[edges], self.shares[edges] * np.repeat(values, np.diff(starts))
 
     def edge_count(self, nodes: NDArray[np.integer]) -> int:
         """Edges of these nodes."""

@@ -281,9 +281,9 @@ def subgraph(
     Source: algorithms.md 3.5 (5). Cost: O(nodes + edges of these entities).
     """
     contained = graph.passage_entities
-    entities = np.unique(contained.indices[contained.gathered(passages)[1]]).astype(np.intp)
+    entities = np.unique(contained.of_all(passages)).astype(np.intp)
     stated = graph.passage_propositions
-    propositions = np.unique(stated.indices[stated.gathered(passages)[1]]).astype(np.intp)
+    propositions = np.unique(stated.of_all(passages)).astype(np.intp)
     nodes = np.concatenate((entities, graph.shape[1] + passages))
     return Subgraph(entities, passages, walk.induced(nodes), propositions[has_vector[propositions]])
 

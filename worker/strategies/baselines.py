@@ -64,8 +64,11 @@ ANALYSER = "plain"
 class LexicalStrategy(RankedStrategy):
     """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
 
-    def __init__(self, reader: IndexReader, parameters: LexicalParameters, _services: Services | None = None) -> None:
+    def __init__(
+        self, reader: IndexReader, parameters: LexicalParameters | None = None, _services: Services | None = None
+    ) -> None:
         super().__init__(reader)
+        parameters = parameters or LexicalParameters()
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = impacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
@@ -382,8 +385,11 @@ class FusionParameters(LexicalParameters):
 class FusedStrategy(RankedStrategy):
     """BM25 and cosine fused by rank; never more passages than the two lists hold."""
 
-    def __init__(self, reader: IndexReader, parameters: FusionParameters, _services: Services | None = None) -> None:
+    def __init__(
+        self, reader: IndexReader, parameters: FusionParameters | None = None, _services: Services | None = None
+    ) -> None:
         super().__init__(reader)
+        parameters = parameters or FusionParameters()
         self._strategies = (LexicalStrategy(reader, parameters), DenseStrategy(reader))  # in the order of ties
         self._depth = parameters.depth
         self._k = parameters.rrf_k
@@ -427,4 +433,4 @@ def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, serv
 )
 def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters, services: Services) -> RerankedStrategy:
     """`rrf-ce` on an open version."""
-    return RerankedStrategy(FusedStrategy(reader, FusionParameters()), reader, parameters, services.reranker())
+    return RerankedStrategy(FusedStrategy(reader), reader, parameters, services.reranker())

@@ -41,7 +41,6 @@ from polyhop.worker.ranking.pagerank import (
 )
 from polyhop.worker.strategies.base import (
     Found,
-    LexicalParameters,
     Parameters,
     RankedStrategy,
     Ranking,
@@ -263,7 +262,7 @@ class GraphParameters(EntityWalkParameters):
 
 
 class SeededParameters(EntityWalkParameters):
-    """How passages found first take part; base of the three that have them."""
+    """Parameters of `graph-hybrid` and `graph-rrf`: how passages found first take part."""
 
     grid: ClassVar[Mapping[str, str]] = {
         "seeds": "3,5,10",
@@ -283,18 +282,10 @@ class SeededParameters(EntityWalkParameters):
     entity_share: float = Field(0.5, ge=0, le=1, description="Share of the entities under mix = fixed, default 0.5.")
 
 
-class GraphHybridParameters(SeededParameters):
-    """Parameters of `graph-hybrid`."""
-
-
 class GraphDenseParameters(SeededParameters, SearchParameters):
     """Parameters of `graph-dense`."""
 
     seeds: int = Field(5, ge=1, le=10_000, description="k: passages found first that start the walk, default 5.")
-
-
-class GraphRrfParameters(SeededParameters):
-    """Parameters of `graph-rrf`."""
 
 
 class TfidfGraphParameters(WalkParameters, TermParameters):
@@ -380,21 +371,19 @@ class GraphStrategy(RankedStrategy):
 )
 def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Services) -> GraphStrategy:
     """`graph`: question entities only."""
-    fallback = LexicalStrategy(reader, LexicalParameters()) if parameters.entity_fallback == "bm25_top1" else None
+    fallback = LexicalStrategy(reader) if parameters.entity_fallback == "bm25_top1" else None
     return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
 
 
 @strategy(
     "graph-hybrid",
     "SPRIG: personalised PageRank seeded by question entities and the BM25 top k.",
-    GraphHybridParameters,
+    SeededParameters,
     needs={"graph", "lexical:plain"},
 )
-def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _services: Services) -> GraphStrategy:
+def build_graph_hybrid(reader: IndexReader, parameters: SeededParameters, _services: Services) -> GraphStrategy:
     """`graph-hybrid`: question entities and BM25's first passages."""
-    return GraphStrategy(
-        reader, entity_nodes(reader, parameters), parameters, LexicalStrategy(reader, LexicalParameters())
-    )
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, LexicalStrategy(reader))
 
 
 @strategy(
@@ -407,20 +396,20 @@ def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _
 def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _services: Services) -> GraphStrategy:
     """`graph-dense`: question entities and the nearest passages."""
     nearest = ApproximateStrategy if parameters.search == "ann" else DenseStrategy
-    seeding = nearest(reader, parameters)
+    seeding = nearest(reader, parameters)  # first, so that an index without its artefact says so
     return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
 
 
 @strategy(
     "graph-rrf",
     "SPRIG: personalised PageRank seeded by question entities and the top k of rrf.",
-    GraphRrfParameters,
+    SeededParameters,
     needs={"graph", "lexical:plain", "vectors:passage"},
     batches=True,
 )
-def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _services: Services) -> GraphStrategy:
+def build_graph_rrf(reader: IndexReader, parameters: SeededParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
-    seeding = FusedStrategy(reader, FusionParameters())
+    seeding = FusedStrategy(reader)
     return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
 
 
@@ -456,7 +445,7 @@ class RrfPprStrategy(GraphStrategy):
     """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
 
     def __init__(self, reader: IndexReader, parameters: RrfPprParameters, _services: Services) -> None:
-        fallback = LexicalStrategy(reader, LexicalParameters()) if parameters.entity_fallback == "bm25_top1" else None
+        fallback = LexicalStrategy(reader) if parameters.entity_fallback == "bm25_top1" else None
         super().__init__(reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
         fusion = FusionParameters()
         self._fused, self._depth = FusedStrategy(reader, fusion), fusion.depth
