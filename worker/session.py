@@ -105,11 +105,11 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
         from polyhop.worker.reading.models import ChainReader, chains_task
 
         task = chains_task(read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language))
-        return ChainReader(chat, task, rules, budget_tokens=models.read_tokens)
+        return ChainReader(chat, task, rules)
     from polyhop.worker.reading.models import ModelReader, answer_task
 
     answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
-    return ModelReader(chat, answers, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+    return ModelReader(chat, answers, rules, passages=models.read_passages)
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"

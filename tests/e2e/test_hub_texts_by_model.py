@@ -50,8 +50,7 @@ def settings_for(tmp_path: Path, model_server: Any) -> SettingsFor:
             "hubs.textualiser": "model",
             "models.extract": "openai/scripted",
             "models.api_base": model_server.url,
-            "models.prompt_price": 1.0,
-            "models.completion_price": 2.0,
+            "models.price": "1.0,2.0",
             "models.max_attempts": 1,
             "batch_size": 5,
         }

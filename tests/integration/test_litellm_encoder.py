@@ -302,7 +302,7 @@ def test_the_plan_says_which_price_is_unknown(
     print_plan(made)
     said = capsys.readouterr().out
     assert "no price of 'litellm:openai/scripted' is known; set encoder.price" in said
-    assert "models.prompt_price" not in said
+    assert "models.price" not in said
 
 
 def test_a_graph_s_entities_are_planned(settings_for: Callable[..., Settings], tmp_path: Path) -> None:

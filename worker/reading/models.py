@@ -130,7 +130,9 @@ def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> s
 READ_PASSAGES = 5
 """Passages that a model reads (algorithms.md 3.9)."""
 READ_TOKENS = 6_000
-"""Tokens of the question, the notes and the passages, by `estimate_tokens`."""
+"""Tokens of the question, the notes and the passages, by `estimate_tokens`; chosen."""
+CHAIN_TOKENS = 14_000
+"""Tokens of the question and the chains (algorithms.md 5.6)."""
 _NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other half
 _NO_NOTES = "(none)"
 ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred
@@ -337,7 +339,9 @@ class ChainReader:
 
     batches = True
 
-    def __init__(self, chat: ChatModel, task: ChatTask[ChainsReply], fallback: Reader, *, budget_tokens: int) -> None:
+    def __init__(
+        self, chat: ChatModel, task: ChatTask[ChainsReply], fallback: Reader, *, budget_tokens: int = CHAIN_TOKENS
+    ) -> None:
         self._chat = chat
         self._task = task
         self._fallback = fallback
