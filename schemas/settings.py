@@ -8,7 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.languages import ENGLISH, known_code
@@ -116,10 +125,19 @@ def _checked(name: str) -> str:
     return name
 
 
+def _name_of(encoder: object) -> object:
+    """The name of an encoder; an earlier version of an index remembers prefixes beside it."""
+    return encoder.get("name", "") if isinstance(encoder, Mapping) else encoder
+
+
+def _checked_if_named(name: str) -> str:
+    return _checked(name) if name else name
+
+
 class EncoderChoice(Section):
     """One encoder: all that determines its vectors, where it is, and what it costs."""
 
-    name: str = Field(
+    name: Annotated[str, AfterValidator(_checked)] = Field(
         LOCAL,
         description="The encoder: local (all-MiniLM-L6-v2 on ONNX, no network), onnx:FOLDER, litellm:PROVIDER/MODEL, "
         "fastembed:NAME or sentence-transformers:NAME_OR_FOLDER.",
@@ -142,11 +160,6 @@ class EncoderChoice(Section):
     )
     price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
 
-    @field_validator("name")
-    @classmethod
-    def _known_or_none(cls, name: str) -> str:
-        return _checked(name)
-
     @model_validator(mode="after")
     def _has_precisions(self) -> Self:
         if self.precision != "float32" and self.name != LOCAL:
@@ -162,7 +175,7 @@ class EncoderChoice(Section):
 class EncoderSettings(EncoderChoice):
     """The model that turns texts into vectors."""
 
-    entities: str = Field(
+    entities: Annotated[str, BeforeValidator(_name_of), AfterValidator(_checked_if_named)] = Field(
         "",
         description="Another encoder, without prefixes, for all texts but passages: entities, relations, "
         "propositions, texts of hubs; empty: as passages.",
@@ -174,13 +187,6 @@ class EncoderSettings(EncoderChoice):
         if space != ENTITIES or not self.entities:
             return self.choice
         return EncoderChoice(name=self.entities, api_base=self.api_base)
-
-    @field_validator("entities", mode="before")
-    @classmethod
-    def _known_if_named(cls, name: object) -> object:
-        if isinstance(name, Mapping):  # of a version that remembers prefixes beside it
-            return name.get("name", "")
-        return _checked(name) if isinstance(name, str) and name else name
 
 
 # Source: algorithms.md 4.3 to 4.7.

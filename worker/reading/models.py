@@ -132,7 +132,7 @@ READ_PASSAGES = 5
 READ_TOKENS = 6_000
 """Tokens of the question, the notes and the passages, by `estimate_tokens`; chosen."""
 CHAIN_TOKENS = 14_000
-"""Tokens of the question and the chains (algorithms.md 5.6)."""
+"""Tokens of the question and the chains: the QASA paper's for generation (algorithms.md 1.7)."""
 _NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other half
 _NO_NOTES = "(none)"
 ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred
