@@ -243,14 +243,6 @@ class HubSettings(Section):
         description="Where the search for hubs starts: ids or types of nodes (of texts: keys or types of entities), "
         "separated by commas; empty (default): every hub.",
     )
-    search_until_hub: bool = Field(
-        default=True,
-        description="Search on along every path until a hub is met (the thesis' eta; default); false: a level is one "
-        "relation.",
-    )
-    max_depth: int = Field(
-        -1, ge=-1, description="Levels of the search after the first one; -1 (default): until nothing new is found."
-    )
     textualiser: Textualiser = Field(
         "template", description="Who puts paths into words: template (default), or model (models.extract)."
     )
@@ -558,6 +550,8 @@ _GONE: Mapping[str, tuple[object, str]] = {
         "en_core_web_sm",
         "warehouse/names.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
     ),
+    "hubs.max_depth": ("until nothing new is found", "tasks/hubs/paths.py search_hubs"),
+    "hubs.search_until_hub": (True, "tasks/hubs/paths.py search_hubs"),
     **dict.fromkeys(
         ["maintenance.max_version_days", "maintenance.max_versions_mb"],
         ("no limit; keep_versions says how many versions stay", "flows/maintain.py"),
