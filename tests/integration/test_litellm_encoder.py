@@ -340,7 +340,7 @@ def test_a_key_that_is_missing_when_a_question_is_asked_is_said(
 def test_doctor_tries_the_configured_encoder(settings_for: Callable[..., Settings], model_server: Any) -> None:
     assert "litellm:openai/scripted, 384 dimensions" in check_encoder(settings_for())
     assert model_server.count() == 1
-    both = check_encoder(settings_for(encoder__name="local", encoder__entities__name="litellm:openai/short"))
+    both = check_encoder(settings_for(encoder__name="local", encoder__entities="litellm:openai/short"))
     assert "its weights have the published sha256" in both
     assert "; entities: litellm:openai/short, 384 dimensions" in both
 
