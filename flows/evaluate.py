@@ -214,7 +214,7 @@ def run_evaluation(
 
 def _check(settings: Settings, request: EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
-    if request.closed_book and not (settings.reader.reads and settings.models.chat_reader):
+    if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
             "models that mark answers, know nothing without passages."

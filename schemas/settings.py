@@ -254,8 +254,6 @@ class HubSettings(Section):
 
 
 Price = Annotated[float, Field(ge=0)]
-SPANS_PREFIX = "onnx-qa:"
-"""Before a folder in `models.read`: a model that marks the answer in a passage, where others write one."""
 
 
 class ModelSettings(Section):
@@ -266,8 +264,7 @@ class ModelSettings(Section):
     )
     read: str = Field(
         "",
-        description="Model that reads answers from passages: a chat model as litellm names it, or onnx-qa:FOLDER, a "
-        "model that marks the answer in a passage; empty: the reader without a model.",
+        description="Model that reads answers from passages, as litellm names it; empty: the reader without a model.",
     )
     read_context: Literal["passages", "chains"] = Field(
         "passages",
@@ -300,16 +297,6 @@ class ModelSettings(Section):
         description="USD per million tokens of prompts and of replies, separated by a comma (0.15,0.6); unset: "
         "litellm's table.",
     )
-
-    @property
-    def chat_reader(self) -> str:
-        """The chat model that reads; "" if none does."""
-        return "" if self.spans_folder else self.read
-
-    @property
-    def spans_folder(self) -> str:
-        """The folder of the model that marks answers; "" if none does."""
-        return self.read.removeprefix(SPANS_PREFIX) if self.read.startswith(SPANS_PREFIX) else ""
 
 
 class RunnerSettings(Section):

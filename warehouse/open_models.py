@@ -103,7 +103,7 @@ def close_chats(listener: Listener | None = None) -> None:
 
 def model_name(models: ModelSettings, role: Role) -> str:
     """The model for a role; the one for extraction also resolves."""
-    name, setting = (models.chat_reader, "read") if role is Role.READ else (models.extract, "extract")
+    name, setting = (models.read, "read") if role is Role.READ else (models.extract, "extract")
     if not name:
         raise ConfigurationError(
             f"No model is configured for this; set models.{setting} to a model as litellm names it, "

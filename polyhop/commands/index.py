@@ -270,7 +270,7 @@ def plan(
         print_json({**made.to_json(), "questions": asked})
     else:
         print_plan(made)
-        print_questions(settings.models.chat_reader, asked)
+        print_questions(settings.models.read, asked)
 
 
 def print_plan(made: "IndexPlan") -> None:

@@ -19,7 +19,6 @@ from polyhop.worker.reading.models import (
     ChainReader,
     ClosedBookReader,
     ModelReader,
-    SpanReader,
     answer_task,
     chains_task,
     closed_book_task,
@@ -29,7 +28,7 @@ from polyhop.worker.reading.reader import RuleReader
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
-KINDS = {"extracted", "computed", "generated", "span", "none"}
+KINDS = {"extracted", "computed", "generated", "none"}
 FAKES = (
     "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_facet_reader.py Passages",
@@ -83,9 +82,6 @@ def readers(error_class: str = "") -> dict[str, Any]:
 
 OPENED: dict[str, Any] = {
     "rules": lambda: RuleReader(INDEX),
-    "spans": lambda: SpanReader(
-        loaded("unit/worker/reading/test_span_reader.py").Marks({PASSAGES[5][2]: ("Warsaw", 2.0)})
-    ),
     "hubs by rules": hubs_by_rules,
     "facets": lambda: FacetReader("short", RuleReader(INDEX)),
     **readers(),

@@ -127,6 +127,7 @@ def sent(model_server: Any) -> list[str]:
     return [text for text in texts if any(text.endswith(known) for known in TEXTS.values())]
 
 
+@pytest.mark.rare
 def test_every_strategy_works_with_1536_dimensions(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:

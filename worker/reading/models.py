@@ -1,11 +1,10 @@
-"""The readers with a model: context within a budget, checked sources, chains, closed book, spans.
+"""The readers with a model: context within a budget, checked sources, chains, closed book.
 
 What it cannot read for reasons of the reply, the reader without a model reads, and the Reading says so; what an
 unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
 import logging
-import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -29,13 +28,11 @@ from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import (
     Citation,
     ContextPassage,
-    MarkedSpan,
     ModelUse,
     Question,
     Reading,
     ReadingItem,
     Sentence,
-    SpanModel,
 )
 
 # Source: algorithms.md 0.7 (last column).
@@ -418,59 +415,3 @@ class ClosedBookReader:
             return Reading("", use=use, outage=outage_of(outcome))
         reply = outcome.reply
         return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
-
-
-# Source: Devlin et al. 2019, section 4.3 (SQuAD 2.0): a span is the answer where its score is above that of "no
-# answer" by a margin.
-
-
-class SpanReader:
-    """Reads the span that stands out most of a question's first passages.
-
-    Confidence is the logistic function of its margin over "no answer": .5 where both are equally likely.
-
-    Args:
-        model: Marks spans.
-        passages: The first so many passages of a context are read.
-        min_confidence: Answers below it are not given.
-    """
-
-    batches = False
-
-    def __init__(self, model: SpanModel, *, passages: int = READ_PASSAGES, min_confidence: float = 0.0) -> None:
-        self._model = model
-        self._passages = passages
-        self._min_confidence = min_confidence
-
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; its kind is "span", or "none" where no passage answers the question."""
-        return [self._read(item.question, item.context[: self._passages]) for item in items]
-
-    def _read(self, question: Question, passages: Sequence[ContextPassage]) -> Reading:
-        use = ModelUse(self._model.model, "", "")
-        if not passages:
-            return Reading("", use=use)
-        spans = self._model.mark(question.text, [passage.text for passage in passages])
-        best = max(range(len(spans)), key=lambda place: (_margin(spans[place]), -place))
-        span, passage = spans[best], passages[best]
-        # 1 / (1 + e^-margin), without an overflow.
-        margin = _margin(span)
-        power = math.exp(-abs(margin))
-        confidence = round((1.0 if margin > 0 else power) / (1 + power), 6)
-        if span.end <= span.start or _margin(span) <= 0 or confidence < self._min_confidence:
-            return Reading("", confidence=confidence, use=use)
-        # The sentences that the span lies in, as one.
-        inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
-        start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
-        return Reading(
-            passage.text[span.start : span.end],
-            score=_margin(span),
-            sentences=(Sentence(passage.passage_id, passage.text[start:end], start, end),),
-            kind="span",
-            confidence=confidence,
-            use=use,
-        )
-
-
-def _margin(span: MarkedSpan) -> float:
-    return span.score - span.no_answer if span.end > span.start else -math.inf
