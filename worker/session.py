@@ -96,14 +96,13 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
 
     language = index.artefact(LANGUAGE)
     if models.read_context == "chains":
-        from polyhop.worker.reading.models import ChainReader, chains_task
+        from polyhop.worker.reading.models import ChainReader
 
-        task = chains_task(read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language))
-        return ChainReader(chat, task, rules)
-    from polyhop.worker.reading.models import ModelReader, answer_task
+        return ChainReader(chat, read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language), rules)
+    from polyhop.worker.reading.models import ModelReader
 
-    answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
-    return ModelReader(chat, answers, rules, passages=models.read_passages)
+    prompt = read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language)
+    return ModelReader(chat, prompt, rules, passages=models.read_passages)
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -230,11 +229,11 @@ class IndexSession:
         """Answers by the model for reading (models.read) without passages."""
         from polyhop.warehouse.open_models import open_chat
         from polyhop.warehouse.statements import read_prompt
-        from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
+        from polyhop.worker.reading.models import ClosedBookReader
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
         prompt = read_prompt(_PROMPTS / "qa.closed_book.md").in_language_of_question(self.index.artefact(LANGUAGE))
-        return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(prompt)))
+        return ClosedBookAnswerer(ClosedBookReader(chat, prompt))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9).

@@ -19,9 +19,6 @@ from polyhop.worker.reading.models import (
     ChainReader,
     ClosedBookReader,
     ModelReader,
-    answer_task,
-    chains_task,
-    closed_book_task,
 )
 from polyhop.worker.reading.reader import RuleReader
 
@@ -71,11 +68,9 @@ def hubs_by_model(error_class: str = "") -> Reader:
 def readers(error_class: str = "") -> dict[str, Any]:
     """Those that ask a chat model, by name."""
     return {
-        "model": lambda: ModelReader(Echo(error_class), answer_task(prompt("qa.answer")), RuleReader(INDEX)),
-        "chains": lambda: ChainReader(
-            Echo(error_class), chains_task(prompt("qa.chains")), RuleReader(INDEX), budget_tokens=2000
-        ),
-        "closed book": lambda: ClosedBookReader(Echo(error_class), closed_book_task(prompt("qa.closed_book"))),
+        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX)),
+        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), RuleReader(INDEX), budget_tokens=2000),
+        "closed book": lambda: ClosedBookReader(Echo(error_class), prompt("qa.closed_book")),
         "hubs by model": lambda: hubs_by_model(error_class),
     }
 
