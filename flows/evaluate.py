@@ -78,8 +78,13 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
     "models": {
-        *("extract", "resolve", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute"),
-        *("tokens_per_minute", "prompt_price", "completion_price"),
+        "extract",
+        "api_base",
+        "timeout_seconds",
+        "max_attempts",
+        "concurrency",
+        "requests_per_minute",
+        "price",
     },
     "encoder": {"threads"},
     "reader": {"reads"},  # the run says who reads
@@ -215,7 +220,7 @@ def run_evaluation(
 
 def _check(settings: Settings, request: EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
-    if request.closed_book and not (settings.reader.reads and settings.models.chat_reader):
+    if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
             "models that mark answers, know nothing without passages."

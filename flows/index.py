@@ -162,10 +162,8 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
     if "name" not in encoder.model_fields_set or encoder.name == encoder_before.name:
         # The encoder of the version before, with what else is said of it now; a manifest holds no password.
         chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
-        entities = encoder.entities
-        if "name" not in entities.model_fields_set or entities.name == encoder_before.entities.name:
-            fields = encoder_before.entities.model_dump(exclude=entities.model_fields_set)
-            chosen["entities"] = entities.model_copy(update=fields)
+        if "entities" not in encoder.model_fields_set:
+            chosen["entities"] = encoder_before.entities
         if MASK in str(chosen.get("api_base")):
             del chosen["api_base"]
         made_of["encoder"] = encoder.model_copy(update=chosen)

@@ -1,4 +1,4 @@
-"""Maintenance: prunes versions by policy, frees vectors, vacuums caches and queue, removes what killed runs left.
+"""Maintenance: prunes old versions, frees vectors, vacuums caches and queue, removes what killed runs left.
 
 It can be killed at any moment and run again. Versions in use, and indexes that are being written, are left alone.
 """
@@ -12,14 +12,12 @@ import numpy as np
 
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreConflictError, UnknownIndexError
 from polyhop.schemas.requests import MaintenanceReport, MaintenanceRequest, PartSize, Size
-from polyhop.schemas.settings import MaintenanceSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.tasks.publish.publish import begin_removal, clean_vectors
 from polyhop.warehouse.artefacts import open_array
-from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.disk import (
     STAGING_DAYS,
-    age_days,
     compact_file,
     empty_bytes,
     old_leftovers,
@@ -47,7 +45,7 @@ _MANY_EMPTY_SHARE = 0.2
 def run_maintenance(settings: Settings, request: MaintenanceRequest) -> MaintenanceReport:
     """Maintains one index or all, the caches, and the queue if asked to."""
     layout = Layout(settings.root)
-    names, policy = layout.index_names(), settings.maintenance
+    names = layout.index_names()
     if request.index is not None and request.index not in names:
         raise UnknownIndexError(request.index, names, str(layout.root))
     report = MaintenanceReport(request.dry_run)
@@ -56,11 +54,6 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
         _maintain_index(layout.index(name), settings, report)
     if layout.vector_cache.exists():
         _vacuum_vectors(layout, names, report)
-    if policy.reply_days is not None and layout.reply_cache.exists():
-        with closing(ReplyCache(layout.reply_cache)) as cache:
-            days = policy.reply_days
-            old = cache.count_older(days) if report.dry_run else cache.evict(older_than_days=days).replies
-            report.removed["cached replies"] = old
     if request.queue_days is not None:
         with open_questions(settings) as queue:
             days = request.queue_days
@@ -73,13 +66,11 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
 
 
 def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
-    """Removes versions by policy and what killed runs left; an index in use is skipped."""
+    """Removes old versions and what killed runs left; an index in use is skipped."""
     try:
         with writing(f"index '{index.name}'", index.path), writer_lease(index.lease, index.name):
             current = current_version(index)
-            folders = [(number, index.version(number)) for number in published_versions(index)]
-            aged = [(n, age_days(f.manifest), size_of(f.path).bytes / _MB) for n, f in folders]
-            gone = beyond_policy(aged, current, settings.keep_versions, settings.maintenance)
+            gone = [number for number in published_versions(index)[: -settings.keep_versions] if number != current]
             left = old_leftovers(index)
             if report.dry_run:
                 gone = [number for number in gone if _is_free(index.version(number))]
@@ -95,28 +86,6 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
         report.skipped.append(str(error))
     except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
         report.skipped.append(f"Index '{index.name}' was left alone: {error}")
-
-
-def beyond_policy(
-    versions: Sequence[tuple[int, float, float]], current: int | None, keep: int, policy: MaintenanceSettings
-) -> list[int]:
-    """Numbers of the versions, given as (number, age in days, MB), that a policy does not keep; all ascending.
-
-    The current version always stays, the newest `keep` as far as the policy's age and size allow.
-    """
-    gone = {number for number, _, _ in versions[: max(0, len(versions) - keep)]}
-    if policy.max_version_days is not None:
-        gone |= {number for number, days, _ in versions if days > policy.max_version_days}
-    gone -= {current}
-    if policy.max_versions_mb is not None:
-        # The oldest go, as many as must for the others to fit.
-        kept = [(number, megabytes) for number, _, megabytes in versions if number not in gone]
-        held = sum(megabytes for _, megabytes in kept)
-        for number, megabytes in kept:
-            if held > policy.max_versions_mb and number != current:
-                gone.add(number)
-                held -= megabytes
-    return [number for number, _, _ in versions if number in gone]
 
 
 def _is_free(version: VersionFolder) -> bool:

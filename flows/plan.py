@@ -37,7 +37,7 @@ def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, d
     Strategies that ask no model are left out, and all of them without a model for reading (models.read). `cost_usd` is
     None if the model's price is unknown. Requests that have to be repeated are not counted.
     """
-    model = settings.models.chat_reader
+    model = settings.models.read
     if not model:
         return {}
     price = price_of(model, settings.models)

@@ -90,8 +90,7 @@ def portable_work(stage: Stage, build: Build) -> BatchWork:
     """The work without what other processes must not or need not know: addresses of the queue and of models."""
     settings = build.settings
     root = settings.root.expanduser().resolve()
-    entities = settings.encoder.entities.model_copy(update={"api_base": ""})
-    encoder = settings.encoder.model_copy(update={"api_base": "", "entities": entities})
+    encoder = settings.encoder.model_copy(update={"api_base": ""})
     hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings(), "encoder": encoder}
     return BatchWork(stage, replace(build, settings=settings.model_copy(update=hidden)))
 

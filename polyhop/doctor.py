@@ -139,7 +139,7 @@ def requirement_fault(line: str) -> str:
 def check_encoder(settings: Settings) -> str:
     """Encodes a question by the configured encoder, a server's included, and says what did it."""
     said = _tried(settings, PASSAGES)
-    return f"{said}; entities: {_tried(settings, ENTITIES)}" if settings.encoder.entities.name else said
+    return f"{said}; entities: {_tried(settings, ENTITIES)}" if settings.encoder.entities else said
 
 
 def _tried(settings: Settings, space: Space) -> str:

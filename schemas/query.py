@@ -1,4 +1,4 @@
-"""Questions, rankings, answers and marked spans: what strategies and readers exchange, and their JSON form.
+"""Questions, rankings and answers: what strategies and readers exchange, and their JSON form.
 
 All frozen; a Retrieval and a Reading carry everything needed to redraw them later.
 """
@@ -6,7 +6,7 @@ All frozen; a Retrieval and a Reading carry everything needed to redraw them lat
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,35 +14,6 @@ from numpy.typing import NDArray
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Evidence, Note
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedSpan:
-    """The likeliest answer in a text.
-
-    Attributes:
-        end: Character after the last; equal to `start` if the text has nothing to mark.
-        score: Sum of the model's scores (logits) of its start and its end.
-        no_answer: The same sum for "the text does not answer the question", the least of the text's windows.
-    """
-
-    start: int
-    end: int
-    score: float
-    no_answer: float
-
-
-class SpanModel(Protocol):
-    """A model that reads a question and a text and marks the answer in the text."""
-
-    @property
-    def model(self) -> str:
-        """Its name in results."""
-        ...
-
-    def mark(self, question: str, texts: Sequence[str]) -> list[MarkedSpan]:
-        """One span per text, in order; a text's span does not depend on the texts beside it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +225,8 @@ class Reading:
         answer: An entity, a phrase, "yes" or "no": what is shown as the short answer.
         score: 0 if the reader has none.
         sentences: Of the context: those that the answer was read from, or that answer where no short answer is shown.
-        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, a "span" that a
-            model marked, "none" if nothing was found, or UNREAD if nobody was to read.
+        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was
+            found, or UNREAD if nobody was to read.
         reasoning: A model's answer in full sentences, with the numbers of its citations in brackets.
         citations: Sources that a model named and that are in the context.
         dropped_citations: Sources that a model named and that are not.
@@ -308,7 +279,7 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
     usage = use.usage if use else Usage()
     spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
     return {
-        "by": {"generated": "model", "span": "model", UNREAD: "none"}.get(reading.kind, "rules"),
+        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "rules"),
         "kind": reading.kind,
         "confidence": round(reading.confidence, 4),
         "rule": reading.rule,

@@ -8,7 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.languages import ENGLISH, known_code
@@ -60,24 +69,6 @@ def broken_rule(error: ValidationError) -> str:
     value = repr(first.get("input"))
     shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
     return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
-
-
-class MaintenanceSettings(Section):
-    """The policy of `polyhop maintain`, besides keep_versions; the current version and those in use always stay."""
-
-    max_version_days: float | None = Field(
-        None,
-        ge=0,
-        description="Days after which a version goes although keep_versions would keep it; unset: none does.",
-    )
-    max_versions_mb: float | None = Field(
-        None,
-        ge=0,
-        description="MB (10**6 bytes) that the versions of an index may take, the oldest go first; unset: no limit.",
-    )
-    reply_days: float | None = Field(
-        None, ge=0, description="Days after which cached replies of models go, which were paid for; unset: they stay."
-    )
 
 
 class PropositionSettings(Section):
@@ -134,10 +125,19 @@ def _checked(name: str) -> str:
     return name
 
 
+def _name_of(encoder: object) -> object:
+    """The name of an encoder; an earlier version of an index remembers prefixes beside it."""
+    return encoder.get("name", "") if isinstance(encoder, Mapping) else encoder
+
+
+def _checked_if_named(name: str) -> str:
+    return _checked(name) if name else name
+
+
 class EncoderChoice(Section):
     """One encoder: all that determines its vectors, where it is, and what it costs."""
 
-    name: str = Field(
+    name: Annotated[str, AfterValidator(_checked)] = Field(
         LOCAL,
         description="The encoder: local (all-MiniLM-L6-v2 on ONNX, no network), onnx:FOLDER, litellm:PROVIDER/MODEL, "
         "fastembed:NAME or sentence-transformers:NAME_OR_FOLDER.",
@@ -160,11 +160,6 @@ class EncoderChoice(Section):
     )
     price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
 
-    @field_validator("name")
-    @classmethod
-    def _known_or_none(cls, name: str) -> str:
-        return _checked(name)
-
     @model_validator(mode="after")
     def _has_precisions(self) -> Self:
         if self.precision != "float32" and self.name != LOCAL:
@@ -177,33 +172,21 @@ class EncoderChoice(Section):
         return EncoderChoice.model_construct(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
 
 
-class EntityEncoder(Section):
-    """Another encoder for everything but passages: entities, relations, propositions, texts of hubs."""
-
-    name: str = Field(
-        "", description="Another encoder for entities, propositions and other short texts; empty: as passages."
-    )
-    query_prefix: str = Field("", description="Put before every question that this encoder gets.")
-    passage_prefix: str = Field("", description="Put before every text that this encoder indexes.")
-
-    @field_validator("name")
-    @classmethod
-    def _known_or_none(cls, name: str) -> str:
-        return _checked(name) if name else name
-
-
 class EncoderSettings(EncoderChoice):
     """The model that turns texts into vectors."""
 
-    entities: EntityEncoder = Field(default_factory=EntityEncoder, description="Another encoder for short texts.")
-
+    entities: Annotated[str, BeforeValidator(_name_of), AfterValidator(_checked_if_named)] = Field(
+        "",
+        description="Another encoder, without prefixes, for all texts but passages: entities, relations, "
+        "propositions, texts of hubs; empty: as passages.",
+    )
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
 
     def choice_of(self, space: Space) -> EncoderChoice:
         """The encoder of a space; that of entities has the address of the other."""
-        if space != ENTITIES or not self.entities.name:
+        if space != ENTITIES or not self.entities:
             return self.choice
-        return EncoderChoice(api_base=self.api_base, **self.entities.model_dump())
+        return EncoderChoice(name=self.entities, api_base=self.api_base)
 
 
 # Source: algorithms.md 4.3 to 4.7.
@@ -260,14 +243,6 @@ class HubSettings(Section):
         description="Where the search for hubs starts: ids or types of nodes (of texts: keys or types of entities), "
         "separated by commas; empty (default): every hub.",
     )
-    search_until_hub: bool = Field(
-        default=True,
-        description="Search on along every path until a hub is met (the thesis' eta; default); false: a level is one "
-        "relation.",
-    )
-    max_depth: int = Field(
-        -1, ge=-1, description="Levels of the search after the first one; -1 (default): until nothing new is found."
-    )
     textualiser: Textualiser = Field(
         "template", description="Who puts paths into words: template (default), or model (models.extract)."
     )
@@ -278,19 +253,18 @@ class HubSettings(Section):
     )
 
 
-SPANS_PREFIX = "onnx-qa:"
-"""Before a folder in `models.read`: a model that marks the answer in a passage, where others write one."""
+Price = Annotated[float, Field(ge=0)]
 
 
 class ModelSettings(Section):
     """Language models, by role; none is needed."""
 
-    extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
-    resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
+    extract: str = Field(
+        "", description="Model for extraction and resolution, as litellm names it (openai/gpt-4o-mini); empty: none."
+    )
     read: str = Field(
         "",
-        description="Model that reads answers from passages: a chat model as litellm names it, or onnx-qa:FOLDER, a "
-        "model that marks the answer in a passage; empty: the reader without a model.",
+        description="Model that reads answers from passages, as litellm names it; empty: the reader without a model.",
     )
     read_context: Literal["passages", "chains"] = Field(
         "passages",
@@ -298,7 +272,6 @@ class ModelSettings(Section):
         "the strategy says (of qasa, chains and descriptions of entities).",
     )
     read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
-    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Most tokens of what it reads and the question.")
     rerank: str = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
@@ -319,21 +292,11 @@ class ModelSettings(Section):
         8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
     )
     requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
-    tokens_per_minute: int = Field(0, ge=0, description="Most tokens per minute; 0: no limit but the server's.")
-    prompt_price: float | None = Field(None, ge=0, description="USD per million prompt tokens; unset: litellm's table.")
-    completion_price: float | None = Field(
-        None, ge=0, description="USD per million completion tokens; unset: litellm's table."
+    price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed)] = Field(
+        None,
+        description="USD per million tokens of prompts and of replies, separated by a comma (0.15,0.6); unset: "
+        "litellm's table.",
     )
-
-    @property
-    def chat_reader(self) -> str:
-        """The chat model that reads; "" if none does."""
-        return "" if self.spans_folder else self.read
-
-    @property
-    def spans_folder(self) -> str:
-        """The folder of the model that marks answers; "" if none does."""
-        return self.read.removeprefix(SPANS_PREFIX) if self.read.startswith(SPANS_PREFIX) else ""
 
 
 class RunnerSettings(Section):
@@ -471,9 +434,6 @@ class ExtractionSettings(Section):
         pattern=r"^(rules|model|import:.+)$",
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
-    on_failure: Literal["rules", "skip"] = Field(
-        "rules", description="Fallback for a unit whose model extraction failed: rules, or nothing (skip)."
-    )
     entity_types: str = Field(
         "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
@@ -489,7 +449,7 @@ class ResolutionSettings(Section):
     """How names become entities."""
 
     method: Literal["off", "rules", "model"] = Field(
-        "rules", description="Who decides that two names are one entity: nobody, rules, or a model (models.resolve)."
+        "rules", description="Who decides that two names are one entity: nobody, rules, or a model (models.extract)."
     )
     identity: Literal["name", "name_type", "context"] = Field(
         "name",
@@ -531,9 +491,6 @@ class Settings(Section):
     runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
-    maintenance: MaintenanceSettings = Field(
-        default_factory=MaintenanceSettings, description="What `polyhop maintain` removes."
-    )
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 
@@ -564,16 +521,29 @@ _GONE: Mapping[str, tuple[object, str]] = {
         )
         for name in ("dimension", "max_tokens", "precision", "api_base", "device", "price")
     },
+    "encoder.entities.name": ("what encoder.entities says", "schemas/settings.py EncoderSettings"),
+    **{
+        f"encoder.entities.{name}": ("empty", "schemas/settings.py EncoderSettings.choice_of")
+        for name in ("query_prefix", "passage_prefix")
+    },
     "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
     **dict.fromkeys(
         ["extraction.entity_type_contract", "extraction.relation_type_contract"],
         ("what extraction.type_contract says", "schemas/settings.py ExtractionSettings"),
     ),
+    "extraction.on_failure": ("rules", "tasks/extraction/stage.py"),
     "extraction.regex_drop_stopwords": (True, "warehouse/names.py RegexNames"),
     "extraction.spacy_model": (
         "en_core_web_sm",
         "warehouse/names.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
     ),
+    "hubs.max_depth": ("until nothing new is found", "tasks/hubs/paths.py search_hubs"),
+    "hubs.search_until_hub": (True, "tasks/hubs/paths.py search_hubs"),
+    **dict.fromkeys(
+        ["maintenance.max_version_days", "maintenance.max_versions_mb"],
+        ("no limit; keep_versions says how many versions stay", "flows/maintain.py"),
+    ),
+    "maintenance.reply_days": ("no limit", "flows/maintain.py; `polyhop cache evict --older-than-days N` removes them"),
     "maintenance.staging_days": (7, "warehouse/files/disk.py STAGING_DAYS"),
     "maintenance.unreferenced_vectors": (True, "flows/maintain.py run_maintenance"),
     **{
@@ -589,6 +559,16 @@ _GONE: Mapping[str, tuple[object, str]] = {
         )
         for prompt in prompts.split()
     },
+    **dict.fromkeys(
+        ["models.prompt_price", "models.completion_price"],
+        ("what models.price says, both separated by a comma", "schemas/settings.py ModelSettings"),
+    ),
+    "models.read_tokens": (6000, "worker/reading/models.py READ_TOKENS, CHAIN_TOKENS"),
+    "models.resolve": ("what models.extract says", "warehouse/open_models.py model_name"),
+    "models.tokens_per_minute": (
+        "what the server allows",
+        "warehouse/models/calls.py; models.requests_per_minute and models.concurrency limit calls",
+    ),
     "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
     "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
     "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),

@@ -102,18 +102,14 @@ def close_chats(listener: Listener | None = None) -> None:
 
 
 def model_name(models: ModelSettings, role: Role) -> str:
-    """The model for a role; the one for extraction also resolves, unless another is configured."""
-    names = {
-        Role.EXTRACT: models.extract,
-        Role.RESOLVE: models.resolve or models.extract,
-        Role.READ: models.chat_reader,
-    }
-    if not names[role]:
+    """The model for a role; the one for extraction also resolves."""
+    name, setting = (models.read, "read") if role is Role.READ else (models.extract, "extract")
+    if not name:
         raise ConfigurationError(
-            f"No model is configured for this; set models.{role.value} to a model as litellm names it, "
-            f"like --set models.{role.value}=openai/gpt-4o-mini."
+            f"No model is configured for this; set models.{setting} to a model as litellm names it, "
+            f"like --set models.{setting}=openai/gpt-4o-mini."
         )
-    return names[role]
+    return name
 
 
 @cache

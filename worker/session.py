@@ -54,7 +54,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
         return open_version_encoder(settings, vectors(space)).encode_questions(texts)
 
     def open_read_model() -> ChatModel | None:
-        if not settings.models.chat_reader:
+        if not settings.models.read:
             return None
         from polyhop.warehouse.open_models import open_chat
 
@@ -63,7 +63,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
     def open_cross_encoder() -> Reranker | None:
         if not settings.models.rerank:
             return None
-        from polyhop.warehouse.models.rerank_and_spans import open_reranker
+        from polyhop.warehouse.models.reranker import open_reranker
 
         return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
 
@@ -88,12 +88,6 @@ _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 def open_reader(models: ModelSettings, services: Services, index: IndexReader, min_confidence: float) -> Reader:
     """The reader of an open version."""
-    if models.spans_folder:
-        from polyhop.warehouse.models.rerank_and_spans import open_span_model
-        from polyhop.worker.reading.models import SpanReader
-
-        spans = open_span_model(models.spans_folder)
-        return SpanReader(spans, passages=models.read_passages, min_confidence=min_confidence)
     rules = RuleReader(index, services.encode, min_confidence=min_confidence)
     chat = services.chat()
     if chat is None:
@@ -102,14 +96,13 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
 
     language = index.artefact(LANGUAGE)
     if models.read_context == "chains":
-        from polyhop.worker.reading.models import ChainReader, chains_task
+        from polyhop.worker.reading.models import ChainReader
 
-        task = chains_task(read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language))
-        return ChainReader(chat, task, rules, budget_tokens=models.read_tokens)
-    from polyhop.worker.reading.models import ModelReader, answer_task
+        return ChainReader(chat, read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language), rules)
+    from polyhop.worker.reading.models import ModelReader
 
-    answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
-    return ModelReader(chat, answers, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+    prompt = read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language)
+    return ModelReader(chat, prompt, rules, passages=models.read_passages)
 
 
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -236,11 +229,11 @@ class IndexSession:
         """Answers by the model for reading (models.read) without passages."""
         from polyhop.warehouse.open_models import open_chat
         from polyhop.warehouse.statements import read_prompt
-        from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
+        from polyhop.worker.reading.models import ClosedBookReader
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
         prompt = read_prompt(_PROMPTS / "qa.closed_book.md").in_language_of_question(self.index.artefact(LANGUAGE))
-        return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(prompt)))
+        return ClosedBookAnswerer(ClosedBookReader(chat, prompt))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9).
@@ -300,7 +293,7 @@ class IndexSession:
             return None
         # Refuses to let a model read chains of a strategy that writes none.
         models, spec = self.settings.models, spec_of(strategy)
-        if models.chat_reader and models.read_context == "chains" and not (spec.writes_context or spec.reader):
+        if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
             raise ConfigurationError(
                 f"Strategy '{strategy}' writes nothing that a model could read without passages "
                 "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."

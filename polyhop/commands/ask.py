@@ -167,7 +167,7 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
 def certainty(answer: "Answer") -> str:
     """How far to trust an answer by rules: computed from values, or possible, with a confidence."""
     kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
-    if not answer.answer or kind not in {"computed", "extracted", "span"}:
+    if not answer.answer or kind not in {"computed", "extracted"}:
         return ""
     return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
 

@@ -270,7 +270,7 @@ def plan(
         print_json({**made.to_json(), "questions": asked})
     else:
         print_plan(made)
-        print_questions(settings.models.chat_reader, asked)
+        print_questions(settings.models.read, asked)
 
 
 def print_plan(made: "IndexPlan") -> None:
@@ -332,7 +332,7 @@ def _prices_to_set(made: "IndexPlan") -> str:
 
     lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
     said = {
-        False: f"no price of '{made.model}' is known; set models.prompt_price and models.completion_price",
+        False: f"no price of '{made.model}' is known; set models.price",
         True: f"no price of '{made.encoder}' is known; set encoder.price",
     }
     prices = "; ".join(said[is_encoder] for is_encoder in sorted(lacking))

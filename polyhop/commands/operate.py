@@ -159,7 +159,7 @@ def maintain(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Prune versions, free vectors, vacuum caches and queue, remove what killed runs left: settings maintenance.*."""
+    """Prune versions beyond keep_versions, free vectors, vacuum caches and queue, remove what killed runs left."""
     from polyhop.flows.maintain import run_maintenance
     from polyhop.schemas.requests import MaintenanceRequest
 

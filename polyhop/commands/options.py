@@ -81,7 +81,7 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
     if reader == "model" and not settings.models.read:
         raise ConfigurationError(
             "--reader model needs a model: set models.read to one as litellm names it (like openai/gpt-4o-mini), "
-            "or to onnx-qa:FOLDER, in polyhop.toml or as POLYHOP_MODELS__READ."
+            "in polyhop.toml or as POLYHOP_MODELS__READ."
         )
     if reader is None:
         return settings

@@ -26,7 +26,6 @@ _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "ci
 _KINDS = {
     "computed": "computed from values",
     "extracted": "possible",
-    "span": "marked by a model",
     "generated": "written by a model",
 }
 

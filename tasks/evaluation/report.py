@@ -138,7 +138,7 @@ class Outcome:
         is_shown: Whether it is shown as the short answer.
         sentences: What is shown with it, or instead of it.
         error: Why the question failed; it then counts 0 and has no latency.
-        kind: Of the answer: "extracted", "computed", "span", "generated", "none" or "unread".
+        kind: Of the answer: "extracted", "computed", "generated", "none" or "unread".
         is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
         parts: Seconds by part (encoding, seed, traversal, reading).
         triples: Ids of ranked triples, in descending order of score; None of a strategy that ranks none.

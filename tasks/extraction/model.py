@@ -253,14 +253,14 @@ class ModelBatch:
         passages: Sequence[Passage],
         chat: ChatModel,
         contract: Contract,
-        stand_in: StandIn | None,
+        stand_in: StandIn,
         stand_in_name: str,
         questions: Questions,
     ) -> None:
         self._questions = questions
         self._passages = sorted(passages, key=lambda passage: passage.passage_id)
         self._chat, self._contract = chat, contract
-        self._stand_in, self._stand_in_name = stand_in, stand_in_name if stand_in else ""
+        self._stand_in, self._stand_in_name = stand_in, stand_in_name
         self._stated = {passage.passage_id: Stated() for passage in passages}
         self._phrases: dict[str, list[StatedName]] = {}
         self._without_names: set[str] = set()
@@ -349,7 +349,7 @@ class ModelBatch:
         passage_id = passage.passage_id
         page = stated_page(passage, self._stated[passage_id], MODEL)
         lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions
-        if self._stand_in is not None and (lacks_names or lacks_propositions):
+        if lacks_names or lacks_propositions:
             # Adds the fallback's work where the model's is missing; a key that both have keeps the model's row.
             other = self._stand_in(passage)
             if lacks_names:

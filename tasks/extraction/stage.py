@@ -282,8 +282,7 @@ def _by_import(build: Build, batch: int) -> BatchPages:
         with build.tables(read_only=True) as connection:
             for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
                 siblings.setdefault(row[1], []).append(Passage(*row))
-    stands_in = stand_in if extraction.on_failure == "rules" else None
-    pages = import_pages(passages, siblings, matches, Contract.of(extraction), stands_in)
+    pages = import_pages(passages, siblings, matches, Contract.of(extraction), stand_in)
     if batch == 0:
         rest = left_over(matches)
         pages.ledger += rest.ledger
@@ -298,9 +297,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     extraction = build.settings.extraction
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
-    stands_in = rules_of(build) if extraction.on_failure == "rules" else None
     finder = extraction.ner.partition(":")[0]
-    return ModelBatch(passages, chat, Contract.of(extraction), stands_in, finder, questions()).run()
+    return ModelBatch(passages, chat, Contract.of(extraction), rules_of(build), finder, questions()).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -348,7 +346,7 @@ class Extract(Stage):
         if ner == "spacy":
             chosen["spacy_model"] = model or SPACY_MODEL
         if extraction.extractor != "rules":
-            chosen |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
+            chosen |= contract_settings(extraction)
         if extraction.extractor == "model":
             chosen |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
             if build.settings.models.max_reply_tokens:

@@ -521,18 +521,18 @@ def import_pages(
     siblings: Mapping[str, Sequence[Passage]],
     matches: Matches,
     contract: Contract,
-    stand_in: StandIn | None,
+    stand_in: StandIn,
 ) -> BatchPages:
-    """What the file states about passages; those without a row go to the fallback, or keep their titles only."""
+    """What the file states about passages; those without a row go to the fallback."""
     batch = BatchPages()
     shares: dict[str, dict[str, Stated]] = {}
     for passage in passages:
         unit_id, row = matches.row_of(passage.passage_id, passage.record_id)
         if row is None:
-            page = batch.add_page(passage, stand_in or _title_page)
+            page = batch.add_page(passage, stand_in)
             batch.counts["without_row"] += 1
             if page is not None:
-                batch.ledger.append(_missing(passage, page, is_stood_in=stand_in is not None))
+                batch.ledger.append(_missing(passage, page))
             continue
         pieces = siblings.get(passage.record_id, [passage]) if unit_id == passage.record_id else [passage]
         if unit_id not in shares:
@@ -548,10 +548,6 @@ def import_pages(
     return batch
 
 
-def _title_page(passage: Passage) -> Page:
-    return stated_page(passage, Stated(), IMPORT)
-
-
 def left_over(matches: Matches) -> BatchPages:
     """Ledger and counts of the rows that belong to no passage."""
     ledger = [
@@ -565,8 +561,8 @@ def left_over(matches: Matches) -> BatchPages:
     return BatchPages([], ledger, counts)
 
 
-def _missing(passage: Passage, page: Page, *, is_stood_in: bool) -> LedgerRow:
-    extractor = next((row.extractor for row in page.rows.values()), "rules") if is_stood_in else ""
+def _missing(passage: Passage, page: Page) -> LedgerRow:
+    extractor = next((row.extractor for row in page.rows.values()), "rules")
     return LedgerRow(
         STEP, passage.passage_id, "failed", extractor, error_class="NoRow", error="the file has no row for this passage"
     )

@@ -290,8 +290,6 @@ class SearchLimits:
     split: bool = False
     max_path_length: int = 10
     max_paths_per_hub: int = 1000
-    search_until_hub: bool = True
-    max_depth: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,8 +356,8 @@ def search_hubs(
     search, level, is_hub_view = RootWalk(graph, is_hub), 0, view_of(is_hub)
     # If all hubs are starts, none is left to be found against the direction of edges.
     roots = layer_at(np.flatnonzero(rules).tolist() if starts is None else starts, both_ways=starts is not None)
-    while len(roots.nodes) and (limits.max_depth < 0 or level <= limits.max_depth):
-        nodes, _, roots = search.level(roots, until_hub=limits.search_until_hub)
+    while len(roots.nodes):  # until nothing new is found, and each level up to the next hub, as in the published runs
+        nodes, _, _ = search.level(roots)
         candidates: dict[int, int] = {}
         for hub in nodes.tolist():
             paths = find_paths_in_hub(adjacent, is_hub_view, hub, limits.max_path_length, limits.max_paths_per_hub)
@@ -368,7 +366,7 @@ def search_hubs(
         if limits.split:
             split = [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
             is_hub[split], found.rules[split] = True, SPLIT
-        roots = joined(roots, layer_at(list(candidates), both_ways=False))
+        roots = layer_at(list(candidates), both_ways=False)
         level += 1
     return found
 

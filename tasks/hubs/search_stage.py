@@ -346,7 +346,7 @@ Arrays = dict[str, NDArray[np.generic]]
 def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
     """How far the settings let hubs and paths of a source be searched."""
     length = DEFAULT_LENGTHS[kind] if chosen.max_path_length is None else chosen.max_path_length
-    return SearchLimits(chosen.split, length, chosen.max_paths_per_hub, chosen.search_until_hub, chosen.max_depth)
+    return SearchLimits(chosen.split, length, chosen.max_paths_per_hub)
 
 
 def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[ReadGraph, HubSearch]:

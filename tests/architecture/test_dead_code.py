@@ -20,7 +20,6 @@ NAMED_IN = (
 )
 """Files that name what they use, as templates, entry points and the documented interface do."""
 CALLED_BY_LIBRARIES = (
-    "_known_or_none",
     "_has_precisions",
     "_with_preset",
     "log_message",

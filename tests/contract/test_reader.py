@@ -19,17 +19,13 @@ from polyhop.worker.reading.models import (
     ChainReader,
     ClosedBookReader,
     ModelReader,
-    SpanReader,
-    answer_task,
-    chains_task,
-    closed_book_task,
 )
 from polyhop.worker.reading.reader import RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
-KINDS = {"extracted", "computed", "generated", "span", "none"}
+KINDS = {"extracted", "computed", "generated", "none"}
 FAKES = (
     "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_facet_reader.py Passages",
@@ -72,20 +68,15 @@ def hubs_by_model(error_class: str = "") -> Reader:
 def readers(error_class: str = "") -> dict[str, Any]:
     """Those that ask a chat model, by name."""
     return {
-        "model": lambda: ModelReader(Echo(error_class), answer_task(prompt("qa.answer")), RuleReader(INDEX)),
-        "chains": lambda: ChainReader(
-            Echo(error_class), chains_task(prompt("qa.chains")), RuleReader(INDEX), budget_tokens=2000
-        ),
-        "closed book": lambda: ClosedBookReader(Echo(error_class), closed_book_task(prompt("qa.closed_book"))),
+        "model": lambda: ModelReader(Echo(error_class), prompt("qa.answer"), RuleReader(INDEX)),
+        "chains": lambda: ChainReader(Echo(error_class), prompt("qa.chains"), RuleReader(INDEX), budget_tokens=2000),
+        "closed book": lambda: ClosedBookReader(Echo(error_class), prompt("qa.closed_book")),
         "hubs by model": lambda: hubs_by_model(error_class),
     }
 
 
 OPENED: dict[str, Any] = {
     "rules": lambda: RuleReader(INDEX),
-    "spans": lambda: SpanReader(
-        loaded("unit/worker/reading/test_span_reader.py").Marks({PASSAGES[5][2]: ("Warsaw", 2.0)})
-    ),
     "hubs by rules": hubs_by_rules,
     "facets": lambda: FacetReader("short", RuleReader(INDEX)),
     **readers(),

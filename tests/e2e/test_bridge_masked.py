@@ -150,6 +150,7 @@ def musique(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Musi
     return Musique(folder / "root", folder / "questions.jsonl", whole)
 
 
+@pytest.mark.rare
 @pytest.mark.shared_data
 def test_a_plain_version_ranks_musique_alike(musique: Musique) -> None:
     """Every second of the first questions; of the whole set all, of which 91 have a mask."""
@@ -159,6 +160,7 @@ def test_a_plain_version_ranks_musique_alike(musique: Musique) -> None:
     assert masks > (80 if musique.whole else QUESTIONS // step * 0.8)
 
 
+@pytest.mark.rare
 @pytest.mark.shared_data
 def test_musique_s_gold_passages_are_found_as_ever(musique: Musique) -> None:
     """Of the whole set the floors of bridge-masked.md 6 (measured .872, .911); of the part just below .910, .952."""

@@ -185,8 +185,8 @@ def test_a_step_of_another_package_asks_a_model_is_planned_cached_and_tried_agai
 ) -> None:
     model_server.respond(_summary)
     options = ("--set", "strategies=bm25", "--set", "models.extract=openai/scripted", "--add-strategy", "summary-words")
-    address = ("--set", f"models.api_base={model_server.url}", "--set", "models.prompt_price=1", "--set",
-               "models.completion_price=2", "--json")  # fmt: skip
+    address = ("--set", f"models.api_base={model_server.url}", "--set", "models.price=1,2",
+               "--json")  # fmt: skip
     corpus = write_corpus(LINKED)
     key = {"OPENAI_API_KEY": "sk-none"}
     planned = json.loads(with_package("plan", corpus, *options, *address, **key).stdout)

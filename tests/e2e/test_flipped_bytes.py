@@ -112,6 +112,7 @@ def _cases(files: dict[str, int], flips: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(0 if FLIPS else 600)
 def test_no_flipped_byte_is_missed_answers_wrongly_crashes_or_stays(attacker: Attacker) -> None:
     results = []

@@ -68,8 +68,7 @@ def settings_for(tmp_path: Path, model_server: Any) -> Callable[..., Settings]:
             "models.extract": "openai/scripted",
             "models.api_base": model_server.url,
             "models.concurrency": CONCURRENCY,
-            "models.prompt_price": 1.0,
-            "models.completion_price": 2.0,
+            "models.price": "1.0,2.0",
         }
         return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
 
@@ -145,7 +144,7 @@ def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, capsys: Any
 ) -> None:
     model_server.shares({"wrong_schema": 0.5}, seed=3, is_sticky=True)
-    unpriced = {"models__prompt_price": None, "models__completion_price": None}
+    unpriced = {"models__price": None}
     corpus = write_corpus(records(10))
     said: list[str] = []
     notes: list[str] = []

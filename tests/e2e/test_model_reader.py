@@ -36,8 +36,7 @@ def model_settings(url: str, **changes: Any) -> list[str]:
         "models.api_base": url,
         "models.max_attempts": 2,
         "models.timeout_seconds": 10,
-        "models.prompt_price": 1,
-        "models.completion_price": 2,
+        "models.price": "1,2",
     }
     return [part for name, value in (values | changes).items() for part in ("--set", f"{name}={value}")]
 

@@ -57,6 +57,7 @@ def comparable(query: str, printed: str) -> list[str]:
     return [re.sub(r"\b\d+\.\d{3}\b", "TIME", line) if "seconds" in query else line for line in lines]
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section["title"])
 def test_a_query_prints_what_the_page_shows(
     root: Path, section: re.Match[str], capsys: pytest.CaptureFixture[str]

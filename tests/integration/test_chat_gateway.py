@@ -103,7 +103,7 @@ def _journal(chat: Chat) -> list[Any]:
 
 
 def test_a_good_reply_comes_as_it_is_with_tokens_and_cost(model_server: Any, gateway: Callable[..., Chat]) -> None:
-    chat = gateway(prompt_price=1.0, completion_price=10.0)
+    chat = gateway(price=(1.0, 10.0))
     outcome = _ask(chat)
     assert outcome.reply == Names(entities=GOOD)
     assert (outcome.rung, outcome.attempts, outcome.error_class, outcome.is_cached) == (Rung.AS_IS, 1, "", False)
@@ -196,7 +196,7 @@ def test_an_outage_ends_after_max_attempts(
 def test_a_server_that_never_was_there_is_asked_once_and_costs_nothing(
     model_server: Any, gateway: Callable[..., Chat]
 ) -> None:
-    chat = gateway(api_base=model_server.dead_url(), prompt_price=1, completion_price=2)
+    chat = gateway(api_base=model_server.dead_url(), price=(1, 2))
     outcome = _ask(chat)
     assert (outcome.attempts, outcome.error_class) == (1, "ModelUnreachableError")
     assert (outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.usage.cost_usd) == (0, 0, 0)
@@ -206,7 +206,7 @@ def test_a_server_that_goes_away_is_tried_again_and_costs_nothing_meanwhile(gate
     from scripted_server import ModelServer
 
     server = ModelServer().start()
-    asked = gateway(api_base=server.url, max_attempts=3, prompt_price=1, completion_price=2)
+    asked = gateway(api_base=server.url, max_attempts=3, price=(1, 2))
     paid = _ask(asked).usage
     server.stop()
     outcome = _ask(asked)

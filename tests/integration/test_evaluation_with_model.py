@@ -66,8 +66,7 @@ def command(built: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.
         "POLYHOP_MODELS__EXTRACT": "openai/scripted",
         "POLYHOP_MODELS__READ": "openai/scripted",
         "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__PROMPT_PRICE": "1",
-        "POLYHOP_MODELS__COMPLETION_PRICE": "2",
+        "POLYHOP_MODELS__PRICE": "1,2",
         "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
         "POLYHOP_STRATEGIES": "bm25,bridge-lexical",
     }

@@ -42,7 +42,7 @@ def own_count(server: Any) -> int:
 
 
 def chat_at(server: Any, folder: Path, budget: Budget) -> Chat:
-    models = ModelSettings(api_base=server.url, concurrency=4, max_reply_tokens=100, prompt_price=1, completion_price=1)
+    models = ModelSettings(api_base=server.url, concurrency=4, max_reply_tokens=100, price=(1, 1))
     return Chat(MODEL, models, ReplyCache(folder / "replies.sqlite"), budget)
 
 

@@ -127,6 +127,7 @@ def sent(model_server: Any) -> list[str]:
     return [text for text in texts if any(text.endswith(known) for known in TEXTS.values())]
 
 
+@pytest.mark.rare
 def test_every_strategy_works_with_1536_dimensions(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -302,7 +303,7 @@ def test_the_plan_says_which_price_is_unknown(
     print_plan(made)
     said = capsys.readouterr().out
     assert "no price of 'litellm:openai/scripted' is known; set encoder.price" in said
-    assert "models.prompt_price" not in said
+    assert "models.price" not in said
 
 
 def test_a_graph_s_entities_are_planned(settings_for: Callable[..., Settings], tmp_path: Path) -> None:
@@ -340,7 +341,7 @@ def test_a_key_that_is_missing_when_a_question_is_asked_is_said(
 def test_doctor_tries_the_configured_encoder(settings_for: Callable[..., Settings], model_server: Any) -> None:
     assert "litellm:openai/scripted, 384 dimensions" in check_encoder(settings_for())
     assert model_server.count() == 1
-    both = check_encoder(settings_for(encoder__name="local", encoder__entities__name="litellm:openai/short"))
+    both = check_encoder(settings_for(encoder__name="local", encoder__entities="litellm:openai/short"))
     assert "its weights have the published sha256" in both
     assert "; entities: litellm:openai/short, 384 dimensions" in both
 

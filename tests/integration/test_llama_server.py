@@ -56,8 +56,7 @@ def settings(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> S
         "models.max_reply_tokens": 64,
         "models.timeout_seconds": 900,
         "models.concurrency": 1,
-        "models.prompt_price": 0,
-        "models.completion_price": 0,
+        "models.price": "0,0",
         "encoder.name": "litellm:openai/gemma-3-270m",
         "encoder.price": 0,
     }

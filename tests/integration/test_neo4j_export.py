@@ -215,6 +215,7 @@ def test_addresses_come_from_options_before_the_environment() -> None:
         find_address(None, None, "p", None, {})
 
 
+@pytest.mark.rare
 def test_a_read_only_server_is_said_to_be_one(few: Corpus) -> None:
     server = Neo4jServer(heap="512m")
     try:

@@ -53,6 +53,7 @@ def connection(neo4j_server: Neo4jServer, settings: Settings) -> Iterator[Neo4jC
     opened.close()
 
 
+@pytest.mark.rare
 def test_vectors_of_another_encoder_with_1536_dimensions_replace_those_before(
     neo4j_server: Neo4jServer, settings: Settings, model_server: Any, tmp_path: Path
 ) -> None:

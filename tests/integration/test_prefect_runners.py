@@ -46,6 +46,7 @@ def _kill_a_worker(run: subprocess.Popen[str], folder: Path) -> None:
     os.kill(workers[0], signal.SIGKILL)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flow_run_whose_worker_is_killed_gives_the_same_tables_and_shows_its_batches(
     kind: str, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path

@@ -38,7 +38,6 @@ def ask(root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Itera
         "POLYHOP_MODELS__READ": "openai/scripted",
         "POLYHOP_MODELS__API_BASE": model_server.url,
         "POLYHOP_MODELS__READ_CONTEXT": "chains",
-        "POLYHOP_MODELS__READ_TOKENS": "14000",
     }.items():
         monkeypatch.setenv(name, value)
     reply = {"kind": "reply", "content": json.dumps({"reasoning": "A chain says so.", "answer": "London"})}

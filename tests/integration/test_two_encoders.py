@@ -74,11 +74,7 @@ def rankings(settings: Settings) -> dict[str, list[tuple[str, float]]]:
 def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
-    settings = settings_for(
-        "one",
-        encoder__entities__name="litellm:openai/short",
-        encoder__entities__query_prefix="about: ",
-    )
+    settings = settings_for("one", encoder__entities="litellm:openai/short", encoder__query_prefix="about: ")
     model_server.encode = hashing_encoder(64)  # another dimension than that of passages
     run_index(settings, IndexRequest("i", corpus), DirectRunner())
     records = manifest(settings)["vectors"]
@@ -91,9 +87,9 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     found = rankings(parse_settings({"test": {"root": str(settings.root)}}))
     assert all(found.values()), found
     asked = [text for request in model_server.requests for text in request.body["input"]]
-    assert f"about: {QUESTION}" in asked
-    assert all(text.startswith("about: ") for text in asked)  # paths and hints, too
-    local = settings_for("two")
+    assert QUESTION in asked
+    assert not any(text.startswith("about: ") for text in asked)  # the prefix is of the other encoder
+    local = settings_for("two", encoder__query_prefix="about: ")
     run_index(local, IndexRequest("i", corpus), DirectRunner())
     alone = rankings(local)
     for strategy in ("dense", "bridge"):  # which look at passages only
@@ -108,14 +104,14 @@ def test_our_encoder_behind_a_server_for_short_texts_changes_no_ranking(
 ) -> None:
     own = LocalEncoder()
     model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
-    served, local = settings_for("one", encoder__entities__name="litellm:openai/short"), settings_for("two")
+    served, local = settings_for("one", encoder__entities="litellm:openai/short"), settings_for("two")
     for settings in (served, local):
         run_index(settings, IndexRequest("i", corpus), DirectRunner())
     assert rankings(served) == rankings(local)
 
 
 def test_the_plan_names_what_is_embedded_later(settings_for: Callable[..., Settings], corpus: Path) -> None:
-    made = plan_index(settings_for("one", encoder__entities__name="litellm:openai/short"), corpus).to_json()
+    made = plan_index(settings_for("one", encoder__entities="litellm:openai/short"), corpus).to_json()
     assert made["encoder"] == "litellm:openai/short"
     assert {"embed-entity", "embed-proposition"} <= set(made["not_planned"])
     assert made["steps"] == {}

@@ -62,6 +62,7 @@ def test_shuffling_the_demo_changes_no_ranking(tmp_path: Path, demo_folder: Path
             assert rankings[0] == rankings[1], strategy
 
 
+@pytest.mark.rare
 @pytest.mark.shared_data
 def test_shuffling_musique_changes_no_table_and_no_array(tmp_path: Path, shared_data: Path) -> None:
     corpus = shared_data / "musique100" / "corpus.jsonl"

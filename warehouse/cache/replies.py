@@ -276,11 +276,6 @@ class ReplyCache:
         """How much is cached, and how large the file is."""
         return ReplyCounts(*self._database.read("measure")[0])
 
-    def count_older(self, days: float) -> int:
-        """Valid replies that were stored so many days ago."""
-        before = time.time() - days * SECONDS_PER_DAY
-        return int(self._database.read("count_old_replies", {"before": before})[0][0])
-
     def by_task(self) -> list[TaskCounts]:
         """What is cached and what was spent, by model and task."""
         stored = {(model, task): counts for model, task, *counts in self._database.read("count_by_task")}

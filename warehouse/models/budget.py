@@ -51,8 +51,8 @@ class Budget:
     def __init__(self, max_cost_usd: float | None, max_tokens: int | None, price: Price | None = None) -> None:
         if max_cost_usd is not None and price is None:
             raise ConfigurationError(
-                "max_cost_usd is set, but the price of the model is unknown; set models.prompt_price and "
-                "models.completion_price (USD per million tokens, 0 if it costs nothing), or use max_tokens."
+                "max_cost_usd is set, but the price of the model is unknown; set models.price (USD per million "
+                "tokens of prompts and of replies, 0,0 if it costs nothing), or use max_tokens."
             )
         self._max_cost_usd = max_cost_usd
         self._max_tokens = max_tokens
@@ -141,12 +141,11 @@ _CHARACTERS_PER_TOKEN = 4
 
 def price_of(model: str, settings: ModelSettings) -> Price | None:
     """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows."""
+    if settings.price is not None:
+        return settings.price
     entry = _table_entry(model)
-    prompt = settings.prompt_price if settings.prompt_price is not None else _listed(entry, "input_cost_per_token")
-    completion = (
-        settings.completion_price if settings.completion_price is not None else _listed(entry, "output_cost_per_token")
-    )
-    return None if prompt is None or completion is None else (prompt, completion)
+    prompt, reply = _listed(entry, "input_cost_per_token"), _listed(entry, "output_cost_per_token")
+    return None if prompt is None or reply is None else (prompt, reply)
 
 
 def embedding_price(model: str, price: float | None) -> float | None:

@@ -58,7 +58,7 @@ R = TypeVar("R")
 class RateLimiter:
     """Holds calls back until they may go; safe for threads.
 
-    Any 60 s hold at most the limit plus one request, and the limit plus one request's tokens. One call is in flight at
+    Any 60 s hold at most the limit plus one request. One call is in flight at
     first, one more with each reply, half as many after a 429 or a timeout. A server with one slot answers calls one
     after the other, so a reply takes as long as all those before it together: their number therefore grows only while
     so many calls in a row, each as slow as the slowest of the latest ones, would still be in time.
@@ -70,7 +70,6 @@ class RateLimiter:
     def __init__(
         self,
         requests_per_minute: int = 0,
-        tokens_per_minute: int = 0,
         concurrency: int = 1,
         timeout_seconds: float = math.inf,
         *,
@@ -79,7 +78,6 @@ class RateLimiter:
     ) -> None:
         self.size = 1.0
         self._seconds_per_request = 60 / requests_per_minute if requests_per_minute else 0.0
-        self._seconds_per_token = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._most = self._halved_at = float(concurrency)
         self._seconds_in_time = IN_TIME_SHARE * timeout_seconds
         self._latest: deque[float] = deque(maxlen=LATEST_REPLIES)
@@ -87,12 +85,12 @@ class RateLimiter:
         self._sleep = sleep
         self._lock = Lock()
         self._in_flight = 0
-        self._next_request = self._next_token = self._paused_until = self._last_halved = clock()
+        self._next_request = self._paused_until = self._last_halved = clock()
 
     @contextmanager
-    def call(self, tokens: int) -> Iterator[int]:
-        """Waits until a call with so long a prompt may go; yields how many are in flight with it, while it lasts."""
-        while (wait := self._admit(tokens)) > 0:
+    def call(self) -> Iterator[int]:
+        """Waits until a call may go; yields how many are in flight with it, while it lasts."""
+        while (wait := self._admit()) > 0:
             self._sleep(wait)
         in_flight = self._in_flight
         try:
@@ -101,16 +99,14 @@ class RateLimiter:
             with self._lock:
                 self._in_flight -= 1
 
-    def succeeded(self, more_tokens: int = 0, *, seconds: float = 0.0, in_flight: int = 1) -> None:
+    def succeeded(self, *, seconds: float = 0.0, in_flight: int = 1) -> None:
         """The model answered: one more call may be in flight, beyond half of where it failed one more per round.
 
         Args:
-            more_tokens: Tokens of the call beyond those of its prompt as estimated; may be negative.
             seconds: How long the reply took.
             in_flight: Calls that were in flight when it was asked for, its own included.
         """
         with self._lock:
-            self._next_token += more_tokens * self._seconds_per_token
             self._latest.append(seconds / in_flight)
             if max(self._latest) * (int(self.size) + 1) <= self._seconds_in_time:
                 self.size = min(self._most, self.size + (1.0 if self.size < self._halved_at else 1 / self.size))
@@ -134,18 +130,17 @@ class RateLimiter:
                 self._last_halved = now
                 self._latest.clear()
 
-    def _admit(self, tokens: int) -> float:
+    def _admit(self) -> float:
         """0 if the call may go (it is then counted), else the seconds until it is worth asking again."""
         with self._lock:
             now = self._clock()
-            due = max(self._paused_until, self._next_request, self._next_token)
+            due = max(self._paused_until, self._next_request)
             if due > now:
                 return due - now
             if self._in_flight >= int(self.size):
                 return LOOK_AGAIN_SECONDS
             self._in_flight += 1
             self._next_request = now + self._seconds_per_request
-            self._next_token = now + tokens * self._seconds_per_token
             return 0.0
 
 
@@ -235,8 +230,8 @@ class PaidCalls:
         self._lock = Lock()
         self._is_reached = self._has_replied = False
         self._timeouts_alone = 0
-        limits = settings.requests_per_minute, settings.tokens_per_minute, settings.concurrency
-        self._limiter = RateLimiter(*limits, settings.timeout_seconds, clock=clock, sleep=sleep)
+        limits = settings.requests_per_minute, settings.concurrency, settings.timeout_seconds
+        self._limiter = RateLimiter(*limits, clock=clock, sleep=sleep)
 
     def _attempts(self, request: PaidRequest, attempt: Callable[[], R]) -> R:
         """What an attempt brings, after at most `models.max_attempts`."""
@@ -265,7 +260,7 @@ class PaidCalls:
         Raises:
             BudgetExceededError: If the call might exceed the budget, or the run is stopping; it is not made.
         """
-        with self._limiter.call(tokens) as in_flight:
+        with self._limiter.call() as in_flight:
             if request.stop.is_set():
                 raise BudgetExceededError("The run is stopping; this call was not made.")
             reserved = self._budget.reserve(tokens, longest)
@@ -289,7 +284,7 @@ class PaidCalls:
                 counted, is_replaced = believed(reported, (tokens, own_completion), longest)
                 usage, own = self._usage(*counted, started), self._usage(tokens, own_completion, started)
                 self._is_reached = self._has_replied = True
-                self._limiter.succeeded(sum(counted) - tokens, seconds=usage.seconds, in_flight=in_flight)
+                self._limiter.succeeded(seconds=usage.seconds, in_flight=in_flight)
                 with self._lock:
                     self.replaced += is_replaced
                 try:

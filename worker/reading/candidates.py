@@ -1,4 +1,4 @@
-"""Spans of a sentence that can answer a question of some type, and their thirteen features.
+"""Spans of a sentence that can answer a question of some type, and their features.
 
 Source: reader.md 6.2. Decided here: at most `MOST_CANDIDATES` of a sentence, the first ones, so that a list of names
 stays cheap; the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory Kennedy`
@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from math import exp, fsum
 from typing import NamedTuple
 
@@ -25,9 +24,7 @@ from polyhop.worker.reading.pages import (
     Page,
     PageContent,
     PageSentence,
-    has_person_name,
     is_country_or_state,
-    is_of_kind,
     is_subject,
 )
 from polyhop.worker.reading.question import (
@@ -44,9 +41,9 @@ from polyhop.worker.reading.question import (
 )
 from polyhop.worker.reading.word_lists import clause_lists, geography, name_lists, places_in
 
-DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "C", "Q", "A", "P", "S"
-"""Kinds of candidates: dates, bare years, numbers, names, `City, State`, quotes, demonyms, lower-case phrases, and what
-the page is about where a sentence begins with `he`, `the company` or a part of its name."""
+DATED, YEARS, COUNTED, NAMED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "A", "P", "S"
+"""Kinds of candidates: dates, bare years, numbers, names, demonyms, lower-case phrases, and what the page is about
+where a sentence begins with `he`, `the company` or a part of its name."""
 
 MOST_CANDIDATES = 60  # see above; chosen: sentences other than lists have far fewer
 _KEPT_SENTENCES = 10_000
@@ -57,7 +54,6 @@ _MONTH = (
     r"|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\b\.?"
 )
 _DAY_AND_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b)(?!,? \d)")
-_QUOTE = re.compile(r"[\"“«]([^\"“”«»\n]{2,60})[\"”»]")
 _OTHER_NAMES = frozenset(("name", "full", "real", "nickname", "known", "called"))
 _LONGEST_PHRASE = 4  # words; reader.md 6.2, P.
 _MOST_SUBJECTS = 30  # sentences of a page; chosen: half of those that are read (`MOST_SENTENCES` of pages.py)
@@ -112,7 +108,7 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
         for kind, answer, start, end, tokens, key, norm, around in _spans_of(question, page, sentence):
             if kept == MOST_CANDIDATES:
                 break
-            repeats = kind in (NAMED, JOINED, QUOTED) and words.issuperset(tokens)
+            repeats = kind == NAMED and words.issuperset(tokens)
             repeats = repeats or (start == 0 and subject.issubset(tokens) and sentence.number == 0)
             if norm and tokens and f" {norm} " not in asked and not repeats:
                 found.append(Candidate(kind, answer, key, norm, start, end, sentence, page, around))
@@ -213,10 +209,6 @@ def _spans(expected: str, sentence: PageSentence, *, asks_country: bool) -> Iter
         yield from _BY_TYPE[expected](sentence)
         return
     yield from names(sentence)
-    if expected in (PLACE, ANY):
-        yield from joined_names(sentence)
-    if expected == ANY:
-        yield from quotes(sentence)
     if expected == NATIONALITY or asks_country:
         yield from people(sentence, is_country=expected == PLACE)
     if expected == ANY:
@@ -266,22 +258,6 @@ def names(sentence: PageSentence) -> Iterator[Span]:
         yield NAMED, mention.surface, mention.start, mention.end
 
 
-def joined_names(sentence: PageSentence) -> Iterator[Span]:
-    """Two runs joined by a comma: `Salem, Massachusetts`."""
-    found = sentence.names
-    for first, second in pairwise(found):
-        if sentence.text[first.end : second.start] == ", ":
-            yield JOINED, sentence.text[first.start : second.end], first.start, second.end
-
-
-def quotes(sentence: PageSentence) -> Iterator[Span]:
-    """What is in quotation marks."""
-    for match in _QUOTE.finditer(sentence.text):
-        answer = match[1].strip(" ,.;")
-        if answer:
-            yield QUOTED, answer, match.start(1), match.end(1)
-
-
 def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
     """Demonyms, as they stand or as their country."""
     for place in places_in(sentence.text):
@@ -328,17 +304,14 @@ class Features(NamedTuple):
 
     mov: float
     bp: float
-    first: float
-    kP: float  # noqa: N815 - the specification's names
+    kP: float  # noqa: N815 - the specification's name
     chead: float
     place: float
     pat: float
-    kC: float  # noqa: N815
     qtitle: float
     person: float
     mism: float
     mwin: float
-    ownhead: float
 
 
 @dataclass
@@ -417,35 +390,31 @@ class Situation:
 
 def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
     """One Features per candidate, in order. Source: reader.md 6.3. Cost: O(candidates * question words)."""
-    question, corpus, total = situation.question, situation.corpus, situation.total
-    head = question.head_stem
+    question, total = situation.question, situation.total
+    head = stem_of(question.head[-1]) if question.head else ""
     is_person, is_place = question.expected in (PERSON, ANY), question.expected == PLACE
     is_mismatch = _MISMATCHES.get(question.expected)
     rows = []
     sentence: PageSentence | None = None
-    share, bridged, first, named, near = 0.0, 0.0, 0.0, 0.0, list[tuple[float, Sequence[int]]]()
+    share, bridged, named, near = 0.0, 0.0, 0.0, list[tuple[float, Sequence[int]]]()
     for candidate in candidates:
         if candidate.sentence is not sentence:
             sentence, page = candidate.sentence, candidate.page
             share, near = situation.found_share(sentence, page), situation.near_words(sentence)
             bridged, named = situation.bridged[page.place], float(situation.named[page.place])
-            first = float(sentence.number == 0)
         own = situation.own_page(candidate)
         rows.append(
             Features(
                 mov=share,
                 bp=bridged,
-                first=first,
                 kP=float(candidate.kind == PHRASE),
                 chead=float(bool(head) and head in stems_of_key(candidate.key)),
                 place=place_value(candidate) if is_place else 0.0,
                 pat=float(follows_relation(question, candidate)),
-                kC=float(candidate.kind == JOINED),
                 qtitle=named,
-                person=person_value(candidate, own, corpus) if is_person else 0.0,
+                person=person_value(candidate, own) if is_person else 0.0,
                 mism=float(is_mismatch is not None and is_mismatch(question, candidate, own)),
                 mwin=nearness(candidate, near, total),
-                ownhead=float(own is not None and bool(question.head) and is_of_kind(own.kinds, question.head[-1])),
             )
         )
     return rows
@@ -477,8 +446,8 @@ def follows_relation(question: ParsedQuestion, candidate: Candidate) -> bool:
     return bool(question.verbs) and candidate.around.passive_verb in question.verbs
 
 
-def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages) -> float:
-    """person: 1 for a person's page, an honorific or a first name; .5 for an unknown name of two or three words."""
+def person_value(candidate: Candidate, own: OwnPage | None) -> float:
+    """person: 1 for a person's page or an honorific; .5 for an unknown name of two or three words."""
     if candidate.kind == PHRASE:
         return 0.0
     words = candidate.key.split()
@@ -487,15 +456,13 @@ def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages)
     title = candidate.around.word_before.rstrip(".")
     if words[0] in TITLES_OF_PERSONS or title in TITLES_OF_PERSONS:
         return 1.0
-    if has_person_name(candidate.key, corpus.first_names):
-        return 1.0
     return 0.5 if own is None and len(words) in _SHORT_NAME else 0.0
 
 
 def place_value(candidate: Candidate) -> float:
-    """place: 1 for `City, State`, a people, a known country and a name with its kind; .7 after `in` and the like."""
+    """place: 1 for a people, a known country and a name with its kind; .7 after `in` and the like."""
     is_named = not name_lists().place_kinds.isdisjoint(candidate.key.split())
-    if candidate.kind in (JOINED, PEOPLE) or is_named or is_country_or_state(candidate.key):
+    if candidate.kind == PEOPLE or is_named or is_country_or_state(candidate.key):
         return 1.0
     return 0.7 if candidate.around.word_before in name_lists().place_links else 0.0
 
@@ -509,21 +476,12 @@ def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage |
 
 
 def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A person, a country or state where a smaller place is asked for, or no country where one is."""
+    """A person, or no country where one is asked for."""
     key = candidate.key
     head = question.head[-1] if question.head else ""
     if head in ("country", "nation"):
         return not is_country_or_state(key)
-    if own is not None and own.is_person and not is_country_or_state(key):
-        return True
-    return head in name_lists().place_kinds and is_larger_place(key, head)
-
-
-def is_larger_place(key: str, head: str) -> bool:
-    """Whether a name is only known as a country, or as a state, where a smaller place is asked for."""
-    if key in geography().states:
-        return head != "state"
-    return key in geography().countries
+    return own is not None and own.is_person and not is_country_or_state(key)
 
 
 def is_no_number(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:

@@ -34,7 +34,7 @@ from polyhop.warehouse.artefacts import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
 from polyhop.worker.reading.models import (
     BYTES_PER_TOKEN,
-    ModelReader,
+    AskingReader,
     estimate_tokens,
     lines_within_tokens,
     numbered,
@@ -617,7 +617,7 @@ class HubReader:
 
 def _without_model(configured: Reader, index: IndexReader) -> Reader:
     """Who reads where a reader that asks a model would; of such a reader its own fallback, as it is configured."""
-    if isinstance(configured, ModelReader):
+    if isinstance(configured, AskingReader) and configured.fallback is not None:
         return configured.fallback
     return RuleReader(index) if configured.batches else configured
 

@@ -1,15 +1,14 @@
-"""The readers with a model: context within a budget, checked sources, chains, closed book, spans.
+"""The readers with a model: context within a budget, checked sources, chains, closed book.
 
 What it cannot read for reasons of the reply, the reader without a model reads, and the Reading says so; what an
 unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
 import logging
-import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -29,13 +28,11 @@ from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import (
     Citation,
     ContextPassage,
-    MarkedSpan,
     ModelUse,
     Question,
     Reading,
     ReadingItem,
     Sentence,
-    SpanModel,
 )
 
 # Source: algorithms.md 0.7 (last column).
@@ -130,7 +127,9 @@ def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> s
 READ_PASSAGES = 5
 """Passages that a model reads (algorithms.md 3.9)."""
 READ_TOKENS = 6_000
-"""Tokens of the question, the notes and the passages, by `estimate_tokens`."""
+"""Tokens of the question, the notes and the passages, by `estimate_tokens`; chosen."""
+CHAIN_TOKENS = 14_000
+"""Tokens of the question and the chains: the QASA paper's for generation (algorithms.md 1.7)."""
 _NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other half
 _NO_NOTES = "(none)"
 ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred
@@ -175,96 +174,121 @@ class ReadReply(AnsweredReply):
         return [{"passage": each} if isinstance(each, int | str) else each for each in value]
 
 
-def answer_task(prompt: Prompt) -> ChatTask[ReadReply]:
-    """The task qa.answer with its prompt."""
-    return ChatTask("qa.answer", prompt, ReadReply, _SCHEMA_VERSION, ANSWER_TOKENS)
+class Shown(NamedTuple):
+    """What a model is shown of an item: by the names in its prompt, beside the question; and the passages in it."""
+
+    inputs: tuple[tuple[str, str], ...]
+    passages: Sequence[ContextPassage] = ()
 
 
-class ModelReader:
-    """Reads answers with a model, many questions at once.
+class AskingReader:
+    """Asks a model about each item, many at once; what it replies nothing usable to, the fallback reads.
 
     Args:
         chat: Asks the model; concurrent, cached, retried.
-        task: From `answer_task`.
-        fallback: Reads what the model replied nothing usable to, from the whole context.
-        passages: The first so many passages of a context are read.
-        budget_tokens: Of the question, the notes (half of it at most) and these passages.
+        prompt: Of the task.
+        fallback: Reads the whole item where the model gave nothing; None: then there is no answer.
+        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`.
 
     Attributes:
         fallback: As given.
     """
 
     batches = True
+    task: ClassVar[str]
+    form: ClassVar[type[AnsweredReply]]
+    unit: ClassVar[str] = ""
+
+    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader | None, budget_tokens: int) -> None:
+        self._chat = chat
+        self._task = ChatTask(self.task, prompt, self.form, _SCHEMA_VERSION, ANSWER_TOKENS)
+        self.fallback = fallback
+        self._budget_tokens = budget_tokens
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; one with an `outage` is not an answer."""
+        shown = [self._shown(item) for item in items]
+        asked = [(item.question, one) for item, one in zip(items, shown, strict=True) if one is not None]
+        outcomes = iter(self._chat.ask([self._request(*each) for each in asked]))
+        return [
+            self._unasked(item) if one is None else self._reading(item, one, next(outcomes))
+            for item, one in zip(items, shown, strict=True)
+        ]
+
+    def _shown(self, item: ReadingItem) -> Shown | None:
+        """What the model sees of an item; None if there is nothing, or no room for it."""
+        raise NotImplementedError
+
+    def _is_offered(self, item: ReadingItem) -> bool:
+        """Whether an item has what the model reads."""
+        raise NotImplementedError
+
+    def _made(self, reply: Any, _shown: Shown, use: ModelUse) -> Reading:
+        return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
+
+    def _request(self, question: Question, shown: Shown) -> ChatRequest[Any]:
+        return ChatRequest(self._task, question.id or question.text, (("question", question.text), *shown.inputs))
+
+    def _unasked(self, item: ReadingItem) -> Reading:
+        use = None
+        if self._is_offered(item):
+            use = ModelUse(
+                self._chat.model,
+                self._task.prompt.name,
+                self._task.prompt.hash,
+                usage=Usage(),
+                error_class=ContextTooLongError.__name__,
+                error=f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens.",
+            )
+        return self._read_instead(item, use)
+
+    def _reading(self, item: ReadingItem, shown: Shown, outcome: ChatOutcome[Any]) -> Reading:
+        use = use_of(self._task, outcome)
+        if outcome.reply is not None:
+            return self._made(outcome.reply, shown, use)
+        outage = outage_of(outcome)
+        return self._read_instead(item, use) if outage is None else Reading("", use=use, outage=outage)
+
+    def _read_instead(self, item: ReadingItem, use: ModelUse | None) -> Reading:
+        """What the fallback reads where a model gave nothing, and what the model took."""
+        if self.fallback is None:
+            return Reading("", use=use)
+        (reading,) = self.fallback.read([item])
+        if use is not None:
+            fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
+            _LOG.info("a model gave no usable reply; read without it", extra={"fields": fields})
+        return replace(reading, use=use)
+
+
+class ModelReader(AskingReader):
+    """Reads answers from the first `passages` of a context, and from notes beside them (half of the budget at most)."""
+
+    task, form, unit = "qa.answer", ReadReply, "a passage"
 
     def __init__(
         self,
         chat: ChatModel,
-        task: ChatTask[ReadReply],
+        prompt: Prompt,
         fallback: Reader,
         *,
         passages: int = READ_PASSAGES,
         budget_tokens: int = READ_TOKENS,
     ) -> None:
-        self._chat = chat
-        self._task = task
-        self.fallback = fallback
+        super().__init__(chat, prompt, fallback, budget_tokens)
         self._passages = passages
-        self._budget_tokens = budget_tokens
 
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer."""
-        notes = [lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE)) for item in items]
-        seen = [self._seen(item, shown) for item, shown in zip(items, notes, strict=True)]
-        asked = [place for place, passages in enumerate(seen) if passages]
-        outcomes = self._chat.ask([self._request(items[place].question, seen[place], notes[place]) for place in asked])
-        read = dict(zip(asked, outcomes, strict=True))
-        return [
-            self._reading(item, passages, read.get(place))
-            for place, (item, passages) in enumerate(zip(items, seen, strict=True))
-        ]
-
-    def _seen(self, item: ReadingItem, notes: str) -> list[ContextPassage]:
+    def _shown(self, item: ReadingItem) -> Shown | None:
+        notes = lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE))
         left = self._budget_tokens - estimate_tokens(item.question.text) - estimate_tokens(notes)
-        return within_tokens(item.context[: self._passages], left)
+        passages = within_tokens(item.context[: self._passages], left)
+        inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
+        return Shown(inputs, passages) if passages else None
 
-    def _request(self, question: Question, passages: Sequence[ContextPassage], notes: str) -> ChatRequest[ReadReply]:
-        inputs = (("question", question.text), ("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
-        return ChatRequest(self._task, question.id or question.text, inputs)
+    def _is_offered(self, item: ReadingItem) -> bool:
+        return bool(item.context)
 
-    def _reading(
-        self, item: ReadingItem, seen: Sequence[ContextPassage], outcome: ChatOutcome[ReadReply] | None
-    ) -> Reading:
-        if outcome is None:
-            use = no_room(self._chat, self._task, "a passage", self._budget_tokens) if item.context else None
-            return read_instead(self.fallback, item, use)
-        use = use_of(self._task, outcome)
-        if outcome.reply is not None:
-            return _checked(outcome.reply, seen, use)
-        outage: ModelUnavailableError | None = outage_of(outcome)
-        if outage is not None:
-            return Reading("", use=use, outage=outage)
-        return read_instead(self.fallback, item, use)
-
-
-def read_instead(fallback: Reader, item: ReadingItem, use: ModelUse | None) -> Reading:
-    """What the fallback reads where a model gave nothing, and what the model took."""
-    (reading,) = fallback.read([item])
-    if use is not None:
-        fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
-        _LOG.info("a model gave no usable reply; read without it", extra={"fields": fields})
-    return replace(reading, use=use)
-
-
-def no_room(chat: ChatModel, task: ChatTask[Any], what: str, budget_tokens: int) -> ModelUse:
-    """Nothing was asked: the question leaves no room for anything to read."""
-    return ModelUse(
-        chat.model,
-        task.prompt.name,
-        task.prompt.hash,
-        usage=Usage(),
-        error_class=ContextTooLongError.__name__,
-        error=f"The question leaves no room for {what} within {budget_tokens} tokens.",
-    )
+    def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:
+        return _checked(reply, shown.passages, use)
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:
@@ -320,57 +344,20 @@ class ChainsReply(AnsweredReply):
     """What a model replies to qa.chains; a null answer is none."""
 
 
-def chains_task(prompt: Prompt) -> ChatTask[ChainsReply]:
-    """The task qa.chains with its prompt."""
-    return ChatTask("qa.chains", prompt, ChainsReply, _SCHEMA_VERSION, ANSWER_TOKENS)
+class ChainReader(AskingReader):
+    """Reads answers from strategies' own words: the first lines of the context within the budget."""
 
+    task, form, unit = "qa.chains", ChainsReply, "a chain"
 
-class ChainReader:
-    """Reads answers from strategies' own words with a model, many questions at once.
+    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader, *, budget_tokens: int = CHAIN_TOKENS) -> None:
+        super().__init__(chat, prompt, fallback, budget_tokens)
 
-    Args:
-        chat: Asks the model; concurrent, cached, retried.
-        task: From `chains_task`.
-        fallback: Reads the passages where there are no chains, or the model replied nothing usable.
-        budget_tokens: Of the question and the first lines of the context, by `estimate_tokens`.
-    """
+    def _shown(self, item: ReadingItem) -> Shown | None:
+        lines = lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
+        return Shown((("context", lines),)) if lines else None
 
-    batches = True
-
-    def __init__(self, chat: ChatModel, task: ChatTask[ChainsReply], fallback: Reader, *, budget_tokens: int) -> None:
-        self._chat = chat
-        self._task = task
-        self._fallback = fallback
-        self._budget_tokens = budget_tokens
-
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer."""
-        seen = [self._seen(item) for item in items]
-        asked = [place for place, context in enumerate(seen) if context]
-        outcomes = self._chat.ask([self._request(items[place], seen[place]) for place in asked])
-        read = dict(zip(asked, outcomes, strict=True))
-        return [self._reading(item, read.get(place)) for place, item in enumerate(items)]
-
-    def _seen(self, item: ReadingItem) -> str:
-        return lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
-
-    def _request(self, item: ReadingItem, context: str) -> ChatRequest[ChainsReply]:
-        question = item.question
-        inputs = (("question", question.text), ("context", context))
-        return ChatRequest(self._task, question.id or question.text, inputs)
-
-    def _reading(self, item: ReadingItem, outcome: ChatOutcome[ChainsReply] | None) -> Reading:
-        if outcome is None:
-            use = no_room(self._chat, self._task, "a chain", self._budget_tokens) if item.notes else None
-            return read_instead(self._fallback, item, use)
-        use = use_of(self._task, outcome)
-        if outcome.reply is not None:
-            reply = outcome.reply
-            return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
-        outage = outage_of(outcome)
-        if outage is None:
-            return read_instead(self._fallback, item, use)
-        return Reading("", use=use, outage=outage)
+    def _is_offered(self, item: ReadingItem) -> bool:
+        return bool(item.notes)
 
 
 # Source: algorithms.md 0.7 (qa.closed_book).
@@ -383,90 +370,13 @@ class ClosedBookReply(AnsweredReply):
     answer: str = Field(description="The shortest name, date, number or phrase.")
 
 
-def closed_book_task(prompt: Prompt) -> ChatTask[ClosedBookReply]:
-    """The task qa.closed_book with its prompt."""
-    return ChatTask("qa.closed_book", prompt, ClosedBookReply, _SCHEMA_VERSION, ANSWER_TOKENS)
+class ClosedBookReader(AskingReader):
+    """Answers with a model that sees the question alone; without a usable reply there is no answer."""
 
+    task, form = "qa.closed_book", ClosedBookReply
 
-class ClosedBookReader:
-    """Answers with a model that sees the question alone; without a usable reply there is no answer.
+    def __init__(self, chat: ChatModel, prompt: Prompt) -> None:
+        super().__init__(chat, prompt, None, READ_TOKENS)
 
-    Args:
-        chat: Asks the model; concurrent, cached, retried.
-        task: From `closed_book_task`.
-    """
-
-    batches = True
-
-    def __init__(self, chat: ChatModel, task: ChatTask[ClosedBookReply]) -> None:
-        self._chat = chat
-        self._task = task
-
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order, from its question alone; one with an `outage` is no answer."""
-        questions = [item.question for item in items]
-        requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
-        return [self._reading(outcome) for outcome in self._chat.ask(requests)]
-
-    def _reading(self, outcome: ChatOutcome[Any]) -> Reading:
-        use = use_of(self._task, outcome)
-        if outcome.reply is None:
-            return Reading("", use=use, outage=outage_of(outcome))
-        reply = outcome.reply
-        return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
-
-
-# Source: Devlin et al. 2019, section 4.3 (SQuAD 2.0): a span is the answer where its score is above that of "no
-# answer" by a margin.
-
-
-class SpanReader:
-    """Reads the span that stands out most of a question's first passages.
-
-    Confidence is the logistic function of its margin over "no answer": .5 where both are equally likely.
-
-    Args:
-        model: Marks spans.
-        passages: The first so many passages of a context are read.
-        min_confidence: Answers below it are not given.
-    """
-
-    batches = False
-
-    def __init__(self, model: SpanModel, *, passages: int = READ_PASSAGES, min_confidence: float = 0.0) -> None:
-        self._model = model
-        self._passages = passages
-        self._min_confidence = min_confidence
-
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; its kind is "span", or "none" where no passage answers the question."""
-        return [self._read(item.question, item.context[: self._passages]) for item in items]
-
-    def _read(self, question: Question, passages: Sequence[ContextPassage]) -> Reading:
-        use = ModelUse(self._model.model, "", "")
-        if not passages:
-            return Reading("", use=use)
-        spans = self._model.mark(question.text, [passage.text for passage in passages])
-        best = max(range(len(spans)), key=lambda place: (_margin(spans[place]), -place))
-        span, passage = spans[best], passages[best]
-        # 1 / (1 + e^-margin), without an overflow.
-        margin = _margin(span)
-        power = math.exp(-abs(margin))
-        confidence = round((1.0 if margin > 0 else power) / (1 + power), 6)
-        if span.end <= span.start or _margin(span) <= 0 or confidence < self._min_confidence:
-            return Reading("", confidence=confidence, use=use)
-        # The sentences that the span lies in, as one.
-        inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
-        start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
-        return Reading(
-            passage.text[span.start : span.end],
-            score=_margin(span),
-            sentences=(Sentence(passage.passage_id, passage.text[start:end], start, end),),
-            kind="span",
-            confidence=confidence,
-            use=use,
-        )
-
-
-def _margin(span: MarkedSpan) -> float:
-    return span.score - span.no_answer if span.end > span.start else -math.inf
+    def _shown(self, item: ReadingItem) -> Shown:
+        return Shown(())

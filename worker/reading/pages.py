@@ -277,13 +277,9 @@ def pages_of(context: Sequence[ContextPassage]) -> list[Page]:
     return [Page(passage, place) for place, passage in enumerate(context)]
 
 
-# Source: reader.md 6.3 (ownhead, person, place). Decided here: first names are collected from at most `MOST_SAMPLED`
-# pages, evenly spread over the corpus, so that a large index is ready as soon as a small one; definitions are kept
-# for the last `MOST_KEPT` pages.
+# Source: reader.md 6.3 (person, place). Decided here: definitions are kept for the last `MOST_KEPT` pages.
 
-MOST_SAMPLED = 20_000  # see above; chosen, not tuned: persons of a larger corpus share most of their first names
 MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
-_STEP = 2_000  # texts fetched at once; chosen: bounds memory, and any number gives the same names
 _LEAD = 400  # characters; reader.md 6.3, ownhead.
 _DEFINITION_CHARACTERS = 160  # reader.md 6.3, ownhead.
 _PARENTHESES = re.compile(r"\([^()]*\)")
@@ -296,7 +292,6 @@ _KIND_ENDS = re.compile(
 _LIFE = re.compile(r"\([^()]*(?:\bborn\b|\b[12]\d{3}\b)")
 _IS_A = re.compile(r" (?:is|was) an? ")
 _SURE = 0.9  # as `DEFINED` of schemas/types.py: a definition of its own, not a cue
-_NAME_LENGTHS = range(2, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,32 +345,10 @@ class CorpusPages:
                 first.setdefault(key, number)
         return first
 
-    @cached_property
-    def first_names(self) -> frozenset[str]:
-        """First words of the titles of persons' pages, among the sampled ones."""
-        titles = self._index.passage_titles
-        names = set()
-        for begin in range(0, len(self._sampled), _STEP):
-            part = self._sampled[begin : begin + _STEP]
-            for number, (_, _, text) in zip(part, self._index.passages(part), strict=True):
-                self._keep(number, text)
-                words = name_tokens(titles[number])
-                if len(words) in _NAME_LENGTHS and is_person_page(text):
-                    names.add(words[0])
-        return frozenset(names)
-
-    @cached_property
-    def _sampled(self) -> range:
-        count = len(self._index.passage_titles)
-        return range(0, count, max(1, -(-count // MOST_SAMPLED)))
-
     def prepare(self, keys: Iterable[str]) -> None:
         """Reads the pages of these names that were not read yet, all at once."""
         numbers = {self._first[key] for key in keys if key in self._first}
-        missing = self._not_kept(numbers)
-        # The first names are read from the sampled pages, which are kept: some of the missing ones may be among them.
-        if missing and self.first_names:
-            missing = self._not_kept(missing)
+        missing = sorted(number for number in numbers if number not in self._leads)
         if missing:
             for number, (_, _, text) in zip(missing, self._index.passages(missing), strict=True):
                 self._keep(number, text)
@@ -390,19 +363,10 @@ class CorpusPages:
             lead = self._index.passages([number])[0][2][:_LEAD]
         return own_page(self._index.passage_titles[number], lead)
 
-    def _not_kept(self, numbers: Iterable[int]) -> list[int]:
-        return sorted(number for number in numbers if number not in self._leads)
-
     def _keep(self, number: int, text: str) -> None:
         if len(self._leads) >= MOST_KEPT:
             self._leads.clear()
         self._leads[number] = text[:_LEAD]
-
-
-def has_person_name(key: str, first_names: frozenset[str]) -> bool:
-    """Whether a name of two to four words begins like a person's in the corpus."""
-    words: Sequence[str] = key.split()
-    return len(words) in _NAME_LENGTHS and words[0] in first_names
 
 
 # Source: reader.md 6.5, 6.6 (the verb). Decided here: `he`, `she`, `it`, `they` stand for the page's subject if the

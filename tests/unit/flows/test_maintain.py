@@ -12,14 +12,14 @@ import pytest
 from polyhop.api import open_index
 from polyhop.commands.operate import maintain
 from polyhop.flows.index import run_index
-from polyhop.flows.maintain import beyond_policy, run_maintenance
+from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
-from polyhop.schemas.settings import MaintenanceSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.disk import size_of
 from polyhop.warehouse.files.layout import IndexFolder, Layout
@@ -29,26 +29,6 @@ from polyhop.warehouse.open import open_questions
 pytestmark = pytest.mark.slow
 
 EDITIONS = 4
-VERSIONS = [(1, 40.0, 10.0), (2, 30.0, 10.0), (3, 20.0, 10.0), (4, 10.0, 10.0), (5, 0.0, 10.0)]
-
-
-@pytest.mark.parametrize(
-    ("keep", "policy", "current", "gone"),
-    [
-        (5, {}, 5, []),
-        (3, {}, 5, [1, 2]),
-        (3, {}, 1, [2]),
-        (5, {"max_version_days": 25}, 5, [1, 2]),
-        (5, {"max_version_days": 0}, 1, [2, 3, 4]),
-        (5, {"max_versions_mb": 25}, 5, [1, 2, 3]),
-        (5, {"max_versions_mb": 0}, 2, [1, 3, 4, 5]),
-        (4, {"max_version_days": 35, "max_versions_mb": 30}, 5, [1, 2]),
-    ],
-)
-def test_a_policy_names_versions_by_count_age_and_size(
-    keep: int, policy: dict[str, float], current: int, gone: list[int]
-) -> None:
-    assert beyond_policy(VERSIONS, current, keep, MaintenanceSettings(**policy)) == gone
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +49,8 @@ def root(indexed: Path, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def maintained(root: Path, request: MaintenanceRequest | None = None, **policy: float) -> MaintenanceReport:
-    settings = Settings(root=root, strategies=("dense",), keep_versions=2, maintenance=MaintenanceSettings(**policy))
+def maintained(root: Path, request: MaintenanceRequest | None = None) -> MaintenanceReport:
+    settings = Settings(root=root, strategies=("dense",), keep_versions=2)
     return run_maintenance(settings, request or MaintenanceRequest())
 
 
@@ -147,22 +127,16 @@ def test_what_a_kill_left_of_versions_goes(root: Path) -> None:
     assert not towns(root).version(1).path.exists()
 
 
-def test_replies_go_only_by_age_and_jobs_only_when_asked(root: Path) -> None:
+def test_replies_stay_and_jobs_go_only_when_asked(root: Path) -> None:
     cache = ReplyCache(Layout(root).reply_cache)
-    source = ReplySource("k", "model", "task", "hash", 1)
-    cache.put_reply(source, "{}", Rung.AS_IS, 1, Usage())
+    cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Rung.AS_IS, 1, Usage())
     with open_questions(Settings(root=root)) as queue:
         queue.cancel(queue.submit(JobSpec("towns"), [NewQuestion("q", "Who?")]))
     time.sleep(0.01)
-    assert {"cached replies", "jobs"}.isdisjoint(maintained(root).removed)
-    assert maintained(root, reply_days=1).removed["cached replies"] == 0
-    request = MaintenanceRequest(dry_run=True, queue_days=0)
-    said = maintained(root, request, reply_days=0).removed
-    assert (said["cached replies"], said["jobs"]) == (1, 1)
+    assert "jobs" not in maintained(root).removed
+    assert maintained(root, MaintenanceRequest(dry_run=True, queue_days=0)).removed["jobs"] == 1
+    assert maintained(root, MaintenanceRequest(queue_days=0)).removed["jobs"] == 1
     assert cache.stats().reply_count == 1
-    done = maintained(root, MaintenanceRequest(queue_days=0), reply_days=0).removed
-    assert (done["cached replies"], done["jobs"]) == (1, 1)
-    assert cache.stats().reply_count == 0
     cache.close()
     with open_questions(Settings(root=root)) as queue:
         assert queue.jobs() == []

@@ -17,7 +17,7 @@ from polyhop.flows.reports import IndexReport, headline, published_payload
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
-from polyhop.schemas.settings import MaintenanceSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import current_version, latest_version, pinned_version, published_versions
 from polyhop.warehouse.tables.query import query_rows
@@ -109,8 +109,7 @@ def _runs(rolled: Rolled) -> None:
 
 
 def _maintenance(rolled: Rolled) -> None:
-    policy = MaintenanceSettings(max_version_days=0, max_versions_mb=0)
-    run_maintenance(rolled.settings.model_copy(update={"maintenance": policy}), MaintenanceRequest())
+    run_maintenance(rolled.settings, MaintenanceRequest())
 
 
 @pytest.mark.parametrize("remove", [_runs, _maintenance])

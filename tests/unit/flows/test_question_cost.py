@@ -7,7 +7,7 @@ from polyhop.flows.plan import question_costs
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
-PRICED = Settings(models=ModelSettings(read="openai/x", prompt_price=1.0, completion_price=2.0))
+PRICED = Settings(models=ModelSettings(read="openai/x", price=(1.0, 2.0)))
 
 
 def test_levels_multiply_partial_and_final_answers() -> None:

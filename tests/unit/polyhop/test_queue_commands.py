@@ -261,7 +261,7 @@ PLAN = IndexPlan("corpus.jsonl", "openai/x", 1, 2, (STEP,), {})
         (PLAN, "  cost 0.00045 USD (0.00030 to 0.00069)"),
         (
             replace(PLAN, steps=(STEP, replace(STEP, price=None))),
-            "  cost unknown: no price of 'openai/x' is known; set models.prompt_price",
+            "  cost unknown: no price of 'openai/x' is known; set models.price",
         ),
         (replace(PLAN, steps=(replace(STEP, price=(0.0, 0.0)),)), "  no cost: the price of 'openai/x' is 0"),
         (replace(PLAN, steps=()), "  no cost: every reply is cached already"),

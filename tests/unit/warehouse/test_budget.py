@@ -31,7 +31,7 @@ def test_without_limits_everything_fits() -> None:
 
 
 def test_a_limit_in_dollars_needs_a_price() -> None:
-    with pytest.raises(ConfigurationError, match=r"models\.prompt_price and models\.completion_price"):
+    with pytest.raises(ConfigurationError, match=r"set models\.price"):
         Budget(1.0, None)
     with pytest.raises(ConfigurationError, match="price of the model is unknown"):
         Budget(1.0, None, PRICE).priced(None)

@@ -300,10 +300,9 @@ def test_an_imported_failure_of_another_class_is_simply_asked(cache: ReplyCache)
     assert model.asked == ["x"]
 
 
-def test_a_role_has_its_model_and_resolution_falls_back_to_that_of_extraction() -> None:
+def test_a_role_has_its_model_and_resolution_that_of_extraction() -> None:
     models = ModelSettings(extract="openai/a", read="openai/c")
     assert [model_name(models, role) for role in Role] == ["openai/a", "openai/a", "openai/c"]
-    assert model_name(ModelSettings(extract="openai/a", resolve="openai/b"), Role.RESOLVE) == "openai/b"
     with pytest.raises(ConfigurationError, match=r"set models\.read to a model"):
         model_name(ModelSettings(extract="openai/a"), Role.READ)
     with pytest.raises(ConfigurationError, match=r"set models\.extract"):
@@ -326,8 +325,8 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path)
 
 def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_path: Path) -> None:
     models = ModelSettings(extract="openai/no-such-model")
-    with pytest.raises(ConfigurationError, match=r"models\.prompt_price"):
+    with pytest.raises(ConfigurationError, match=r"models\.price"):
         open_chat(Settings(root=tmp_path, models=models, max_cost_usd=1), Role.EXTRACT)
-    priced = models.model_copy(update={"prompt_price": 1.0, "completion_price": 2.0})
+    priced = models.model_copy(update={"price": (1.0, 2.0)})
     open_chat(Settings(root=tmp_path, models=priced, max_cost_usd=1), Role.EXTRACT)
     close_chats()

@@ -27,9 +27,9 @@ class Clock:
         self.now += seconds
 
 
-def _limiter(requests: int = 0, tokens: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
+def _limiter(requests: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
     clock = Clock()
-    return RateLimiter(requests, tokens, concurrency, clock=clock, sleep=clock.sleep), clock
+    return RateLimiter(requests, concurrency, clock=clock, sleep=clock.sleep), clock
 
 
 LATE = ModelTimeoutError("late")
@@ -39,39 +39,22 @@ def _rate_limit(seconds: float | None = None) -> ModelRateLimitError:
     return ModelRateLimitError("slower", seconds)
 
 
-def _starts(limiter: RateLimiter, clock: Clock, tokens: list[int]) -> list[float]:
+def _starts(limiter: RateLimiter, clock: Clock, calls: int) -> list[float]:
     starts = []
-    for count in tokens:
-        with limiter.call(count):
+    for _ in range(calls):
+        with limiter.call():
             starts.append(clock.now - 1000)
     return starts
 
 
 def test_without_limits_nothing_waits() -> None:
     limiter, clock = _limiter()
-    assert _starts(limiter, clock, [10_000] * 5) == [0.0] * 5
+    assert _starts(limiter, clock, 5) == [0.0] * 5
 
 
 def test_requests_are_spread_over_the_minute() -> None:
     limiter, clock = _limiter(requests=60)
-    assert _starts(limiter, clock, [1] * 4) == pytest.approx([0, 1, 2, 3])
-
-
-def test_tokens_are_spread_over_the_minute() -> None:
-    limiter, clock = _limiter(tokens=600)
-    assert _starts(limiter, clock, [10, 50, 20]) == pytest.approx([0, 1, 6])
-
-
-def test_a_request_larger_than_the_limit_goes_and_the_next_one_waits_for_it() -> None:
-    limiter, clock = _limiter(tokens=600)
-    assert _starts(limiter, clock, [1200, 1]) == pytest.approx([0, 120])
-
-
-def test_tokens_of_the_reply_count_when_they_are_known() -> None:
-    limiter, clock = _limiter(tokens=600)
-    with limiter.call(10):
-        limiter.succeeded(90)
-    assert _starts(limiter, clock, [1]) == pytest.approx([10])
+    assert _starts(limiter, clock, 4) == pytest.approx([0, 1, 2, 3])
 
 
 @given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=80))
@@ -80,7 +63,7 @@ def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list
     starts = []
     for seconds in idle:
         clock.now += seconds
-        with limiter.call(1):
+        with limiter.call():
             starts.append(clock.now)
     for first in starts:
         assert sum(first <= start < first + 60 - 1e-6 for start in starts) <= per_minute + 1
@@ -89,13 +72,13 @@ def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list
 def test_a_429_pauses_everybody_as_long_as_it_asks() -> None:
     limiter, clock = _limiter()
     limiter.failed(clock.now, _rate_limit(7))
-    assert _starts(limiter, clock, [1, 1]) == pytest.approx([7, 7])
+    assert _starts(limiter, clock, 2) == pytest.approx([7, 7])
 
 
 def test_a_pause_of_a_day_is_cut_to_five_minutes() -> None:
     limiter, clock = _limiter()
     limiter.failed(clock.now, _rate_limit(86_400))
-    assert _starts(limiter, clock, [1]) == pytest.approx([300])
+    assert _starts(limiter, clock, 1) == pytest.approx([300])
 
 
 @pytest.mark.real_time
@@ -108,7 +91,7 @@ def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
 
     def call(_: int) -> None:
         nonlocal in_flight, most
-        with limiter.call(1):
+        with limiter.call():
             with lock:
                 in_flight += 1
                 most = max(most, in_flight)
@@ -123,9 +106,9 @@ def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
 
 def test_a_call_that_raises_is_no_longer_in_flight() -> None:
     limiter, clock = _limiter(concurrency=1)
-    with pytest.raises(KeyError), limiter.call(1):
+    with pytest.raises(KeyError), limiter.call():
         raise KeyError
-    assert _starts(limiter, clock, [1]) == [0.0]
+    assert _starts(limiter, clock, 1) == [0.0]
 
 
 def test_the_first_call_goes_alone_and_more_follow_while_replies_come_in_time() -> None:
@@ -170,7 +153,7 @@ def test_the_calls_in_flight_never_become_none() -> None:
         clock.now += 1
         limiter.failed(clock.now, LATE)
     assert limiter.size == 1
-    assert _starts(limiter, clock, [1]) == [20.0]
+    assert _starts(limiter, clock, 1) == [20.0]
 
 
 def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple[int, int]:

@@ -26,9 +26,8 @@ def test_an_unknown_model_has_no_price() -> None:
 
 
 def test_prices_that_are_set_win_over_the_table() -> None:
-    assert price_of("openai/my-own-model", ModelSettings(prompt_price=2, completion_price=4)) == (2, 4)
-    assert price_of("openai/gpt-4o-mini", ModelSettings(prompt_price=0)) == pytest.approx((0, 0.6))
-    assert price_of("openai/my-own-model", ModelSettings(prompt_price=2)) is None
+    assert price_of("openai/my-own-model", ModelSettings(price=(2, 4))) == (2, 4)
+    assert price_of("openai/gpt-4o-mini", ModelSettings(price=(0, 0))) == (0, 0)
 
 
 def test_tokens_are_those_of_the_models_own_tokenizer() -> None:

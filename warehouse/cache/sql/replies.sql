@@ -179,10 +179,6 @@ SELECT
     (SELECT count(*) FROM failures) AS failure_count,
     (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size) AS byte_count;
 
--- name: count_old_replies
--- Replies stored before a time.
-SELECT count(*) FROM replies WHERE stored_at < :before;
-
 -- name: evict_replies
 -- Removes replies of a model, stored before a time; NULL stands for any.
 DELETE FROM replies

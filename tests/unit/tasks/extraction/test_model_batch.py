@@ -75,10 +75,8 @@ def rules(page: Passage) -> Page:
     return rules_page(page, NameFinder([]))
 
 
-def run(
-    answer: Answer, pages: Sequence[Passage] = PAGES, stand_in: Callable[[Passage], Page] | None = rules
-) -> BatchPages:
-    return ModelBatch(pages, TableModel(answer), CONTRACT, stand_in, "rules", ASKED).run()
+def run(answer: Answer, pages: Sequence[Passage] = PAGES) -> BatchPages:
+    return ModelBatch(pages, TableModel(answer), CONTRACT, rules, "rules", ASKED).run()
 
 
 def extractors(batch: BatchPages, number: int) -> dict[str, str]:
@@ -150,13 +148,6 @@ def test_propositions_are_not_asked_for_while_the_entities_have_failed() -> None
         ("Cy came to Rome in 1990.", ["cy", "rome", "date:1990"])
     ]
     assert extractors(batch, 1) == {"ann roe": "model", "cy": "model", "date:1990": "rules", "rome": "model"}
-
-
-def test_nothing_stands_in_where_that_is_the_setting() -> None:
-    batch = run(lambda _: "ReplyRefusedError", stand_in=None)
-    assert [list(page.rows) for page in batch.pages] == [["ann roe"], ["ann roe"]]
-    assert {row.stand_in for row in batch.ledger} == {""}
-    assert batch.counts == {"failed_units": 5}
 
 
 def test_the_budget_ends_the_batch() -> None:

@@ -1,4 +1,4 @@
-"""Hubs level by level: starts, depth, the thesis' eta, and splits of long paths, each on a graph of its own."""
+"""Hubs level by level: starts, and splits of long paths, each on a graph of its own."""
 
 from collections.abc import Callable, Sequence
 
@@ -50,25 +50,9 @@ def test_from_a_start_further_hubs_are_found_through_those_before(graph_of: Make
     assert paths(named, found, "H3") == ["a x3 leaf"]
 
 
-def test_depth_0_is_one_level_and_says_which_hubs_it_did_not_reach(graph_of: MakeGraph) -> None:
-    named = graph_of(CHAIN)
-    for depth, expected in ((0, {"H1": 0}), (1, {"H1": 0, "H2": 1}), (2, {"H1": 0, "H2": 1, "H3": 2})):
-        found = search(named, "H1 H2 H3", ["S"], SearchLimits(max_depth=depth))
-        assert levels(named, found) == expected
-        assert {named.own_ids[node] for node in found.unreached} == {"H1", "H2", "H3"} - expected.keys()
-
-
 def test_a_start_leads_against_the_direction_of_edges_too(graph_of: MakeGraph) -> None:
     named = graph_of("H1 a x; y a x; H2 b y")
     assert levels(named, search(named, "H1 H2", ["x"], SearchLimits())) == {"H1": 0, "H2": 0}
-
-
-def test_with_eta_false_a_level_is_one_step(graph_of: MakeGraph) -> None:
-    named = graph_of("S to m; m to H1; S to H2; H1 a t")
-    assert levels(named, search(named, "H1 H2", ["S"], SearchLimits())) == {"H1": 0, "H2": 0}
-    assert levels(named, search(named, "H1 H2", ["S"], SearchLimits(search_until_hub=False))) == {"H2": 1, "H1": 2}
-    near = search(named, "H1 H2", ["S"], SearchLimits(search_until_hub=False, max_depth=1))
-    assert levels(named, near) == {"H2": 1}
 
 
 def test_mutual_hubs_and_self_loops_end(graph_of: MakeGraph) -> None:
@@ -118,12 +102,6 @@ def test_a_level_is_not_changed_by_its_own_splits(graph_of: MakeGraph) -> None:
     assert paths(named, found, "H1") == ["a m, b x limit"]
     assert paths(named, found, "H2") == ["c x, d y leaf"]
     assert levels(named, found) == {"H1": 0, "H2": 0, "x": 1}
-
-
-def test_a_depth_of_0_leaves_splits_without_paths(graph_of: MakeGraph) -> None:
-    named = graph_of(LONG)
-    found = search(named, "H", None, SearchLimits(split=True, max_path_length=2, max_depth=0))
-    assert [named.own_ids[node] for node in found.unreached] == ["y"]
 
 
 def test_paths_beyond_the_limit_of_a_hub_are_counted_and_their_candidates_kept(graph_of: MakeGraph) -> None:

@@ -10,7 +10,7 @@ import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.reading.models import ChainReader, chains_task, estimate_tokens
+from polyhop.worker.reading.models import ChainReader, estimate_tokens
 
 PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.chains.md")
 PASSAGE = ContextPassage("p1", "Ada", "Ada was born in Marylebone.", 1, 1.0)
@@ -31,7 +31,7 @@ def item(text: str = "Where was Ada born?", context: str = CHAINS) -> ReadingIte
 
 
 def read(chat: OneReply, *items: ReadingItem, tokens: int = 14_000) -> list[Reading]:
-    return ChainReader(chat, chains_task(PROMPT), Rules(), budget_tokens=tokens).read(items)
+    return ChainReader(chat, PROMPT, Rules(), budget_tokens=tokens).read(items)
 
 
 def test_the_model_sees_chains_and_descriptions_and_no_passage() -> None:

@@ -10,14 +10,14 @@ from polyhop.schemas.errors import EmptyQuestionError, ModelRejectedError, Model
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.answer import ClosedBookAnswerer
-from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
+from polyhop.worker.reading.models import ClosedBookReader
 
 PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.closed_book.md")
 PASSAGE = ContextPassage("p1", "London", "Ada was born in London.", 1, 1.0)
 
 
 def reader_of(chat: OneReply) -> ClosedBookReader:
-    return ClosedBookReader(chat, closed_book_task(PROMPT))
+    return ClosedBookReader(chat, PROMPT)
 
 
 def test_the_model_sees_the_question_and_no_passage() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from reading_index import ReadingIndex
 
-from polyhop.worker.reading.pages import CorpusPages, has_person_name, is_person_page, own_page
+from polyhop.worker.reading.pages import CorpusPages, is_person_page, own_page
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, relations, shared_countries
 
 LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
@@ -38,14 +38,6 @@ def test_pages_are_found_by_title_key_and_read_once(reading_index: type[ReadingI
     assert corpus.find("nobody") is None
     corpus.prepare(["ulm"])
     assert index.calls == calls
-
-
-def test_first_names_come_from_persons_pages(reading_index: type[ReadingIndex]) -> None:
-    corpus = CorpusPages(reading_index((LYNCH, ULM)))
-    assert corpus.first_names == {"david"}
-    assert has_person_name("david cooper", corpus.first_names)
-    assert not has_person_name("david", corpus.first_names)
-    assert not has_person_name("ulm minster", corpus.first_names)
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,9 @@ def test_qtitle_is_a_page_that_the_question_names(rows: Callable[..., Rows]) -> 
     assert (found["Carl Zoe"].qtitle, found["Germany"].qtitle) == (1.0, 0.0)
 
 
-def test_first_is_the_first_sentence(rows: Callable[..., Rows]) -> None:
-    found = rows("Where is it?", TOWER)
-    assert (found["Carl Zoe"].first, found["Ulm"].first) == (1.0, 0.0)
-
-
-def test_kinds_of_phrases_and_joined_names_are_marked(rows: Callable[..., Rows]) -> None:
+def test_phrases_are_marked(rows: Callable[..., Rows]) -> None:
     found = rows("What is it?", TOWER)
-    assert (found["Ulm, Baden"].kC, found["Ulm, Baden"].kP) == (1.0, 0.0)
-    assert (found["tower"].kP, found["tower"].kC, found["Ulm"].kC) == (1.0, 0.0, 0.0)
+    assert (found["tower"].kP, found["Ulm"].kP) == (1.0, 0.0)
 
 
 def test_chead_is_the_head_noun_in_the_answer(rows: Callable[..., Rows]) -> None:
@@ -70,24 +64,18 @@ def test_chead_is_the_head_noun_in_the_answer(rows: Callable[..., Rows]) -> None
     assert (found["Lake Bodo"].chead, found["Ulm"].chead) == (1.0, 0.0)
 
 
-def test_ownhead_is_the_head_noun_in_the_definition_of_the_answer(rows: Callable[..., Rows]) -> None:
-    found = rows("In which town is it?", TOWER, ULM)
-    assert (found["Ulm"].ownhead, found["Baden"].ownhead) == (1.0, 0.0)
-
-
 def test_place_knows_words_countries_and_prepositions(rows: Callable[..., Rows]) -> None:
     found = rows("Where is it?", TOWER, ULM, ROE)
-    assert (found["Germany"].place, found["Ulm, Baden"].place, found["Ulm"].place) == (1.0, 1.0, 0.7)
+    assert (found["Germany"].place, found["Ulm"].place) == (1.0, 0.7)
     assert (found["Lake Bodo"].place, found["Carl Zoe"].place) == (1.0, 0.0)
     assert rows("Where is it?", TOWER)["Ulm"].place == 0.7
     assert rows("Who is it?", TOWER)["Ulm"].place == 0.0
 
 
-def test_person_knows_pages_honorifics_and_first_names(rows: Callable[..., Rows]) -> None:
+def test_person_knows_pages_and_honorifics(rows: Callable[..., Rows]) -> None:
     doe = ("Wedding", "There Ann Doe met Captain Hook, Ben Poe, the Ulm Society For Boats, Ulm and Ann Roe.")
     found = rows("Who is it?", doe, ROE, ULM)
-    assert [found[name].person for name in ("Ann Roe", "Captain Hook", "Ann Doe")] == [1.0, 1.0, 1.0]
-    assert found["Ben Poe"].person == 0.5
+    assert [found[name].person for name in ("Ann Roe", "Captain Hook", "Ben Poe")] == [1.0, 1.0, 0.5]
     assert (found["Ulm Society For Boats"].person, found["Ulm"].person) == (0.0, 0.0)
     assert rows("Where is it?", doe, ROE)["Ann Roe"].person == 0.0
 
@@ -102,7 +90,7 @@ def test_pat_is_the_relation_before_the_answer(rows: Callable[..., Rows]) -> Non
 @pytest.mark.parametrize(
     ("question", "answers"),
     [
-        ("Where was he born?", {"Pescara", "Abruzzi", "Pescara, Abruzzi"}),
+        ("Where was he born?", {"Pescara", "Abruzzi"}),
         ("Where did he die?", {"Rome"}),
         ("Where is he?", set()),
     ],
@@ -135,8 +123,6 @@ def test_mwin_fades_with_the_distance_to_the_questions_words(rows: Callable[...,
         ("Who is it?", "There was Anna of Ulm, a Danish aunt of Eve Doe.", ["Anna of Ulm", "Danish"], ["Eve Doe"]),
         ("Where is it?", "There is Ann Roe in Ulm.", ["Ann Roe"], ["Ulm"]),
         ("In which country is it?", "It is in Ulm and France.", ["Ulm"], ["France"]),
-        ("In which city is it?", "It is in Fulda, Texas, or in France.", ["Texas", "France"], ["Fulda"]),
-        ("In which state is it?", "It is in Texas, or in France.", ["France"], ["Texas"]),
         ("Where is it?", "It is in Texas, or in France.", [], ["Texas", "France"]),
         ("How many are it?", "There are 12 in 1999.", ["1999"], ["12"]),
         ("What nationality is it?", "The Danish Eve Doe.", [], ["Danish"]),
@@ -154,8 +140,7 @@ def test_mism_marks_what_cannot_be_of_the_type(
 
 def test_a_score_is_the_weighted_sum() -> None:
     ones = Features(*[1.0] * len(Features._fields))
-    assert len(Features._fields) == 13
-    assert score(ones) == pytest.approx(3 + 4.5 + 1 - 1.5 + 2.5 + 2 + 1.5 - 1.5 + 1.5 + 1 - 1 + 1.5 + 1)
+    assert score(ones) == pytest.approx(3 + 4.5 - 1.5 + 2.5 + 2 + 1.5 + 1.5 + 1 - 1 + 1.5)
     assert score(WEIGHTS._replace(**dict.fromkeys(Features._fields, 0.0))) == 0
 
 
@@ -170,7 +155,7 @@ def test_equal_scores_go_to_the_better_page_then_to_the_earlier_offset(
 ) -> None:
     prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Cat Loe."))
     candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
-    zeros = [Features(*[0.0] * 13)] * 3
+    zeros = [Features(*[0.0] * len(Features._fields))] * 3
     best = choose(candidates[::-1], zeros, [1.0] * len(zeros))
     assert best is not None
     assert best.candidate.answer == "Ann Roe"
@@ -183,6 +168,6 @@ def test_an_answer_found_twice_has_the_share_of_both(
 ) -> None:
     prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Ann Roe."))
     candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
-    best = choose(candidates, [Features(*[0.0] * 13)] * 3, [1.0] * 3)
+    best = choose(candidates, [Features(*[0.0] * len(Features._fields))] * 3, [1.0] * 3)
     assert best is not None
     assert best.share == pytest.approx(2 / 3)

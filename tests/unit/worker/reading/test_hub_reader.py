@@ -20,7 +20,7 @@ from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ModelReader, answer_task, estimate_tokens
+from polyhop.worker.reading.models import ModelReader, estimate_tokens
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
@@ -385,7 +385,7 @@ def test_by_rules_a_triple_that_paths_share_is_said_once() -> None:
 @pytest.mark.parametrize(("least", "is_given"), [(0.0, True), (1.0, False)])
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
-    answers = answer_task(read_prompt(FOLDER / "qa.answer.md"))
+    answers = read_prompt(FOLDER / "qa.answer.md")
     configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least))
     (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
     assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")

@@ -22,7 +22,7 @@ from polyhop.schemas.query import (
     reading_row,
 )
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.reading.models import ModelReader, ReadReply, answer_task
+from polyhop.worker.reading.models import ModelReader, ReadReply
 
 PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.answer.md")
 CONTEXT = [
@@ -69,7 +69,7 @@ def item(context: Sequence[ContextPassage], notes: str = "", text: str = "Where?
 
 
 def reader_of(chat: ScriptedChat, **options: Any) -> ModelReader:
-    return ModelReader(chat, answer_task(PROMPT), FirstTitleReader(), **options)
+    return ModelReader(chat, PROMPT, FirstTitleReader(), **options)
 
 
 def read(reply: Any, context: Sequence[ContextPassage] = CONTEXT) -> Reading:
@@ -234,6 +234,8 @@ def test_a_number_is_a_fine_answer_and_unknown_fields_are_ignored() -> None:
 
 
 def test_another_prompt_is_another_request() -> None:
-    inputs = (("notes", ""), ("passages", "p"), ("question", "q"))
-    task, other = answer_task(PROMPT), answer_task(Prompt("qa.answer", PROMPT.text + "\nBe brief."))
-    assert ChatRequest(task, "u", inputs).key("m") != ChatRequest(other, "u", inputs).key("m")
+    chat = ScriptedChat(lambda _: REPLY)
+    for prompt in (PROMPT, PROMPT, Prompt("qa.answer", PROMPT.text + "\nBe brief.")):
+        ModelReader(chat, prompt, FirstTitleReader()).read([item(CONTEXT)])
+    first, again, other = (request.key("m") for request in chat.requests)
+    assert first == again != other
