@@ -165,7 +165,7 @@ def new_numbers(kept: Integers, count: int) -> Numbers:
     return moved
 
 
-def gathered(indptr: Numbers, rows: Integers) -> tuple[Numbers, Numbers]:
+def gathered(indptr: Integers, rows: Integers) -> tuple[Numbers, Numbers]:
     """Where rows begin once only these are left (shape (rows + 1,)), and the offsets of what they hold."""
     starts, lengths = indptr[rows], indptr[np.add(rows, 1)] - indptr[rows]
     new = row_starts(lengths)

@@ -393,7 +393,7 @@ def in_context_order(used: Sequence[UsedPath], paths: HubPaths) -> list[UsedPath
     return sorted(used, key=lambda one: (-round(one.score, DECIMALS), one.hub_rank, paths.hashes[one.path].tobytes()))
 
 
-def linked_passages(passages: NDArray[np.int64], values: Scores, count: int) -> list[tuple[int, float]]:
+def linked_passages(passages: NDArray[np.integer], values: Scores, count: int) -> list[tuple[int, float]]:
     """The `count` passages of a hub with the largest cosines, with these; ties to the smaller number.
 
     Source: algorithms.md 4.9.

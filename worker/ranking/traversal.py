@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
-from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.graph import BipartiteGraph, RelationGraph, gathered
 from polyhop.schemas.names import name_tokens
-from polyhop.schemas.propositions import Rows
 from polyhop.schemas.query import Link
 from polyhop.worker.ranking.activation import nearest, seed_scores
 from polyhop.worker.ranking.fusion import best
@@ -71,7 +70,8 @@ def passages_mentioning(mentioned_in: "sparse.csr_array", entities: Sequence[int
 
     Source: algorithms.md 5.2 (chunks_for_entities).
     """
-    return np.unique(Rows(mentioned_in.indptr, mentioned_in.indices).of_all(entities)).astype(np.intp)
+    _, offsets = gathered(mentioned_in.indptr, np.asarray(entities, dtype=np.intp))
+    return np.unique(mentioned_in.indices[offsets]).astype(np.intp)
 
 
 def shared_passages(mentioned_in: "sparse.csr_array", left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
@@ -97,8 +97,8 @@ def passages_by_hops(
     Source: algorithms.md 5.2 (ranking of the graph list).
     Cost: O(mentions of reached entities, sorted).
     """
-    owners, edges = Rows(mentioned_in.indptr, mentioned_in.indices).gathered(entities)
-    worth = (PER_MENTION * np.power(decay, hops, dtype=np.float64))[owners]
+    starts, edges = gathered(mentioned_in.indptr, entities)
+    worth = np.repeat(PER_MENTION * np.power(decay, hops, dtype=np.float64), np.diff(starts))
     passages, places = np.unique(mentioned_in.indices[edges], return_inverse=True)
     scores = np.bincount(places, worth, len(passages)).astype(np.float64, copy=False)
     first = best(scores, count)
@@ -176,7 +176,7 @@ def _levels(
     for hop in range(1, depth + 1):
         if not len(frontier) or (hops[wanted] >= 0).any():
             break
-        near = Rows(graph.indptr, graph.indices).of_all(frontier)
+        near = graph.indices[gathered(graph.indptr, frontier)[1]]
         frontier = np.unique(near[hops[near] < 0])
         hops[frontier] = hop
     hops[hops > depth] = -1

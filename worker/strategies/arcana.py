@@ -61,21 +61,36 @@ class StartEntities:
     similarities: dict[int, float]
 
 
-class NamedStart:
-    """By the question's names: those it came with, else those that the index's own finder finds."""
+class Starts:
+    """Where questions start: at entities of their names, or at those most similar to the whole question."""
 
-    def __init__(self, reader: IndexReader, *, is_fuzzy: bool) -> None:
-        self._finder = reader.artefact(NAMES)
-        self._lookup = NameLookup(reader)
-        self._search = NameSearch(reader.artefact(GRAPH).keys) if is_fuzzy else None
+    def __init__(self, reader: IndexReader, strategy: str, parameters: "GraphSearchParameters", encode: Encode) -> None:
+        self._parameters, self._encode = parameters, encode
+        if parameters.matcher != "embedding":
+            self._finder, self._lookup = reader.artefact(NAMES), NameLookup(reader)
+            self._search = NameSearch(reader.artefact(GRAPH).keys) if parameters.matcher == "fuzzy" else None
+            return
+        if "vectors:entity" not in reader.artefacts:
+            raise ConfigurationError(
+                f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was "
+                f"built without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
+            )
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
 
     def find(self, question: Question) -> StartEntities:
-        """Entities of these names, or of names that contain them; a name merged into an entity's stands for it."""
-        keys = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]
-        return self.named(keys)
+        """The nearest entities, or those of the question's names, else of those that the index's own finder finds.
 
-    def named(self, names: Sequence[str]) -> StartEntities:
-        """The same for names given one by one."""
+        Names that contain one of them count if asked (fuzzy); a name merged into an entity's stands for it.
+        """
+        if self._parameters.matcher == "embedding":
+            vector = question.vector if question.entity_vector is None else question.entity_vector
+            if vector is None:  # only this matcher needs one
+                vector = self._encode([question.text], SHORT_TEXTS)[0]
+            count, least = self._parameters.entities, self._parameters.min_similarity
+            numbers, cosines = similar_entities(self._vectors, vector, count, least)
+            similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
+            return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
+        names = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]
         found: set[int] = set()
         unmatched = []
         for name in sorted(set(names)):
@@ -85,40 +100,6 @@ class NamedStart:
                 unmatched.append(name)
             found |= entities
         return StartEntities(tuple(sorted(found)), tuple(unmatched), has_names=bool(names), similarities={})
-
-
-class SimilarStart:
-    """By the similarity of entities to the whole question."""
-
-    def __init__(self, vectors: NDArray[np.float32], count: int, min_similarity: float, encode: Encode) -> None:
-        self._vectors = vectors
-        self._encode = encode
-        self._count = count
-        self._min_similarity = min_similarity
-
-    def find(self, question: Question) -> StartEntities:
-        """The nearest entities."""
-        vector = question.vector if question.entity_vector is None else question.entity_vector
-        if vector is None:  # only this matcher needs one
-            vector = self._encode([question.text], SHORT_TEXTS)[0]
-        numbers, cosines = similar_entities(self._vectors, vector, self._count, self._min_similarity)
-        similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
-        return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
-
-
-def start_by(
-    reader: IndexReader, strategy: str, parameters: "GraphSearchParameters", encode: Encode
-) -> NamedStart | SimilarStart:
-    """The start that a strategy's parameters ask for."""
-    if parameters.matcher != "embedding":
-        return NamedStart(reader, is_fuzzy=parameters.matcher == "fuzzy")
-    if "vectors:entity" not in reader.artefacts:
-        raise ConfigurationError(
-            f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was built "
-            f"without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
-        )
-    vectors = np.asarray(reader.artefact(vectors_of("entity")))
-    return SimilarStart(vectors, parameters.entities, parameters.min_similarity, encode)
 
 
 # Source: algorithms.md 5.2.
@@ -259,7 +240,7 @@ class GraphSearchStrategy(RankedStrategy):
         self._length = EXPLAINED
         self._relations = reader.artefact(RELATIONS)
         self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
-        self._start = start_by(reader, self.name, parameters, services.encode)
+        self._start = Starts(reader, self.name, parameters, services.encode)
         self._evidence = ArcanaEvidence(reader, self._relations)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
