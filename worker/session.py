@@ -317,9 +317,8 @@ class IndexSession:
         """How the first passages are linked, through the entities they share."""
         if "graph" not in self.published.artefacts:
             return []
-        graph, names = self.index.artefact(GRAPH), retrieval.evidence.names
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
-        return [dataclasses.asdict(link) for link in connect(graph, self.index.number_of_passage, names, first)]
+        return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]
 
 
 def _no_filtered_graph() -> SpreadingDatabase:

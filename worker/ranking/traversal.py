@@ -16,7 +16,9 @@ from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph, gathered
 from polyhop.schemas.names import name_tokens
+from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Link
+from polyhop.warehouse.artefacts import GRAPH
 from polyhop.worker.ranking.activation import nearest, seed_scores
 from polyhop.worker.ranking.fusion import best
 
@@ -188,10 +190,15 @@ EXPLAINED = 10
 """So many passages are explained."""
 
 
-def connect(
+def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
+    """How the first passages of a retrieval connect, to the question or to each other."""
+    return strongest_links(index.artefact(GRAPH), index.number_of_passage, names, passage_ids[:EXPLAINED])
+
+
+def strongest_links(
     graph: BipartiteGraph, number_of: Mapping[str, int], names: QuestionNames | None, passage_ids: Sequence[str]
 ) -> list[Link]:
-    """How the first passages of a retrieval connect, to the question or to each other.
+    """For each passage its link through the rarest entity, if it has one.
 
     Args:
         graph: Passages and the entities they mention.
@@ -208,7 +215,7 @@ def connect(
     matched = names.matched if names and names.noun == "entities" else ()
     first_with = {graph.number_of[key]: QUESTION for key in matched if key in graph.number_of}
     links = []
-    for passage_id in passage_ids[:EXPLAINED]:
+    for passage_id in passage_ids:
         passage = number_of[passage_id]
         entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
         shared = [entity for entity in entities if entity in first_with]

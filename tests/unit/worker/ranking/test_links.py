@@ -9,8 +9,7 @@ import pytest
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.query import Link
-from polyhop.warehouse.artefacts import GRAPH
-from polyhop.worker.ranking.traversal import EXPLAINED, connect
+from polyhop.worker.ranking.traversal import EXPLAINED, connect, strongest_links
 
 MakeGraph = Callable[..., BipartiteGraph]
 Links = Callable[..., list[tuple[str, str, str]]]
@@ -23,7 +22,7 @@ def links_of(make_graph: MakeGraph) -> Links:
     def found(passages: list[dict[str, int]], named: tuple[str, ...], order: str) -> list[tuple[str, str, str]]:
         graph = make_graph(passages)
         number_of = {str(number): number for number in range(len(passages))}
-        links = connect(graph, number_of, QuestionNames(named, ()), list(order))
+        links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
         return [(link.source, link.via, link.target) for link in links]
 
     return found
@@ -55,14 +54,12 @@ def test_a_passage_that_shares_nothing_has_no_link(links_of: Links) -> None:
 
 def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
     names = QuestionNames(("ada lovelace",), ("nobody",))
-    graph, number_of = memory_index.artefact(GRAPH), memory_index.number_of_passage
-    links = connect(graph, number_of, names, ["p00", "p01", "p11"])
+    links = connect(memory_index, names, ["p00", "p01", "p11"])
     assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
 
 
 def test_only_the_first_passages_are_explained(memory_index: Any, corpus: Any) -> None:
     ids = [row[0] for row in corpus]
-    graph, number_of = memory_index.artefact(GRAPH), memory_index.number_of_passage
-    shown = {link.target for link in connect(graph, number_of, None, ids)}
+    shown = {link.target for link in connect(memory_index, None, ids)}
     assert shown <= set(ids[:EXPLAINED])
