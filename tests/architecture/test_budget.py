@@ -13,7 +13,7 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 235
+MODULES = 234
 PRODUCT_LINES = 58_300
 SETTINGS = 66
 PARAMETERS = 199  # of all strategies together

@@ -7,10 +7,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import CHANGES, LOCATIONS, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.stage import RECORD_PARTS
 from polyhop.tasks.embeddings.stage import SCHEMA as THINGS
+from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.tasks.extraction.stage import EXTRACTED
 from polyhop.tasks.graph.stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.stage import ATTACHED_PARTS, NODE_PARTS, STATEMENT_PARTS

@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
 from polyhop.schemas.names import NameFinder, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.tasks.extraction.rows import bundle_of, cut
+from polyhop.tasks.extraction.rows import (
+    RAW_MENTIONS,
+    RAW_PROPOSITIONS,
+    RAW_RELATIONS,
+    RAW_TRIPLES,
+    Bundle,
+    bundle_of,
+    cut,
+)
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.warehouse.names import RegexNames
 

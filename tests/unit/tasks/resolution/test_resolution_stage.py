@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.tables import TABLES
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.corpus.stage import INGEST
+from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.raw_rows import raw_files
 from polyhop.tasks.resolution.candidates import NameGroup, NameGroups
