@@ -155,8 +155,8 @@ class EncoderChoice(Section):
     )
     precision: Literal["float32", "bfloat16", "int8"] = Field(
         "float32",
-        description="Of the local encoder: float32, the same bits on every machine; bfloat16 by OpenVINO (extra "
-        "openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, cosine .994).",
+        description="Of the local encoder: float32, the same bits in every run on one kind of processor; bfloat16 by "
+        "OpenVINO (extra openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, .994).",
     )
     price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
 
