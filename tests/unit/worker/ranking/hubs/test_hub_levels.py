@@ -161,8 +161,8 @@ def test_triples_stand_by_score_then_hub_then_hash_and_inner_triples_follow() ->
 
 def test_passages_take_the_best_of_path_and_hub_level_by_level() -> None:
     triples = written("H1 by A; H1 name n; H2 name m")
-    stating = [(triples[0], 3), (triples[1], 1), (triples[1], 3), (triples[2], 0)]
-    stored, _ = hubs_of(triples, {"H1", "H2"}, triple_passages=stating)
+    stated = [(triples[0], 3), (triples[1], 1), (triples[1], 3), (triples[2], 0)]
+    stored, _ = hubs_of(triples, {"H1", "H2"}, triple_passages=stated)
     paths = stored.paths
     stating = linked(stored.triple_passages, len(stored.graph.subjects))
     scores = np.array([0.6, 0.4, 0.9])
