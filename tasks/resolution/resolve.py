@@ -149,9 +149,16 @@ def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) ->
                 f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, accents "
                 "and punctuation are dropped; they cannot be kept apart. Remove the pair."
             )
-        cannot_links.setdefault(a, {}).setdefault(b, pair.place)
-        cannot_links.setdefault(b, {}).setdefault(a, pair.place)
+        _keep_apart(cannot_links, a, {b: pair.place})
+        _keep_apart(cannot_links, b, {a: pair.place})
     return cannot_links
+
+
+def _keep_apart(cannot_links: dict[int, dict[int, str]], number: int, others: Mapping[int, str]) -> None:
+    """Adds numbers to keep apart; of several places that say so the least is named, in whatever order they come."""
+    known = cannot_links.setdefault(number, {})
+    for other, place in others.items():
+        known[other] = min(place, known.get(other, place))
 
 
 def path(edges: Edges, start: int, goal: int) -> list[str]:
@@ -249,7 +256,7 @@ class _Merging:
                         f"{quoted_name(names[b].key)} apart, but they are joined ({chain}). Remove one of these pairs."
                     )
         for number, others in cannot_links.items():
-            self._foes.setdefault(self._sets.find(number), {}).update(others)
+            _keep_apart(self._foes, self._sets.find(number), others)
 
     def leave_out(self, numbers: Iterable[int], max_cluster: int) -> None:
         """Notes names that were left out of too large a cluster."""
@@ -341,9 +348,8 @@ class _Merging:
         self._sets.union(a, b)
         kept, gone = min(roots), max(roots)
         self._types.setdefault(kept, set()).update(self._types.pop(gone, set()))
-        cannot_links = self._foes.pop(gone, None)
-        if cannot_links:
-            self._foes.setdefault(kept, {}).update(cannot_links)
+        if gone in self._foes:
+            _keep_apart(self._foes, kept, self._foes.pop(gone))
 
     def _unused(self, pair: NamePair) -> str:
         return unused_reason(pair, lambda key: self.names[self._number_of[key]])

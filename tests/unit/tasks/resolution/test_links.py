@@ -43,6 +43,11 @@ def test_a_cannot_link_stops_what_the_rules_would_merge() -> None:
     assert reason.startswith("links.csv line 2 keeps it apart, although 'acme corp' only adds corp to 'acme'")
 
 
+def test_a_pair_that_is_kept_apart_twice_names_one_line_in_either_order() -> None:
+    twice = (pair("Acme", "ACME Corp"), pair("ACME Corp", "Acme", line=3))
+    assert decide(ACME, cannot=twice) == decide(ACME, cannot=twice[::-1])
+
+
 def test_a_cannot_link_holds_through_a_chain_of_merges() -> None:
     found = decide(ACME, (pair("Acme", "Big Blue"),), (pair("Big Blue", "Acme Corp", line=3),))
     assert found.canonical_of == {"acme": "big blue"}
