@@ -170,6 +170,8 @@ def constant(value: Any) -> Any:
 RULES: dict[str, list[tuple[str, Any]]] = {
     "type fits": [("fitness", constant(1.0))],
     "fit of the head noun": [("_of_head", constant(evidence.OPEN))],
+    "noun beside the candidate": [("_is_beside", no)],
+    "wider place": [("WIDER", 1.0)],
     "doer of the verb": [("doers", constant((False, [])))],
     "predicate said": [("UNSAID", 1.0)],
     "names said": [("UNNAMED", 1.0)],
@@ -182,14 +184,18 @@ RULES: dict[str, list[tuple[str, Any]]] = {
     "subject over a comma": [("_across_comma", constant(None))],
     "what a phrase belongs to": [("_resolved", lambda _words, phrase, _steps: phrase)],
     "the page's title as candidate": [("page_subject", constant(None))],
+    "quotes": [("quotes", constant(()))],
     "phrases": [("phrases", constant(()))],
     "peoples": [("people", constant(()))],
     "irregular forms": [("forms_of", lambda word: frozenset(filter(None, (question.stem_of(word),))))],
     "name in full": [("_named_subject", constant(frozenset(("",))))],
+    "larger place": [("is_larger_place", no)],
     "relative clauses cut": [("_without_relative_clauses", lambda text, begin: [(begin, len(text))])],
     "names dropped": [("_is_dropped", no)],
     "described nouns": [("_described", constant(frozenset()))],
+    "noun of a clause": [("_nouns_of_clause", constant(()))],
     "nouns before a name": [("_nouns_before", constant([]))],
+    "nouns after a name": [("_nouns_after", constant([]))],
 }
 
 

@@ -41,9 +41,9 @@ from polyhop.worker.reading.question import (
 )
 from polyhop.worker.reading.word_lists import clause_lists, geography, name_lists, places_in
 
-DATED, YEARS, COUNTED, NAMED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "A", "P", "S"
-"""Kinds of candidates: dates, bare years, numbers, names, demonyms, lower-case phrases, and what the page is about
-where a sentence begins with `he`, `the company` or a part of its name."""
+DATED, YEARS, COUNTED, NAMED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "Q", "A", "P", "S"
+"""Kinds of candidates: dates, bare years, numbers, names, quotes, demonyms, lower-case phrases, and what the page is
+about where a sentence begins with `he`, `the company` or a part of its name."""
 
 MOST_CANDIDATES = 60  # see above; chosen: sentences other than lists have far fewer
 _KEPT_SENTENCES = 10_000
@@ -54,6 +54,7 @@ _MONTH = (
     r"|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)\b\.?"
 )
 _DAY_AND_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b)(?!,? \d)")
+_QUOTE = re.compile(r"[\"“«]([^\"“”«»\n]{2,60})[\"”»]")
 _OTHER_NAMES = frozenset(("name", "full", "real", "nickname", "known", "called"))
 _LONGEST_PHRASE = 4  # words; reader.md 6.2, P.
 _MOST_SUBJECTS = 30  # sentences of a page; chosen: half of those that are read (`MOST_SENTENCES` of pages.py)
@@ -108,7 +109,7 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
         for kind, answer, start, end, tokens, key, norm, around in _spans_of(question, page, sentence):
             if kept == MOST_CANDIDATES:
                 break
-            repeats = kind == NAMED and words.issuperset(tokens)
+            repeats = kind in (NAMED, QUOTED) and words.issuperset(tokens)
             repeats = repeats or (start == 0 and subject.issubset(tokens) and sentence.number == 0)
             if norm and tokens and f" {norm} " not in asked and not repeats:
                 found.append(Candidate(kind, answer, key, norm, start, end, sentence, page, around))
@@ -209,6 +210,8 @@ def _spans(expected: str, sentence: PageSentence, *, asks_country: bool) -> Iter
         yield from _BY_TYPE[expected](sentence)
         return
     yield from names(sentence)
+    if expected == ANY:
+        yield from quotes(sentence)
     if expected == NATIONALITY or asks_country:
         yield from people(sentence, is_country=expected == PLACE)
     if expected == ANY:
@@ -256,6 +259,14 @@ def names(sentence: PageSentence) -> Iterator[Span]:
         if any(mention.start < one.end and one.start < mention.end for one in taken):
             continue
         yield NAMED, mention.surface, mention.start, mention.end
+
+
+def quotes(sentence: PageSentence) -> Iterator[Span]:
+    """What is in quotation marks."""
+    for match in _QUOTE.finditer(sentence.text):
+        answer = match[1].strip(" ,.;")
+        if answer:
+            yield QUOTED, answer, match.start(1), match.end(1)
 
 
 def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
@@ -476,12 +487,21 @@ def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage |
 
 
 def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A person, or no country where one is asked for."""
+    """A person, a country or state where a smaller place is asked for, or another place where a country is."""
     key = candidate.key
     head = question.head[-1] if question.head else ""
     if head in ("country", "nation"):
         return not is_country_or_state(key)
-    return own is not None and own.is_person and not is_country_or_state(key)
+    if own is not None and own.is_person and not is_country_or_state(key):
+        return True
+    return head in name_lists().place_kinds and is_larger_place(key, head)
+
+
+def is_larger_place(key: str, head: str) -> bool:
+    """Whether a name is only known as a country, or as a state, where a smaller place is asked for."""
+    if key in geography().states:
+        return head != "state"
+    return key in geography().countries
 
 
 def is_no_number(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:

@@ -259,7 +259,10 @@ def defining_words(sentence: str) -> frozenset[str]:
 
 _PATTERN_CHARACTERS = 90  # characters before a span; chosen: as far as a date may be from its verb (reader.md 6.4).
 _WORD_BEFORE = re.compile(r"([\w.]+)\s+(?:the\s+)?$")
+_NOUN_BEFORE = re.compile(r"([\w'’]+)\s+(?:of\s+)?(?:the\s+)?$")
+_NOUN_AFTER = re.compile(r"^,?\s+(?:is |was )?(?:an? |the )?(?:[a-z-]+ ){0,2}?([a-z]+)\b")
 _PASSIVE = re.compile(r"(\w+ed) by(?: (?:the|an?))?(?: [\w-]+){0,4}$")
+_PART_BEFORE = re.compile(r"[A-Z][\w'’-]+,? (?:in|of) (?:the )?$")
 
 
 class Surroundings:
@@ -306,6 +309,24 @@ class Surroundings:
         """The word before the span and its article in lower case, "" without one."""
         match = _WORD_BEFORE.search(self.last(24))
         return match[1].lower() if match else ""
+
+    @cached_property
+    def noun_before(self) -> str:
+        """The word before the span, `of` and article in lower case, "" without one."""
+        match = _NOUN_BEFORE.search(self.last(40))
+        return match[1].lower() if match else ""
+
+    @cached_property
+    def noun_after(self) -> str:
+        """The word after the span and what links it (`, a small town`), "" without one."""
+        match = _NOUN_AFTER.match(self._text[self._end : self._end + 60])
+        return match[1] if match else ""
+
+    @cached_property
+    def is_wider(self) -> bool:
+        """Whether the span is what another name lies in (`at Missolonghi in Greece`)."""
+        before = self.last(40)
+        return before.endswith(("in ", "of ", "the ")) and _PART_BEFORE.search(before) is not None
 
     @cached_property
     def _pattern_text(self) -> str:

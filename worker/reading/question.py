@@ -333,6 +333,7 @@ _DESCRIBED = re.compile(
 )
 _LINKS = frozenset(("of", "behind", "by", "from", "for", "about", "on", "in", "at", "under", "with", "to"))
 _SENTENCE_END = re.compile(r"[.?!][\"'”’)]*\s+")
+_NOUN_BEFORE = re.compile(r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,2})$")
 _MOST_NOUNS = 4  # chosen: noun phrases of questions are shorter; bounds the look to the left
 _FAR = 80  # characters beside a name; chosen: about the clause that it stands in
 
@@ -411,9 +412,10 @@ def _described(question: ParsedQuestion) -> frozenset[str]:
         nouns.update(word for word in _words(match[1]) if _is_noun(word) and not word.endswith("ed"))
     for name in question.names:
         nouns.update(_nouns_before(_words(question.text[max(0, name.start - _FAR) : name.start])))
-        behind = question.text[name.end :]
-        if behind.startswith(("'s ", "’s ")):
-            nouns.update(islice(takewhile(_is_noun, _words(behind[3:_FAR])), 2))
+        nouns.update(_nouns_of_clause(question, name))
+        after = question.text[name.end :]
+        if after.startswith(("'s ", "’s ")):
+            nouns.update(_nouns_after(_words(after[3:_FAR])))
     return frozenset(nouns)
 
 
@@ -434,6 +436,15 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
     return nouns
 
 
+def _nouns_after(words: Sequence[str]) -> list[str]:
+    nouns = []
+    for word in words[:2]:
+        if not _is_noun(word) or word.endswith("ed"):
+            break
+        nouns.append(word)
+    return nouns
+
+
 def _is_noun(word: str) -> bool:
     lists = clause_lists()
     return (
@@ -449,11 +460,22 @@ def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: i
         return True
     if name.end <= begin:
         return True
+    if _nouns_of_clause(question, name):
+        return True
     said = set(name_tokens(name.surface)) - STOP_WORDS
     is_outside = not said.issubset(question.main_words)
     if is_outside and clause_end <= name.start:
         return True
     return bool(_nouns_before(_words(text[max(0, name.start - _FAR) : name.start])))
+
+
+def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]:
+    """Nouns that a clause without a pronoun describes: `city` in `the city NAME played for`."""
+    noun = _NOUN_BEFORE.search(question.text[max(0, name.start - _FAR) : name.start])
+    following = _words(question.text[name.end : name.end + _FAR])
+    if noun is None or not following or not (following[0].endswith("ed") or following[0] in clause_lists().verbs):
+        return ()
+    return tuple(word for word in _words(noun[1]) if _is_noun(word) and not word.endswith("ed"))
 
 
 def _verb(question: ParsedQuestion) -> tuple[str, bool]:

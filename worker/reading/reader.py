@@ -51,7 +51,7 @@ _KEPT_QUESTIONS = 64
 
 
 class RuleReader:
-    """Reads short answers by rules and thirteen linear features.
+    """Reads short answers by rules and linear features.
 
     Each question is read by itself: the others in the batch change nothing. A short answer comes with its kind
     ("computed" or "extracted"), its confidence and sentences. Below `min_confidence` it is a guess: the sentences,

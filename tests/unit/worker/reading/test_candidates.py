@@ -32,7 +32,8 @@ OPENED = "It opened on 3 May 1950, closed in June 1960, then on 4 July, and burn
         ("Where was it?", "It was in Salem, Massachusetts.", ["Salem", "Massachusetts"]),
         ("In which country was it?", "A German in Bonn.", ["German", "Bonn", "Germany"]),
         ("What nationality is it?", "The French and German towns.", ["French", "German", "French", "German"]),
-        ("What was it?", "Ann sang of the old wooden town.", ["Ann", "old wooden town"]),
+        ("Which song was it?", "She sang “blue moon” there.", ["blue moon"]),
+        ("What was it?", "Ann sang “blue moon” of the old wooden town.", ["Ann", "blue moon", "old wooden town"]),
     ],
 )
 def test_a_type_gets_its_spans(parsed: Parse, pages: Pages, question: str, text: str, answers: list[str]) -> None:

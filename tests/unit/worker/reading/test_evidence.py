@@ -66,6 +66,7 @@ def test_who_does_what_is_its_subject_or_stands_after_by(
         ("Which river flows through the birthplace of Ada Low?", ["flows", "through"], [], ["Ada Low"], ["birthplace"]),
         ("Which city was Ada Low's father born in?", ["born"], [], ["Ada Low"], ["father"]),
         ("Who led the city where Ada Low was born?", ["led"], [], ["Ada Low"], ["city", "born"]),
+        ("Which river flows through the city Ada Low played for?", ["flows", "through"], [], ["Ada Low"], ["city"]),
     ],
 )
 def test_a_question_says_what_is_said_of_the_answer_and_what_only_leads_there(

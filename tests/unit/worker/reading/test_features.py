@@ -1,4 +1,4 @@
-"""The thirteen features, one by one, worked by hand; then the weighted sum and the confidence."""
+"""The features, one by one, worked by hand; then the weighted sum and the confidence."""
 
 from collections.abc import Callable
 from math import exp, log
@@ -123,6 +123,8 @@ def test_mwin_fades_with_the_distance_to_the_questions_words(rows: Callable[...,
         ("Who is it?", "There was Anna of Ulm, a Danish aunt of Eve Doe.", ["Anna of Ulm", "Danish"], ["Eve Doe"]),
         ("Where is it?", "There is Ann Roe in Ulm.", ["Ann Roe"], ["Ulm"]),
         ("In which country is it?", "It is in Ulm and France.", ["Ulm"], ["France"]),
+        ("In which city is it?", "It is in Fulda, Texas, or in France.", ["Texas", "France"], ["Fulda"]),
+        ("In which state is it?", "It is in Texas, or in France.", ["France"], ["Texas"]),
         ("Where is it?", "It is in Texas, or in France.", [], ["Texas", "France"]),
         ("How many are it?", "There are 12 in 1999.", ["1999"], ["12"]),
         ("What nationality is it?", "The Danish Eve Doe.", [], ["Danish"]),

@@ -1,4 +1,4 @@
-"""What stands beside a span: words and verbs, as written out by hand."""
+"""What stands beside a span: words, nouns, verbs and wider names, as written out by hand."""
 
 import pytest
 
@@ -12,16 +12,31 @@ def beside(text: str) -> Surroundings:
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "word", "noun"),
     [
-        ("Born in [London].", "in"),
-        ("Born In the [Hague].", "in"),
-        ("[London] is large.", ""),
-        ("A TOWN, [London]", ""),
+        ("Born in [London].", "in", "in"),
+        ("Born in the [Hague].", "in", "in"),
+        ("The author of the [Iliad] lived.", "of", "author"),
+        ("[London] is large.", "", ""),
+        ("A TOWN, [London]", "", ""),
     ],
 )
-def test_the_word_before_in_lower_case(text: str, word: str) -> None:
-    assert beside(text).word_before == word
+def test_the_word_and_the_noun_before_in_lower_case(text: str, word: str, noun: str) -> None:
+    assert (beside(text).word_before, beside(text).noun_before) == (word, noun)
+
+
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [
+        ("[Ely] is a village.", "village"),
+        ("[Ely], the city", "city"),
+        ("[Ely] was city", "city"),
+        ("[Ely].", ""),
+        ("[Ely] Cathedral", ""),
+    ],
+)
+def test_the_noun_after(text: str, noun: str) -> None:
+    assert beside(text).noun_after == noun
 
 
 @pytest.mark.parametrize(
@@ -35,6 +50,19 @@ def test_the_word_before_in_lower_case(text: str, word: str) -> None:
 )
 def test_the_participle_of_a_passive(text: str, verb: str) -> None:
     assert beside(text).passive_verb == verb
+
+
+@pytest.mark.parametrize(
+    ("text", "is_wider"),
+    [
+        ("He died at Missolonghi in [Greece].", True),
+        ("He died in Patras, in the [Morea].", True),
+        ("He died in [Greece].", False),
+        ("Missolonghi and [Greece].", False),
+    ],
+)
+def test_a_name_that_another_lies_in_is_wider(text: str, is_wider: bool) -> None:
+    assert beside(text).is_wider is is_wider
 
 
 def test_the_words_of_a_span_are_those_that_begin_in_it() -> None:
