@@ -222,8 +222,8 @@ def _check(settings: Settings, request: EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
     if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
-            "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
-            "models that mark answers, know nothing without passages."
+            "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules know "
+            "nothing without passages."
         )
     if request.sample is not None and request.sample < 1:
         raise ConfigurationError(f"A sample has at least 1 question, not {request.sample}; leave it out to ask all.")

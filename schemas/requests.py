@@ -172,7 +172,7 @@ class MaintenanceReport:
     Attributes:
         dry_run: Whether nothing was changed.
         removed_versions: Numbers of versions by index.
-        removed: How many of other things, by name: "cached vectors", "cached replies", "jobs", "leftovers".
+        removed: How many of other things, by name: "cached vectors", "jobs", "leftovers".
         compacted: Bytes of empty pages that were given back to the disk, by part.
         skipped: Parts that were left alone, and why, in sentences.
         parts: Sizes before and after.

@@ -256,6 +256,14 @@ class HubSettings(Section):
 Price = Annotated[float, Field(ge=0)]
 
 
+def _two(value: object) -> object:
+    """A comma list of two as the environment and flags give it."""
+    found = _listed(value)
+    if isinstance(found, list | tuple) and len(found) != 2:
+        raise ValueError("must be two numbers, of prompts and of replies, like 0.15,0.6")
+    return found
+
+
 class ModelSettings(Section):
     """Language models, by role; none is needed."""
 
@@ -292,7 +300,7 @@ class ModelSettings(Section):
         8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
     )
     requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
-    price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed)] = Field(
+    price: Annotated[tuple[Price, Price] | None, BeforeValidator(_two)] = Field(
         None,
         description="USD per million tokens of prompts and of replies, separated by a comma (0.15,0.6); unset: "
         "litellm's table.",

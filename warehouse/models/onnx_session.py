@@ -90,7 +90,7 @@ def existing_file(folder: Path, names: Sequence[str], setting: str) -> Path:
     raise ModelFileError(f"The folder {folder} of {setting} has no {' or '.join(names)}; add it.")
 
 
-def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
+def load_tokenizer(path: Path, max_tokens: int) -> Any:
     """A tokenizer that pads nothing and cuts long texts."""
     from tokenizers import Tokenizer
 
@@ -99,10 +99,7 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
     except Exception as error:  # tokenizers raises Exception itself
         raise ModelFileError(f"{path} cannot be read as a tokenizer ({first_line(error)}); fetch it again.") from error
     tokenizer.no_padding()
-    if max_tokens is None:
-        tokenizer.no_truncation()
-    else:
-        tokenizer.enable_truncation(max_tokens)
+    tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 
@@ -113,7 +110,7 @@ class OnnxModel:
         folder: Its path.
         setting: That names the folder, for sentences.
         what: What the model is, for sentences.
-        max_tokens: Texts are cut after so many; None: never.
+        max_tokens: Texts are cut after so many.
         advice: What to do if the graph cannot be loaded.
         threads: Of one call; 0 means as many as cores.
     """
@@ -124,7 +121,7 @@ class OnnxModel:
         setting: str,
         what: str,
         *,
-        max_tokens: int | None,
+        max_tokens: int,
         advice: str = "fetch it again",
         threads: int = 0,
     ) -> None:

@@ -207,7 +207,7 @@ class AskingReader:
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         """One Reading per item, in order; one with an `outage` is not an answer."""
-        shown = [self._shown(item) for item in items]
+        shown = [self._view(item) for item in items]
         asked = [(item.question, one) for item, one in zip(items, shown, strict=True) if one is not None]
         outcomes = iter(self._chat.ask([self._request(*each) for each in asked]))
         return [
@@ -215,7 +215,7 @@ class AskingReader:
             for item, one in zip(items, shown, strict=True)
         ]
 
-    def _shown(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> Shown | None:
         """What the model sees of an item; None if there is nothing, or no room for it."""
         raise NotImplementedError
 
@@ -223,7 +223,7 @@ class AskingReader:
         """Whether an item has what the model reads."""
         raise NotImplementedError
 
-    def _made(self, reply: Any, _shown: Shown, use: ModelUse) -> Reading:
+    def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
         return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
     def _request(self, question: Question, shown: Shown) -> ChatRequest[Any]:
@@ -277,7 +277,7 @@ class ModelReader(AskingReader):
         super().__init__(chat, prompt, fallback, budget_tokens)
         self._passages = passages
 
-    def _shown(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> Shown | None:
         notes = lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE))
         left = self._budget_tokens - estimate_tokens(item.question.text) - estimate_tokens(notes)
         passages = within_tokens(item.context[: self._passages], left)
@@ -352,7 +352,7 @@ class ChainReader(AskingReader):
     def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader, *, budget_tokens: int = CHAIN_TOKENS) -> None:
         super().__init__(chat, prompt, fallback, budget_tokens)
 
-    def _shown(self, item: ReadingItem) -> Shown | None:
+    def _view(self, item: ReadingItem) -> Shown | None:
         lines = lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
         return Shown((("context", lines),)) if lines else None
 
@@ -378,5 +378,5 @@ class ClosedBookReader(AskingReader):
     def __init__(self, chat: ChatModel, prompt: Prompt) -> None:
         super().__init__(chat, prompt, None, READ_TOKENS)
 
-    def _shown(self, item: ReadingItem) -> Shown:
+    def _view(self, item: ReadingItem) -> Shown:
         return Shown(())

@@ -280,8 +280,8 @@ def pages_of(context: Sequence[ContextPassage]) -> list[Page]:
 # Source: reader.md 6.3 (person, place). Decided here: definitions are kept for the last `MOST_KEPT` pages.
 
 MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
-_LEAD = 400  # characters; reader.md 6.3, ownhead.
-_DEFINITION_CHARACTERS = 160  # reader.md 6.3, ownhead.
+_LEAD = 400  # characters; reader.md 6.6, type.
+_DEFINITION_CHARACTERS = 160  # reader.md 6.6, type.
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _IN_TITLE = re.compile(r"\(([^()]*)\)")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")

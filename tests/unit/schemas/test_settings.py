@@ -56,6 +56,12 @@ def test_a_bad_value_names_its_source_and_its_rule() -> None:
         parse_settings({"the environment": {"batch_size": "0"}})
 
 
+def test_a_price_is_two_numbers() -> None:
+    assert parse_settings({"flags": {"models.price": "0.15,0.6"}}).models.price == (0.15, 0.6)
+    with pytest.raises(ConfigurationError, match=r"'models.price' in flags must be two numbers, .* not '0.15'"):
+        parse_settings({"flags": {"models.price": "0.15"}})
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().batch_size = 3  # type: ignore[misc]
