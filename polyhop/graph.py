@@ -82,63 +82,39 @@ class CitedPassage:
 
 @dataclass(frozen=True, slots=True)
 class StatedRelation:
-    """A relation between an entity of a connection and the next one.
+    """A relation between an entity of a connection and the next one."""
 
-    Attributes:
-        relation: Its label.
-        forward: Whether it points from the first to the next, as stored.
-        passages: The first passages that state it, by id.
-        passage_count: How many do in all.
-    """
-
-    relation: str
-    forward: bool
-    passages: tuple[CitedPassage, ...]
-    passage_count: int
+    relation: str  # Its label.
+    forward: bool  # Whether it points from the first to the next, as stored.
+    passages: tuple[CitedPassage, ...]  # The first passages that state it, by id.
+    passage_count: int  # How many do in all.
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One way from an entity to another.
+    """One way from an entity to another."""
 
-    Attributes:
-        via: "relation" if stated relations lead there, "passage" if a passage merely mentions both.
-        entities: Those on the way, both ends included; a single one if both ends are one entity.
-        hops: The relations from each entity to the next, one fewer than entities; none with "passage".
-        passages: The passage that mentions both, with "passage".
-        text: All that on one line.
-    """
-
+    # "relation" if stated relations lead there, "passage" if a passage merely mentions both.
     via: Literal["relation", "passage"]
-    entities: tuple[GraphEntity, ...]
+    entities: tuple[GraphEntity, ...]  # Those on the way, both ends included; a single one if both ends are one entity.
+    # The relations from each entity to the next, one fewer than entities; none with "passage".
     hops: tuple[tuple[StatedRelation, ...], ...]
-    passages: tuple[CitedPassage, ...]
-    text: str
+    passages: tuple[CitedPassage, ...]  # The passage that mentions both, with "passage".
+    text: str  # All that on one line.
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The shortest connections between two names.
+    """The shortest connections between two names."""
 
-    Attributes:
-        index: Name of the index.
-        version: Version searched.
-        a: The first name as asked.
-        b: The second.
-        from_entities: Entities of the first name.
-        to_entities: Entities of the second.
-        max_length: Relations that a connection may have.
-        paths: Connections, all of one kind and length; empty if there is none.
-    """
-
-    index: str
-    version: int
-    a: str
-    b: str
-    from_entities: tuple[GraphEntity, ...]
-    to_entities: tuple[GraphEntity, ...]
-    max_length: int
-    paths: tuple[Connection, ...]
+    index: str  # Name of the index.
+    version: int  # Version searched.
+    a: str  # The first name as asked.
+    b: str  # The second.
+    from_entities: tuple[GraphEntity, ...]  # Entities of the first name.
+    to_entities: tuple[GraphEntity, ...]  # Entities of the second.
+    max_length: int  # Relations that a connection may have.
+    paths: tuple[Connection, ...]  # Connections, all of one kind and length; empty if there is none.
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop connect`."""

@@ -93,38 +93,27 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatTask(Generic[ReplyT]):
-    """A kind of structured question: its prompt and the form of its reply.
+    """A kind of structured question: its prompt and the form of its reply."""
 
-    Attributes:
-        name: "kg.extract", "prop.entities"…, as in algorithms.md 0.7.
-        reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
-        schema_version: Counts changes of `reply` that change what is asked of the model.
-        max_output_tokens: Part of the key of every reply, so it never changes; how long a reply may become is a setting
-            (models.max_reply_tokens), and this number only where there is none for the task.
-        output_per_input: Tokens of a reply per token of the text it is about, as planned before a project has a history
-            of its own; not part of any key.
-    """
-
-    name: str
+    name: str  # "kg.extract", "prop.entities"…, as in algorithms.md 0.7.
     prompt: Prompt
-    reply: type[ReplyT]
-    schema_version: int = 1
+    reply: type[ReplyT]  # The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
+    schema_version: int = 1  # Counts changes of `reply` that change what is asked of the model.
+    # Part of the key of every reply, so it never changes; how long a reply may become is a setting
+    # (models.max_reply_tokens), and this number only where there is none for the task.
     max_output_tokens: int = 4096
+    # Tokens of a reply per token of the text it is about, as planned before a project has a history of its own; not
+    # part of any key.
     output_per_input: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest(Generic[ReplyT]):
-    """One question to a model.
-
-    Attributes:
-        unit_id: Document, passage or cluster that it is about; only for ledgers and messages, not for the key.
-        inputs: Value of every placeholder of the prompt; data, never instructions.
-    """
+    """One question to a model."""
 
     task: ChatTask[ReplyT]
-    unit_id: str
-    inputs: tuple[tuple[str, str], ...]
+    unit_id: str  # Document, passage or cluster that it is about; only for ledgers and messages, not for the key.
+    inputs: tuple[tuple[str, str], ...]  # Value of every placeholder of the prompt; data, never instructions.
 
     @property
     def text(self) -> str:
@@ -187,26 +176,17 @@ def dollars(amount: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChatOutcome(Generic[ReplyT]):
-    """How a request ended.
+    """How a request ended."""
 
-    Attributes:
-        reply: The valid reply, or None if the request failed for now.
-        is_cached: The reply was paid for before; `usage` is then what it took at that time.
-        rung: How much help the reply needed, None without one.
-        attempts: Calls made for this request until now, in this run and earlier ones.
-        error_class: Name of the error that ended it, "" if none.
-        retry_after_seconds: How long the model asked us to wait, None if it did not.
-    """
-
-    reply: ReplyT | None
+    reply: ReplyT | None  # The valid reply, or None if the request failed for now.
     model: str
-    is_cached: bool
-    rung: Rung | None
-    attempts: int
-    error_class: str
+    is_cached: bool  # The reply was paid for before; `usage` is then what it took at that time.
+    rung: Rung | None  # How much help the reply needed, None without one.
+    attempts: int  # Calls made for this request until now, in this run and earlier ones.
+    error_class: str  # Name of the error that ended it, "" if none.
     error: str
     usage: Usage
-    retry_after_seconds: float | None = None
+    retry_after_seconds: float | None = None  # How long the model asked us to wait, None if it did not.
 
 
 class ChatModel(Protocol):

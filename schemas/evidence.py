@@ -17,92 +17,57 @@ _MADE_ID = re.compile("[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class QuestionNames:
-    """What of the question the graph knows.
+    """What of the question the graph knows."""
 
-    Attributes:
-        matched: Keys of the nodes that its names, or its terms, lead to.
-        unmatched: Those that lead to none.
-        noun: What they are: entities, or terms.
-    """
-
-    matched: tuple[str, ...] = ()
-    unmatched: tuple[str, ...] = ()
-    noun: str = "entities"
+    matched: tuple[str, ...] = ()  # Keys of the nodes that its names, or its terms, lead to.
+    unmatched: tuple[str, ...] = ()  # Those that lead to none.
+    noun: str = "entities"  # What they are: entities, or terms.
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Where a search began.
+    """Where a search began."""
 
-    Attributes:
-        kind: passage, entity, term, proposition…
-        key: Id of the passage, key of the entity.
-        weight: Its share of the start, or its activation.
-        name: As people read it; "": the key (a passage's title is looked up by the renderer).
-        match: How it was found: exact, fuzzy, vector; "" if there is one way only.
-        similarity: Its similarity, where it was found by one.
-    """
-
-    kind: str
-    key: str
-    weight: float
-    name: str = ""
-    match: str = ""
-    similarity: float | None = None
+    kind: str  # passage, entity, term, proposition…
+    key: str  # Id of the passage, key of the entity.
+    weight: float  # Its share of the start, or its activation.
+    name: str = ""  # As people read it; "": the key (a passage's title is looked up by the renderer).
+    match: str = ""  # How it was found: exact, fuzzy, vector; "" if there is one way only.
+    similarity: float | None = None  # Its similarity, where it was found by one.
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Something reached on the way that is not a passage.
+    """Something reached on the way that is not a passage."""
 
-    Attributes:
-        key: Unique among the nodes of an evidence.
-        weight: See `Evidence.measure`; None where nodes have none.
-        kind: entity, term, proposition, hub…
-        distance: Steps from a seed, None if unknown.
-    """
-
-    key: str
+    key: str  # Unique among the nodes of an evidence.
     name: str
-    weight: float | None = None
-    kind: str = "entity"
+    weight: float | None = None  # See `Evidence.measure`; None where nodes have none.
+    kind: str = "entity"  # entity, term, proposition, hub…
     type: str = ""
     description: str = ""
-    distance: int | None = None
+    distance: int | None = None  # Steps from a seed, None if unknown.
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """What connects two nodes.
+    """What connects two nodes."""
 
-    Attributes:
-        source: Key of a node.
-        forward: Labels of the relations from source to target.
-        backward: Labels of the relations from target to source.
-    """
-
-    source: str
+    source: str  # Key of a node.
     target: str
-    forward: tuple[str, ...] = ()
-    backward: tuple[str, ...] = ()
+    forward: tuple[str, ...] = ()  # Labels of the relations from source to target.
+    backward: tuple[str, ...] = ()  # Labels of the relations from target to source.
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A way over nodes that supports a passage or an answer.
-
-    Attributes:
-        nodes: Keys of its nodes, in order.
-        names: Their names.
-        edges: Between neighbours, one fewer than nodes; empty if its steps have no labels.
-        score: Higher is better; None where paths have none.
-    """
+    """A way over nodes that supports a passage or an answer."""
 
     text: str
-    nodes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    score: float | None = None
+    nodes: tuple[str, ...] = ()  # Keys of its nodes, in order.
+    names: tuple[str, ...] = ()  # Their names.
+    edges: tuple[Edge, ...] = ()  # Between neighbours, one fewer than nodes; empty if its steps have no labels.
+    score: float | None = None  # Higher is better; None where paths have none.
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,34 +103,22 @@ QUESTION_VECTOR = Fallback("question_vector", "activation began at the entities 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What led to a ranking; every part may be empty.
+    """What led to a ranking; every part may be empty."""
 
-    Attributes:
-        names: What of the question the graph knows; None if the strategy does not look.
-        seeds: Where the search began, in descending order of weight where weights differ.
-        nodes: What was reached: the strongest, `node_count` in all.
-        edges: Between nodes, besides those of the paths.
-        paths: In descending order of score.
-        notes: Whatever else is worth a line.
-        fallback: What took the place of the question's names, or of another missing part; None if nothing did.
-        measure: What the weight of a node is, as a column's heading: activation, similarity…
-        stated: Keys of the nodes that a passage states, by passage id, where the graph of mentions does not tell.
-        node_count: How many nodes were reached in all, those left out of `nodes` included.
-        context: What a reader gets beside the passages, as text.
-        data: What else a strategy wants stored, as plain data; shown as it is.
-    """
-
-    names: QuestionNames | None = None
-    seeds: tuple[Seed, ...] = ()
-    nodes: tuple[Node, ...] = ()
-    edges: tuple[Edge, ...] = ()
-    paths: tuple[Path, ...] = ()
-    notes: tuple[Note, ...] = ()
+    names: QuestionNames | None = None  # What of the question the graph knows; None if the strategy does not look.
+    seeds: tuple[Seed, ...] = ()  # Where the search began, in descending order of weight where weights differ.
+    nodes: tuple[Node, ...] = ()  # What was reached: the strongest, `node_count` in all.
+    edges: tuple[Edge, ...] = ()  # Between nodes, besides those of the paths.
+    paths: tuple[Path, ...] = ()  # In descending order of score.
+    notes: tuple[Note, ...] = ()  # Whatever else is worth a line.
+    # What took the place of the question's names, or of another missing part; None if nothing did.
     fallback: Fallback | None = None
-    measure: str = ""
-    node_count: int = 0
+    measure: str = ""  # What the weight of a node is, as a column's heading: activation, similarity…
+    node_count: int = 0  # How many nodes were reached in all, those left out of `nodes` included.
+    # Keys of the nodes that a passage states, by passage id, where the graph of mentions does not tell.
     stated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    context: str = ""
+    context: str = ""  # What a reader gets beside the passages, as text.
+    # What else a strategy wants stored, as plain data; shown as it is.
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def seed_weights(self, kind: str) -> dict[str, float]:

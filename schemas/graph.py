@@ -55,23 +55,14 @@ def label_preference(language: str, languages: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as one statement describes it.
+    """A node as one statement describes it."""
 
-    Attributes:
-        id: The graph's own, without control characters; empty only for a literal.
-        name: Its label, or the value of a literal; empty if the statement has none.
-        types: Names of its types, in the statement's order.
-        is_literal: Whether it is a value; None if the statement does not say so.
-        datatype: Of a literal, empty if not stated.
-        language: Tag of a literal's language (`en`), empty if not stated.
-    """
-
-    id: str
-    name: str
-    types: tuple[str, ...] = ()
-    is_literal: bool | None = None
-    datatype: str = ""
-    language: str = ""
+    id: str  # The graph's own, without control characters; empty only for a literal.
+    name: str  # Its label, or the value of a literal; empty if the statement has none.
+    types: tuple[str, ...] = ()  # Names of its types, in the statement's order.
+    is_literal: bool | None = None  # Whether it is a value; None if the statement does not say so.
+    datatype: str = ""  # Of a literal, empty if not stated.
+    language: str = ""  # Tag of a literal's language (`en`), empty if not stated.
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +76,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a graph says of a node apart from its relations: a label, types.
+    """What a graph says of a node apart from its relations: a label, types."""
 
-    Attributes:
-        node: The node with its label, if that is what is said, and its types.
-        preference: Of several labels of a node the one with the smallest counts; empty where all count the same.
-    """
-
-    node: Node
+    node: Node  # The node with its label, if that is what is said, and its types.
+    # Of several labels of a node the one with the smallest counts; empty where all count the same.
     preference: str = ""
 
 
@@ -102,18 +89,14 @@ GraphLine = Statement | Description
 
 @dataclass(frozen=True, slots=True)
 class Neo4jMapping:
-    """What the properties of a graph in Neo4j mean; of several names the first that a node or relationship has counts.
+    """What the properties of a graph in Neo4j mean; of several names the first that a node or relationship has."""
 
-    Attributes:
-        ids: Properties that hold a node's own id; without one it has the database's, which a dump does not keep.
-        names: Properties that hold a node's label.
-        types: Properties that hold the names of a node's types; empty: its labels in Neo4j are its types.
-        predicates: Properties of relationships that hold the predicate; without one it is the relationship's type.
-    """
-
+    # Properties that hold a node's own id; without one it has the database's, which a dump does not keep.
     ids: tuple[str, ...]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # Properties that hold a node's label.
+    # Properties that hold the names of a node's types; empty: its labels in Neo4j are its types.
     types: tuple[str, ...]
+    # Properties of relationships that hold the predicate; without one it is the relationship's type.
     predicates: tuple[str, ...]
 
 
@@ -182,20 +165,13 @@ class BipartiteGraph:
     """Passages and the entities they mention, compressed by passage.
 
     Entities are numbered by ascending key, passages by ascending id.
-
-    Attributes:
-        indptr: Shape (n_passages + 1,), int64.
-        indices: Shape (nnz,), int32: entity numbers, ascending inside a passage.
-        tf: Shape (nnz,), float64: mentions, at least 1.
-        is_title: Shape (nnz,), bool: the entity is a key of the passage's own title.
-        keys: Entity keys, in number order.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    tf: NDArray[np.float64]
-    is_title: NDArray[np.bool_]
-    keys: tuple[str, ...]
+    indptr: NDArray[np.int64]  # Shape (n_passages + 1,), int64.
+    indices: NDArray[np.int32]  # Shape (nnz,), int32: entity numbers, ascending inside a passage.
+    tf: NDArray[np.float64]  # Shape (nnz,), float64: mentions, at least 1.
+    is_title: NDArray[np.bool_]  # Shape (nnz,), bool: the entity is a key of the passage's own title.
+    keys: tuple[str, ...]  # Entity keys, in number order.
 
     @property
     def passage_count(self) -> int:
@@ -269,20 +245,15 @@ class RelationGraph:
     """Entities and their labelled relations, compressed by entity, each pair of neighbours in both rows.
 
     Entities are numbered as in `BipartiteGraph`; there are no self loops.
-
-    Attributes:
-        indptr: Shape (n_entities + 1,), int64.
-        indices: Shape (nnz,), int32: neighbours whichever way the relation points, distinct and ascending in a row.
-        label_indptr: Shape (nnz + 1,), int64: where the labels of each place of `indices` begin.
-        labels: Shape (n_relations,), int32: labels of the relations that leave the row's entity for that neighbour.
-        names: The labels, ascending.
     """
 
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # Shape (n_entities + 1,), int64.
+    # Shape (nnz,), int32: neighbours whichever way the relation points, distinct and ascending in a row.
     indices: NDArray[np.int32]
-    label_indptr: NDArray[np.int64]
+    label_indptr: NDArray[np.int64]  # Shape (nnz + 1,), int64: where the labels of each place of `indices` begin.
+    # Shape (n_relations,), int32: labels of the relations that leave the row's entity for that neighbour.
     labels: NDArray[np.int32]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # The labels, ascending.
 
     @property
     def entity_count(self) -> int:
@@ -348,23 +319,14 @@ class Entity:
 
 @dataclass(frozen=True)
 class LexicalIndex:
-    """Postings of one analyser, compressed by term; terms ascending, passages ascending inside a term.
+    """Postings of one analyser, compressed by term; terms ascending, passages ascending inside a term."""
 
-    Attributes:
-        terms: Term number by term.
-        indptr: Shape (n_terms + 1,), int64.
-        passages: Shape (nnz,), int32: passage numbers.
-        tf: Shape (nnz,), int32: occurrences.
-        lengths: Shape (n_passages,), int32: tokens per passage.
-        language: `corpus.language` of the texts, in which questions are taken apart too.
-    """
-
-    terms: dict[str, int]
-    indptr: NDArray[np.int64]
-    passages: NDArray[np.int32]
-    tf: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    language: str = "en"
+    terms: dict[str, int]  # Term number by term.
+    indptr: NDArray[np.int64]  # Shape (n_terms + 1,), int64.
+    passages: NDArray[np.int32]  # Shape (nnz,), int32: passage numbers.
+    tf: NDArray[np.int32]  # Shape (nnz,), int32: occurrences.
+    lengths: NDArray[np.int32]  # Shape (n_passages,), int32: tokens per passage.
+    language: str = "en"  # `corpus.language` of the texts, in which questions are taken apart too.
 
     def restricted(self, allowed: Numbers) -> "LexicalIndex":
         """Postings of the allowed passages; terms that only other passages have are gone."""
@@ -394,40 +356,24 @@ Match = Literal["exact", "alias", "vector"]
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """How activation spreads; the defaults are the paper's. Source: algorithms.md 1.5.
+    """How activation spreads; the defaults are the paper's. Source: algorithms.md 1.5."""
 
-    Attributes:
-        steps: T, at least 0.
-        decay: alpha, above 0, at most 1.
-        threshold: tau, at least 0: sources and increments must be above it.
-        gate: Whether an increment is scaled by the similarity of entity and question.
-        edge_multiplicity: Whether a neighbour counts once, or once per relation.
-        uniform_requires_embedding: Whether, without a gate, entities without a vector still receive nothing.
-    """
-
-    steps: int = 3
-    decay: float = 0.7
-    threshold: float = 0.01
-    gate: Gate = "cosine"
-    edge_multiplicity: Multiplicity = "set"
-    uniform_requires_embedding: bool = True
+    steps: int = 3  # T, at least 0.
+    decay: float = 0.7  # alpha, above 0, at most 1.
+    threshold: float = 0.01  # tau, at least 0: sources and increments must be above it.
+    gate: Gate = "cosine"  # Whether an increment is scaled by the similarity of entity and question.
+    edge_multiplicity: Multiplicity = "set"  # Whether a neighbour counts once, or once per relation.
+    uniform_requires_embedding: bool = True  # Whether, without a gate, entities without a vector still receive nothing.
 
 
 @dataclass(frozen=True, slots=True)
 class ChainRule:
-    """Which chains are kept; the defaults are the paper's. Source: algorithms.md 1.5 step 5.
+    """Which chains are kept; the defaults are the paper's. Source: algorithms.md 1.5 step 5."""
 
-    Attributes:
-        limit: K_c, at least 1.
-        max_length: L_max, relations in a chain, at least 1.
-        dedupe: Whether duplicates go after the cut at `limit` or before it.
-        max_paths: Chains looked at, at most.
-    """
-
-    limit: int = 30
-    max_length: int = 4
-    dedupe: Dedupe = "after_limit"
-    max_paths: int = 200_000
+    limit: int = 30  # K_c, at least 1.
+    max_length: int = 4  # L_max, relations in a chain, at least 1.
+    dedupe: Dedupe = "after_limit"  # Whether duplicates go after the cut at `limit` or before it.
+    max_paths: int = 200_000  # Chains looked at, at most.
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,19 +386,12 @@ class SeedRule:
 
 @dataclass(frozen=True, slots=True)
 class SeedName:
-    """A name of a question, looked up.
+    """A name of a question, looked up."""
 
-    Attributes:
-        name: As in the question, normalised.
-        match: How `entities` were found; "vector" if there are none, so that `vector` is searched by.
-        entities: Entities of that name, ascending.
-        vector: Shape (d,): of its search hint; needed for "vector" only.
-    """
-
-    name: str
-    match: Match
-    entities: tuple[int, ...] = ()
-    vector: NDArray[np.float32] | None = None
+    name: str  # As in the question, normalised.
+    match: Match  # How `entities` were found; "vector" if there are none, so that `vector` is searched by.
+    entities: tuple[int, ...] = ()  # Entities of that name, ascending.
+    vector: NDArray[np.float32] | None = None  # Shape (d,): of its search hint; needed for "vector" only.
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,41 +431,23 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """What spreading left.
+    """What spreading left."""
 
-    Attributes:
-        seeds: By descending activation, then number; empty if nothing was found to start from.
-        entities: Shape (m,): all entities with activation above 0, ascending.
-        values: Shape (m,), float64: their activation, not bounded by 1.
-        chains: In descending order of score, without duplicates.
-        is_cut: Whether the search for chains stopped at its limit, so that better ones may exist.
-        seconds: By part: "seed", "traversal".
-    """
-
-    seeds: tuple[Seed, ...]
-    entities: NDArray[np.intp]
-    values: NDArray[np.float64]
-    chains: Sequence[Chain] = ()
-    is_cut: bool = False
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    seeds: tuple[Seed, ...]  # By descending activation, then number; empty if nothing was found to start from.
+    entities: NDArray[np.intp]  # Shape (m,): all entities with activation above 0, ascending.
+    values: NDArray[np.float64]  # Shape (m,), float64: their activation, not bounded by 1.
+    chains: Sequence[Chain] = ()  # In descending order of score, without duplicates.
+    is_cut: bool = False  # Whether the search for chains stopped at its limit, so that better ones may exist.
+    seconds: Mapping[str, float] = field(default_factory=dict)  # By part: "seed", "traversal".
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a name is another entity's, and why: one row of the table `aliases`.
+    """Whether a name is another entity's, and why: one row of the table `aliases`."""
 
-    Attributes:
-        key: Key of the name decided on.
-        kind: "er", "manual" for link pairs, or "identity" for one of several bearers of a name.
-        scope: Type within which it holds, key of the bearer of a shared name, or "".
-        canonical: Key of the entity meant; None if it leads nowhere.
-        reason: One sentence or several, joined by semicolons.
-        is_ambiguous: Several entities could be meant.
-    """
-
-    key: str
-    kind: str
-    scope: str
-    canonical: str | None
-    reason: str
-    is_ambiguous: bool = False
+    key: str  # Key of the name decided on.
+    kind: str  # "er", "manual" for link pairs, or "identity" for one of several bearers of a name.
+    scope: str  # Type within which it holds, key of the bearer of a shared name, or "".
+    canonical: str | None  # Key of the entity meant; None if it leads nowhere.
+    reason: str  # One sentence or several, joined by semicolons.
+    is_ambiguous: bool = False  # Several entities could be meant.

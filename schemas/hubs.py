@@ -38,25 +38,15 @@ class _Arrays:
 
 @dataclass(frozen=True, slots=True)
 class HubGraph(_Arrays):
-    """Directed triples; self-loops are among them.
+    """Directed triples; self-loops are among them."""
 
-    Attributes:
-        subjects: Shape (t,), int32, node of each triple's subject.
-        predicates: Shape (t,), int32.
-        objects: Shape (t,), int32.
-        out_starts: Shape (n + 1,), int64: the triples that leave node i are out_starts[i] to out_starts[i + 1].
-        in_triples: Shape (t,), int32: triple numbers by (object, predicate, subject).
-        in_starts: Shape (n + 1,), int64: into `in_triples`.
-        is_literal: Shape (n,), bool.
-    """
-
-    subjects: Numbers
-    predicates: Numbers
-    objects: Numbers
-    out_starts: Numbers
-    in_triples: Numbers
-    in_starts: Numbers
-    is_literal: NDArray[np.bool_]
+    subjects: Numbers  # Shape (t,), int32, node of each triple's subject.
+    predicates: Numbers  # Shape (t,), int32.
+    objects: Numbers  # Shape (t,), int32.
+    out_starts: Numbers  # Shape (n + 1,), int64: the triples that leave node i are out_starts[i] to out_starts[i + 1].
+    in_triples: Numbers  # Shape (t,), int32: triple numbers by (object, predicate, subject).
+    in_starts: Numbers  # Shape (n + 1,), int64: into `in_triples`.
+    is_literal: NDArray[np.bool_]  # Shape (n,), bool.
 
     @classmethod
     def from_triples(
@@ -83,35 +73,20 @@ class HubGraph(_Arrays):
 
 @dataclass(frozen=True, slots=True)
 class HubPaths(_Arrays):
-    """Hubs, their paths in emission order, and the candidates from which search goes on.
+    """Hubs, their paths in emission order, and the candidates from which search goes on."""
 
-    Attributes:
-        hubs: Shape (h,), int32, ascending: node of each hub.
-        path_starts: Shape (h + 1,), int64: paths of hub i.
-        triple_starts: Shape (p + 1,), int64: triples of path j, in order from the hub.
-        path_triples: Shape (triples of all paths,), int32: triple numbers.
-        end_kinds: Shape (p,), uint8: number in END_KINDS.
-        hashes: Shape (p, 32), uint8: sha256 of the path (algorithms.md 4.2).
-        path_texts: Shape (p,), int32: number of the path's text among the distinct texts of paths.
-        candidate_starts: Shape (h + 1,), int64: candidates of hub i.
-        candidates: Shape (c,), int32: nodes.
-        candidate_kinds: Shape (c,), uint8: HUB or LIMIT.
-        candidate_triple_starts: Shape (c + 1,), int64: triples of the path from the hub to candidate i.
-        candidate_triples: Shape (triples of these paths,), int32.
-    """
-
-    hubs: Numbers
-    path_starts: Numbers
-    triple_starts: Numbers
-    path_triples: Numbers
-    end_kinds: NDArray[np.uint8]
-    hashes: NDArray[np.uint8]
-    path_texts: Numbers
-    candidate_starts: Numbers
-    candidates: Numbers
-    candidate_kinds: NDArray[np.uint8]
-    candidate_triple_starts: Numbers
-    candidate_triples: Numbers
+    hubs: Numbers  # Shape (h,), int32, ascending: node of each hub.
+    path_starts: Numbers  # Shape (h + 1,), int64: paths of hub i.
+    triple_starts: Numbers  # Shape (p + 1,), int64: triples of path j, in order from the hub.
+    path_triples: Numbers  # Shape (triples of all paths,), int32: triple numbers.
+    end_kinds: NDArray[np.uint8]  # Shape (p,), uint8: number in END_KINDS.
+    hashes: NDArray[np.uint8]  # Shape (p, 32), uint8: sha256 of the path (algorithms.md 4.2).
+    path_texts: Numbers  # Shape (p,), int32: number of the path's text among the distinct texts of paths.
+    candidate_starts: Numbers  # Shape (h + 1,), int64: candidates of hub i.
+    candidates: Numbers  # Shape (c,), int32: nodes.
+    candidate_kinds: NDArray[np.uint8]  # Shape (c,), uint8: HUB or LIMIT.
+    candidate_triple_starts: Numbers  # Shape (c + 1,), int64: triples of the path from the hub to candidate i.
+    candidate_triples: Numbers  # Shape (triples of these paths,), int32.
 
     @property
     def path_count(self) -> int:
@@ -133,17 +108,10 @@ class HubPaths(_Arrays):
 
 @dataclass(frozen=True, slots=True)
 class HubRows(_Arrays):
-    """What similarity search compares with a question: a row per path, and per triple and label if levels say so.
+    """What similarity search compares with a question: a row per path, and per triple and label if levels say so."""
 
-    Attributes:
-        row_paths: Shape (r,), int32: path of each row.
-        row_texts: Shape (r,), int32: number of its text among the distinct texts of rows, which is the row of their
-            vectors.
-        row_levels: Shape (r,), uint8: number in LEVELS.
-        row_triples: Shape (r,), int32: the triple of a row of level "triple"; -1 for others.
-    """
-
-    row_paths: Numbers
+    row_paths: Numbers  # Shape (r,), int32: path of each row.
+    # Shape (r,), int32: number of its text among the distinct texts of rows, which is the row of their vectors.
     row_texts: Numbers
-    row_levels: NDArray[np.uint8]
-    row_triples: Numbers
+    row_levels: NDArray[np.uint8]  # Shape (r,), uint8: number in LEVELS.
+    row_triples: Numbers  # Shape (r,), int32: the triple of a row of level "triple"; -1 for others.

@@ -59,13 +59,9 @@ CODES = (ENGLISH, *sorted((*_SNOWBALL, *_PAIRS)))
 
 @dataclass(frozen=True)
 class Language:
-    """A language other than English.
+    """A language other than English."""
 
-    Attributes:
-        code: ISO 639-1.
-    """
-
-    code: str
+    code: str  # ISO 639-1.
 
     @property
     def has_case(self) -> bool:

@@ -55,27 +55,18 @@ class HnswRecord(_Frozen):
 
 
 class EncoderRecord(_Frozen):
-    """The encoder of a table of vectors, so that questions are encoded by it for ever; a key is never in it.
-
-    Attributes:
-        passage_prefix: Put before every text that is indexed.
-        dimension: Asked of the server; 0: not asked.
-        max_tokens: Texts were cut after so many tokens; 0: only the model's server knows.
-        precision: Of the local encoder's arithmetic.
-        api_base: Where it was, "" for the provider's own address, and for one that holds a password.
-        spread: Median gap between the best and the 100th cosine of sentences with passages; 0: not measured.
-        cosine_scale: That gap beside the local encoder's over the same texts: weights in units of the local encoder's
-            cosine are multiplied by it. 1 for the local one by definition, and for what is no passage.
-    """
+    """The encoder of a table of vectors, so that questions are encoded by it for ever; a key is never in it."""
 
     name: str = LOCAL
     query_prefix: str = ""
-    passage_prefix: str = ""
-    dimension: int = 0
-    max_tokens: int = 0
-    precision: Literal["float32", "bfloat16", "int8"] = "float32"
-    api_base: str = ""
-    spread: float = 0.0
+    passage_prefix: str = ""  # Put before every text that is indexed.
+    dimension: int = 0  # Asked of the server; 0: not asked.
+    max_tokens: int = 0  # Texts were cut after so many tokens; 0: only the model's server knows.
+    precision: Literal["float32", "bfloat16", "int8"] = "float32"  # Of the local encoder's arithmetic.
+    api_base: str = ""  # Where it was, "" for the provider's own address, and for one that holds a password.
+    spread: float = 0.0  # Median gap between the best and the 100th cosine of sentences with passages; 0: not measured.
+    # That gap beside the local encoder's over the same texts: weights in units of the local encoder's cosine are
+    # multiplied by it. 1 for the local one by definition, and for what is no passage.
     cosine_scale: float = 1.0
 
 

@@ -129,20 +129,16 @@ def _no_database() -> SpreadingDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a strategy may ask of models and databases while it answers; each is opened when it is first called.
+    """What a strategy may ask of models and databases while it answers; each is opened when it is first called."""
 
-    Attributes:
-        encode: Encodes texts.
-        has_two_encoders: Whether entities and other short texts have vectors by another encoder than passages.
-        chat: The chat model for reading (models.read); None if none is configured.
-        reranker: The cross-encoder (models.rerank), opened once per process; None if none is configured.
-        graph_database: The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…).
-    """
-
-    encode: Encode = _no_encoder
+    encode: Encode = _no_encoder  # Encodes texts.
+    # Whether entities and other short texts have vectors by another encoder than passages.
     has_two_encoders: bool = False
+    # The chat model for reading (models.read); None if none is configured.
     chat: Callable[[], ChatModel | None] = lambda: None
+    # The cross-encoder (models.rerank), opened once per process; None if none is configured.
     reranker: Callable[[], Reranker | None] = lambda: None
+    # The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…).
     graph_database: Callable[[], SpreadingDatabase] = _no_database
 
 
@@ -245,21 +241,16 @@ class Artefact(Generic[T]):
     """The handle of a value that `reader.artefact(HANDLE)` opens, once per open version.
 
     Declared once, at the top of a module: handles with the same fields are the same.
-
-    Attributes:
-        name: The artefact that a stage writes and strategies need ("graph", "lexical:stems"…); several handles may read
-            different values of one artefact.
-        open: Reads the value; called when it is first asked for.
-        strategy: One whose index has the artefact, for the advice of `MissingArtefactError`.
-        is_optional: Whether versions are built without it; False for what every version has.
-        restrict: Makes of the value what is left under a filter of questions, where only some passages count, numbered
-            from 0 without gaps. None: strategies that read it cannot be filtered.
     """
 
+    # The artefact that a stage writes and strategies need ("graph", "lexical:stems"…); several handles may read
+    # different values of one artefact.
     name: str
-    open: Callable[[Stored], T]
-    strategy: str = "STRATEGY"
-    is_optional: bool = True
+    open: Callable[[Stored], T]  # Reads the value; called when it is first asked for.
+    strategy: str = "STRATEGY"  # One whose index has the artefact, for the advice of `MissingArtefactError`.
+    is_optional: bool = True  # Whether versions are built without it; False for what every version has.
+    # Makes of the value what is left under a filter of questions, where only some passages count, numbered from 0
+    # without gaps. None: strategies that read it cannot be filtered.
     restrict: "Callable[[T, RestrictedIndex], T] | None" = field(default=None, compare=False)
 
     def require_in(self, index: IndexReader) -> None:
@@ -363,34 +354,23 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VectorRows:
-    """All rows a table must have.
+    """All rows a table must have."""
 
-    Attributes:
-        ids: Distinct owner ids.
-        hashes: Content hash of each row: equal hash means equal vector.
-        vectors: Shape (n, d), float32.
-    """
-
-    ids: Sequence[str]
+    ids: Sequence[str]  # Distinct owner ids.
     texts: Sequence[str]
-    hashes: Sequence[str]
-    vectors: NDArray[np.float32]
+    hashes: Sequence[str]  # Content hash of each row: equal hash means equal vector.
+    vectors: NDArray[np.float32]  # Shape (n, d), float32.
 
 
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
-    """A table that was brought up to date, and what that took.
-
-    Attributes:
-        version: The version of the table that holds the rows; equal if nothing had to be changed.
-        hnsw: Its graph for approximate search; None if none was wanted.
-    """
+    """A table that was brought up to date, and what that took."""
 
     table: str
-    version: int
+    version: int  # The version of the table that holds the rows; equal if nothing had to be changed.
     written: int
     deleted: int
-    hnsw: HnswRecord | None = None
+    hnsw: HnswRecord | None = None  # Its graph for approximate search; None if none was wanted.
 
 
 NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]
@@ -423,62 +403,38 @@ HUB_KINDS: tuple[GraphKind, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class GraphRow:
-    """A node, or a relationship between two, as it is to be stored.
+    """A node, or a relationship between two, as it is to be stored."""
 
-    Attributes:
-        id: Unique in its kind.
-        hash: sha256 over everything else but the vector.
-        properties: What it says besides its id; nothing that is None.
-        source: Id of the node it leaves, "" for a node.
-        target: Id of the node it enters, "" for a node.
-        vector: Of an entity, length d; None if it has none.
-    """
-
-    id: str
-    hash: str
-    properties: Mapping[str, Any]
-    source: str = ""
-    target: str = ""
-    vector: Sequence[float] | None = None
+    id: str  # Unique in its kind.
+    hash: str  # sha256 over everything else but the vector.
+    properties: Mapping[str, Any]  # What it says besides its id; nothing that is None.
+    source: str = ""  # Id of the node it leaves, "" for a node.
+    target: str = ""  # Id of the node it enters, "" for a node.
+    vector: Sequence[float] | None = None  # Of an entity, length d; None if it has none.
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRow:
-    """A node, or a relationship between two, as a store holds it, whoever wrote it.
+    """A node, or a relationship between two, as a store holds it, whoever wrote it."""
 
-    Attributes:
-        id: "" if a relationship has none.
-        hash: As it was written with; "" if it has none.
-        properties: All that it says now besides id, hash and vector.
-        is_found: Whether searches for nodes of its kind find it.
-        similarity: (1 + cosine) / 2 of its vector and the one asked about, -1 for one of another dimension; None
-            without a vector.
-    """
-
-    id: str
-    hash: str
-    properties: Mapping[str, Any]
+    id: str  # "" if a relationship has none.
+    hash: str  # As it was written with; "" if it has none.
+    properties: Mapping[str, Any]  # All that it says now besides id, hash and vector.
     source: str = ""
     target: str = ""
-    is_found: bool = True
+    is_found: bool = True  # Whether searches for nodes of its kind find it.
+    # (1 + cosine) / 2 of its vector and the one asked about, -1 for one of another dimension; None without a vector.
     similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GraphRecord:
-    """Which version of an index a graph store holds.
+    """Which version of an index a graph store holds."""
 
-    Attributes:
-        version: Number of the version.
-        fingerprint: sha256 of all that determines what is written.
-        dimension: Length of the entities' vectors, 0 without.
-        counts: Rows by kind, of the kinds that the version has.
-    """
-
-    version: int
-    fingerprint: str
-    dimension: int
-    counts: Mapping[GraphKind, int]
+    version: int  # Number of the version.
+    fingerprint: str  # sha256 of all that determines what is written.
+    dimension: int  # Length of the entities' vectors, 0 without.
+    counts: Mapping[GraphKind, int]  # Rows by kind, of the kinds that the version has.
 
 
 class GraphStore(Protocol):

@@ -17,15 +17,10 @@ from polyhop.schemas.settings import Included
 
 @dataclass(frozen=True, slots=True)
 class StoredTexts:
-    """Numbered texts, to be read a few at a time without a query.
+    """Numbered texts, to be read a few at a time without a query."""
 
-    Attributes:
-        starts: Shape (n + 1,), int64: where each text begins.
-        data: Shape (bytes,), uint8: the texts in UTF-8, one after the other.
-    """
-
-    starts: NDArray[np.int64]
-    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]  # Shape (n + 1,), int64: where each text begins.
+    data: NDArray[np.uint8]  # Shape (bytes,), uint8: the texts in UTF-8, one after the other.
 
     def of(self, numbers: Sequence[int]) -> list[str]:
         """Texts by number, in the order asked."""
@@ -71,15 +66,10 @@ class PropositionOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Numbers by row, compressed.
+    """Numbers by row, compressed."""
 
-    Attributes:
-        indptr: Shape (n_rows + 1,), int64: where each row begins.
-        indices: Shape (nnz,), int32.
-    """
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]  # Shape (n_rows + 1,), int64: where each row begins.
+    indices: NDArray[np.int32]  # Shape (nnz,), int32.
 
     @staticmethod
     def of(rows: Integers, indices: Integers, count: int) -> "Rows":
@@ -131,29 +121,18 @@ class PropositionGraph:
 
     An entity is contained in a passage if a proposition of that passage names it. Entities that no proposition names
     may be numbered; they have no edges.
-
-    Attributes:
-        entities: Entities of each proposition, distinct, in stored order.
-        passages: Passages of each proposition, ascending.
-        entity_propositions: Propositions of each entity, ascending.
-        passage_propositions: Propositions of each passage, ascending.
-        passage_entities: Entities contained in each passage, ascending.
-        cliques: Entities that share a proposition with each entity, ascending, each pair in both rows.
-        synonyms: Entities with a similar name, in descending order of similarity, each pair in both rows.
-        clique_counts: Shape (nnz of cliques,), int32: propositions that name both.
-        similarities: Shape (nnz of synonyms,), float64: cosine of the two names.
     Source: algorithms.md 3.2, 3.3 (3).
     """
 
-    entities: Rows
-    passages: Rows
-    entity_propositions: Rows
-    passage_propositions: Rows
-    passage_entities: Rows
-    cliques: Rows
-    synonyms: Rows
-    clique_counts: NDArray[np.int32]
-    similarities: NDArray[np.float64]
+    entities: Rows  # Entities of each proposition, distinct, in stored order.
+    passages: Rows  # Passages of each proposition, ascending.
+    entity_propositions: Rows  # Propositions of each entity, ascending.
+    passage_propositions: Rows  # Propositions of each passage, ascending.
+    passage_entities: Rows  # Entities contained in each passage, ascending.
+    cliques: Rows  # Entities that share a proposition with each entity, ascending, each pair in both rows.
+    synonyms: Rows  # Entities with a similar name, in descending order of similarity, each pair in both rows.
+    clique_counts: NDArray[np.int32]  # Shape (nnz of cliques,), int32: propositions that name both.
+    similarities: NDArray[np.float64]  # Shape (nnz of synonyms,), float64: cosine of the two names.
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -61,19 +61,13 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class RankedTriple:
-    """A triple of the graph with its rank (from 1) and its strategy's score (not comparable between strategies).
+    """A triple of the graph with its rank (from 1) and its strategy's score (not comparable between strategies)."""
 
-    Attributes:
-        relation_id: Its row of the table `relations`.
-        subject_id: The graph's own id of the subject; of a text's entity its key.
-        object_id: As `subject_id`; of a value without an id its entity id.
-    """
-
-    relation_id: str
-    subject_id: str
+    relation_id: str  # Its row of the table `relations`.
+    subject_id: str  # The graph's own id of the subject; of a text's entity its key.
     subject: str
     predicate: str
-    object_id: str
+    object_id: str  # As `subject_id`; of a value without an id its entity id.
     object: str
     rank: int
     score: float
@@ -117,15 +111,10 @@ class ContextPassage:
 
 @dataclass(frozen=True, slots=True)
 class ReadingItem:
-    """A question with all that a reader may read for it.
+    """A question with all that a reader may read for it."""
 
-    Attributes:
-        question: With its vector, if the strategy needed one.
-        retrieval: The whole ranking and its evidence: a reader may answer from the paths alone.
-    """
-
-    question: Question
-    retrieval: Retrieval
+    question: Question  # With its vector, if the strategy needed one.
+    retrieval: Retrieval  # The whole ranking and its evidence: a reader may answer from the paths alone.
     context: Sequence[ContextPassage]
 
     @property
@@ -136,26 +125,17 @@ class ReadingItem:
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What became of one structured question to a model.
-
-    Attributes:
-        prompt: Name of the prompt, "" of a model that reads without one.
-        prompt_hash: sha256 of the prompt's text.
-        is_cached: The reply was paid for before.
-        rung: How much help the reply needed, "" without a valid one.
-        error_class: Why there is no valid reply and a fallback was used, "" if there is one.
-        error: That in a sentence.
-        parts: The questions that this is the sum of (`summed_use`); none if it is one question.
-    """
+    """What became of one structured question to a model."""
 
     model: str
-    prompt: str
-    prompt_hash: str
-    is_cached: bool = False
+    prompt: str  # Name of the prompt, "" of a model that reads without one.
+    prompt_hash: str  # sha256 of the prompt's text.
+    is_cached: bool = False  # The reply was paid for before.
     usage: Usage = field(default_factory=Usage)
-    rung: str = ""
-    error_class: str = ""
-    error: str = ""
+    rung: str = ""  # How much help the reply needed, "" without a valid one.
+    error_class: str = ""  # Why there is no valid reply and a fallback was used, "" if there is one.
+    error: str = ""  # That in a sentence.
+    # The questions that this is the sum of (`summed_use`); none if it is one question.
     parts: tuple["ModelUse", ...] = ()
 
     @property
@@ -188,20 +168,13 @@ def summed_use(uses: Sequence[ModelUse]) -> ModelUse | None:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A source that a model names: a passage, or a hub whose paths were shown to it.
+    """A source that a model names: a passage, or a hub whose paths were shown to it."""
 
-    Attributes:
-        passage_id: Of the passage, "" if the source is a hub.
-        sentence: What was quoted of the passage, None if nothing was.
-        hub_id: The graph's own id of the hub, "" if the source is a passage.
-        number: The number by which the answer's text cites the source.
-    """
-
-    passage_id: str
-    sentence: Sentence | None = None
-    hub_id: str = ""
+    passage_id: str  # Of the passage, "" if the source is a hub.
+    sentence: Sentence | None = None  # What was quoted of the passage, None if nothing was.
+    hub_id: str = ""  # The graph's own id of the hub, "" if the source is a passage.
     name: str = ""
-    number: int = 0
+    number: int = 0  # The number by which the answer's text cites the source.
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,45 +192,30 @@ UNREAD = "unread"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A short answer ("" if none is shown) and sentences; `score` orders answers of one question only.
+    """A short answer ("" if none is shown) and sentences; `score` orders answers of one question only."""
 
-    Attributes:
-        answer: An entity, a phrase, "yes" or "no": what is shown as the short answer.
-        score: 0 if the reader has none.
-        sentences: Of the context: those that the answer was read from, or that answer where no short answer is shown.
-        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was
-            found, or UNREAD if nobody was to read.
-        reasoning: A model's answer in full sentences, with the numbers of its citations in brackets.
-        citations: Sources that a model named and that are in the context.
-        dropped_citations: Sources that a model named and that are not.
-        use: What the model took, None if none was asked.
-        outage: Why the model could not be asked: this is then no answer, and the question is to be asked again.
-        confidence: How often such an answer is right, 0 to 1; 0 if the reader does not say.
-        rule: What computed the answer ("birth", "country", …), "" if nothing did.
-        values: What a computed answer compared.
-        notes: Lines that the reader adds to the answer's evidence (partial answers, for instance).
-        data: Plain data that the reader adds to the answer's evidence.
-        triples: The triples that the answer rests on, in order; they take the place of the retrieval's ranking of
-            triples. None if the reader does not say.
-        guess: The best short answer, shown or not; `confidence` is that of the guess.
-    """
-
-    answer: str
-    score: float = 0.0
+    answer: str  # An entity, a phrase, "yes" or "no": what is shown as the short answer.
+    score: float = 0.0  # 0 if the reader has none.
+    # Of the context: those that the answer was read from, or that answer where no short answer is shown.
     sentences: Sequence[Sentence] = ()
+    # "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was found, or
+    # UNREAD if nobody was to read.
     kind: str = "none"
-    reasoning: str = ""
-    citations: Sequence[Citation] = ()
-    dropped_citations: int = 0
-    use: ModelUse | None = None
+    reasoning: str = ""  # A model's answer in full sentences, with the numbers of its citations in brackets.
+    citations: Sequence[Citation] = ()  # Sources that a model named and that are in the context.
+    dropped_citations: int = 0  # Sources that a model named and that are not.
+    use: ModelUse | None = None  # What the model took, None if none was asked.
+    # Why the model could not be asked: this is then no answer, and the question is to be asked again.
     outage: ModelUnavailableError | None = None
-    confidence: float = 0.0
-    rule: str = ""
-    values: Sequence[ComparedValue] = ()
-    notes: tuple[Note, ...] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
+    confidence: float = 0.0  # How often such an answer is right, 0 to 1; 0 if the reader does not say.
+    rule: str = ""  # What computed the answer ("birth", "country", …), "" if nothing did.
+    values: Sequence[ComparedValue] = ()  # What a computed answer compared.
+    notes: tuple[Note, ...] = ()  # Lines that the reader adds to the answer's evidence (partial answers, for instance).
+    data: Mapping[str, Any] = field(default_factory=dict)  # Plain data that the reader adds to the answer's evidence.
+    # The triples that the answer rests on, in order; they take the place of the retrieval's ranking of triples. None if
+    # the reader does not say.
     triples: tuple[RankedTriple, ...] | None = None
-    guess: str = ""
+    guess: str = ""  # The best short answer, shown or not; `confidence` is that of the guess.
 
     def __post_init__(self) -> None:
         """What is shown is the best guess."""

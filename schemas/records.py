@@ -112,25 +112,15 @@ def _finite(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a text, up to the next section's start.
+    """A part of a text, up to the next section's start."""
 
-    Attributes:
-        start: Its first character in the text.
-        headings: The headings above it, outermost first; its own is the last.
-        page: Page from 1, as a viewer counts them; None where there are no pages.
-        slide: Slide from 1; None where there are none.
-        sheet: Name of its sheet, "" where there are none.
-        chapter: Title of its chapter, "" where there are none.
-        first_row: First row of a sheet or table, from 1; None where there are none.
-    """
-
-    start: int
-    headings: tuple[str, ...] = ()
-    page: int | None = None
-    slide: int | None = None
-    sheet: str = ""
-    chapter: str = ""
-    first_row: int | None = None
+    start: int  # Its first character in the text.
+    headings: tuple[str, ...] = ()  # The headings above it, outermost first; its own is the last.
+    page: int | None = None  # Page from 1, as a viewer counts them; None where there are no pages.
+    slide: int | None = None  # Slide from 1; None where there are none.
+    sheet: str = ""  # Name of its sheet, "" where there are none.
+    chapter: str = ""  # Title of its chapter, "" where there are none.
+    first_row: int | None = None  # First row of a sheet or table, from 1; None where there are none.
     last_row: int | None = None
 
     @property
@@ -177,19 +167,15 @@ def _range(what: str, first: int | None, last: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Title and text of a file, the sections of the text in order, and what else the file says of itself.
-
-    Attributes:
-        attached: Files attached to it, by name: each a document of its own, or why it is of no use.
-        unread: Attached files that are not read: name to kind.
-    """
+    """Title and text of a file, the sections of the text in order, and what else the file says of itself."""
 
     title: str
     text: str
     sections: tuple[Section, ...] = ()
     metadata: dict[str, object] = field(default_factory=dict)
+    # Files attached to it, by name: each a document of its own, or why it is of no use.
     attached: "Mapping[str, Document | str]" = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)  # Attached files that are not read: name to kind.
 
 
 def location_of(sections: Sequence[Section], text: str, start: int, end: int) -> Location | None:
@@ -297,19 +283,13 @@ def document_of(stored: Mapping[str, Any]) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class PassageOrigin:
-    """The origin of a passage.
-
-    Attributes:
-        source: File that the record came from.
-        start: First character in the record's text.
-        end: Offset after its last character there.
-    """
+    """The origin of a passage."""
 
     record_id: str
     document_id: str
-    source: str
-    start: int
-    end: int
+    source: str  # File that the record came from.
+    start: int  # First character in the record's text.
+    end: int  # Offset after its last character there.
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
@@ -515,17 +495,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class NamePair:
-    """Two names that a person says are one entity, or are not.
-
-    Attributes:
-        type: Type that both must have for the pair to count, "" for any.
-        place: File and line, for messages.
-    """
+    """Two names that a person says are one entity, or are not."""
 
     a: str
     b: str
-    type: str = ""
-    place: str = ""
+    type: str = ""  # Type that both must have for the pair to count, "" for any.
+    place: str = ""  # File and line, for messages.
 
 
 Kind = Literal["rename", "merge", "split", "retype", "delete"]
@@ -536,19 +511,13 @@ NO_TYPE = "NONE"
 
 @dataclass(frozen=True, slots=True)
 class EntityEdit:
-    """One decision of a person.
+    """One decision of a person."""
 
-    Attributes:
-        kind: What is done.
-        key: Key of the name that it is done to.
-        other: Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
-        place: File and line, for messages and reasons.
-    """
-
-    kind: Kind
-    key: str
+    kind: Kind  # What is done.
+    key: str  # Key of the name that it is done to.
+    # Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
     other: str = ""
-    place: str = field(default="", compare=False)
+    place: str = field(default="", compare=False)  # File and line, for messages and reasons.
 
 
 def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:

@@ -16,38 +16,24 @@ from polyhop.schemas.text import names_in
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """What to index.
-
-    Attributes:
-        source: The corpus or graph, or None to build on the current version's, with its texts for nodes.
-        add_strategies: Strategies to build for besides the settings' and the index's own.
-        full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
-        kind: What the source is; None: what the current version was made from, a corpus if there is none.
-        graph_sources: A file of texts for the graph's nodes; None: it has none.
-        source_name: Which of the index's sources it is; "": the one that was read from there, or the only one.
-        is_partial: Whether the source only adds and changes: records that it does not mention stay.
-        wait_seconds: How long to wait while another process writes the index; infinite: as long as it takes.
-        flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
-        flow_run_url: Its page on the dashboard.
-        removed_source: A source of the index that goes, with its records; nothing is read then. "": none.
-        replaces: Whether the source takes the place of the index's only one, or of the one that `source_name` names.
-        allows_deletions: Whether it may delete more than 30 % of a source's records.
-    """
+    """What to index."""
 
     index: str
-    source: Source | None
-    add_strategies: tuple[str, ...] = ()
-    full: bool = False
+    source: Source | None  # The corpus or graph, or None to build on the current version's, with its texts for nodes.
+    add_strategies: tuple[str, ...] = ()  # Strategies to build for besides the settings' and the index's own.
+    full: bool = False  # Derive every stage again (caches are still used: nothing is paid or encoded twice).
+    # What the source is; None: what the current version was made from, a corpus if there is none.
     kind: SourceKind | None = None
-    graph_sources: Path | None = None
-    source_name: str = ""
-    is_partial: bool = False
-    wait_seconds: float = 0.0
-    flow_run_id: str = ""
-    flow_run_url: str = ""
-    removed_source: str = ""
+    graph_sources: Path | None = None  # A file of texts for the graph's nodes; None: it has none.
+    source_name: str = ""  # Which of the index's sources it is; "": the one that was read from there, or the only one.
+    is_partial: bool = False  # Whether the source only adds and changes: records that it does not mention stay.
+    wait_seconds: float = 0.0  # How long to wait while another process writes the index; infinite: as long as it takes.
+    flow_run_id: str = ""  # The Prefect flow run that asks, for the run history; "" without one.
+    flow_run_url: str = ""  # Its page on the dashboard.
+    removed_source: str = ""  # A source of the index that goes, with its records; nothing is read then. "": none.
+    # Whether the source takes the place of the index's only one, or of the one that `source_name` names.
     replaces: bool = False
-    allows_deletions: bool = False
+    allows_deletions: bool = False  # Whether it may delete more than 30 % of a source's records.
 
     @property
     def stated_kind(self) -> SourceKind | None:
@@ -58,91 +44,60 @@ class IndexRequest:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """What to evaluate.
-
-    Attributes:
-        strategies: Names, or variants of them, or lists of such separated by commas; `all` are those
-            that the index can serve; none: the index's default.
-        out: A file for one row per question and strategy.
-        baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;
-            default: the first.
-        fail_below: Gates like recall@5=.65 or bridge:em=.1.
-        min_confidence: Answers by rules below it are left empty; None: as the settings say.
-        is_stored: Whether a run and a report of it are kept under the root.
-        sample: How many questions are asked, chosen at random; None: all.
-        seed: Of the sample; None: 13.
-        asks_rest: Whether the questions that the sample leaves out are asked in place of it.
-        closed_book: Whether the model that reads also answers without passages, as one more row.
-        where: A filter of the passages; None: all.
-    """
+    """What to evaluate."""
 
     questions: Path
     index: str
+    # Names, or variants of them, or lists of such separated by commas; `all` are those that the index can serve; none:
+    # the index's default.
     strategies: tuple[str, ...]
     parameters: Mapping[str, object] = field(default_factory=dict)
-    out: Path | None = None
+    out: Path | None = None  # A file for one row per question and strategy.
+    # Those of the strategies that the others are compared with, each or in a list separated by commas; default: the
+    # first.
     baselines: tuple[str, ...] = ()
-    fail_below: tuple[str, ...] = ()
-    min_confidence: float | None = None
-    is_stored: bool = True
-    sample: int | None = None
-    seed: int | None = None
-    closed_book: bool = False
-    asks_rest: bool = False
-    where: str | None = None
+    fail_below: tuple[str, ...] = ()  # Gates like recall@5=.65 or bridge:em=.1.
+    min_confidence: float | None = None  # Answers by rules below it are left empty; None: as the settings say.
+    is_stored: bool = True  # Whether a run and a report of it are kept under the root.
+    sample: int | None = None  # How many questions are asked, chosen at random; None: all.
+    seed: int | None = None  # Of the sample; None: 13.
+    closed_book: bool = False  # Whether the model that reads also answers without passages, as one more row.
+    asks_rest: bool = False  # Whether the questions that the sample leaves out are asked in place of it.
+    where: str | None = None  # A filter of the passages; None: all.
 
 
 @dataclass(frozen=True, slots=True)
 class TuningRequest:
-    """What settings of a strategy to try, and on which questions.
-
-    Attributes:
-        strategy: One strategy with ranges of parameters; a name alone: its own grid; "": the index's
-            default strategy.
-        parameters: Given to every setting, the default one included.
-        metric: What the settings are chosen by.
-        sample: On how many questions they are tried, chosen at random; None: half of them, at most 500.
-        seed: Of the sample; None: 13.
-        is_stored: Whether the result and a report of it are kept under the root.
-    """
+    """What settings of a strategy to try, and on which questions."""
 
     questions: Path
     index: str
+    # One strategy with ranges of parameters; a name alone: its own grid; "": the index's default strategy.
     strategy: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    metric: str = "recall@5"
+    parameters: Mapping[str, object] = field(default_factory=dict)  # Given to every setting, the default one included.
+    metric: str = "recall@5"  # What the settings are chosen by.
+    # On how many questions they are tried, chosen at random; None: half of them, at most 500.
     sample: int | None = None
-    seed: int | None = None
-    is_stored: bool = True
+    seed: int | None = None  # Of the sample; None: 13.
+    is_stored: bool = True  # Whether the result and a report of it are kept under the root.
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRequest:
-    """A question file to submit as one job.
-
-    Attributes:
-        job: How its questions are to be answered; without a name, it gets the file's.
-        skip_bad: Whether bad questions are left out; otherwise a file that has one is refused.
-    """
+    """A question file to submit as one job."""
 
     questions: Path
-    job: JobSpec
-    skip_bad: bool = False
+    job: JobSpec  # How its questions are to be answered; without a name, it gets the file's.
+    skip_bad: bool = False  # Whether bad questions are left out; otherwise a file that has one is refused.
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRequest:
-    """What to maintain.
+    """What to maintain."""
 
-    Attributes:
-        index: Name of the only index; None: all.
-        dry_run: Change nothing, report what would go.
-        queue_days: Forget jobs that ended so many days ago; None: none.
-    """
-
-    index: str | None = None
-    dry_run: bool = False
-    queue_days: float | None = None
+    index: str | None = None  # Name of the only index; None: all.
+    dry_run: bool = False  # Change nothing, report what would go.
+    queue_days: float | None = None  # Forget jobs that ended so many days ago; None: none.
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +122,16 @@ class PartSize:
 
 @dataclass(slots=True)
 class MaintenanceReport:
-    """What maintenance did, or would do.
+    """What maintenance did, or would do."""
 
-    Attributes:
-        dry_run: Whether nothing was changed.
-        removed_versions: Numbers of versions by index.
-        removed: How many of other things, by name: "cached vectors", "jobs", "leftovers".
-        compacted: Bytes of empty pages that were given back to the disk, by part.
-        skipped: Parts that were left alone, and why, in sentences.
-        parts: Sizes before and after.
-    """
-
-    dry_run: bool
-    removed_versions: dict[str, list[int]] = field(default_factory=dict)
+    dry_run: bool  # Whether nothing was changed.
+    removed_versions: dict[str, list[int]] = field(default_factory=dict)  # Numbers of versions by index.
+    # How many of other things, by name: "cached vectors", "jobs", "leftovers".
     removed: dict[str, int] = field(default_factory=dict)
+    # Bytes of empty pages that were given back to the disk, by part.
     compacted: dict[str, int] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-    parts: list[PartSize] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)  # Parts that were left alone, and why, in sentences.
+    parts: list[PartSize] = field(default_factory=list)  # Sizes before and after.
 
     @property
     def before(self) -> Size:
@@ -229,15 +177,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A strategy with several values of some parameters, which stands for every combination of them.
-
-    Attributes:
-        parameters: The parameters with several values, in the order written.
-        points: Label of each combination -> its values, one per parameter; those of the last one change fastest.
-    """
+    """A strategy with several values of some parameters, which stands for every combination of them."""
 
     label: str
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...]  # The parameters with several values, in the order written.
+    # Label of each combination -> its values, one per parameter; those of the last one change fastest.
     points: Mapping[str, tuple[str, ...]]
 
 

@@ -81,36 +81,27 @@ class Stage:
 
     Its place in the order follows from `reads` and `writes`. It is skipped if a published version holds its result: if
     what it reads, its settings, the files that it reads and its revision are the same.
-
-    Attributes:
-        name: As seen in manifests, progress and on the dashboard: lower-case letters, digits and -.
-        reads: Artefacts that other stages write.
-        writes: Artefacts that it makes, as strategies name them in `needs`, or as other stages do in `reads`.
-        revision: To be raised with every change of its code that changes its result.
-        tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
-        rows: (table, column, value) of the rows that it fills in tables shared with other stages.
-        arrays: Prefix of the array files that it writes, "" if none.
-        unit: What its batches hold, for people who watch: passages, texts.
-        is_one_core: Whether a batch keeps one core busy, because it holds the interpreter's lock; so more processes on
-            the same machine do more batches at once.
-        reads_parts_of: Stages whose part files `finish` reads; they must run if this one does.
-        invariants: What must hold when a version is published, by name: each a SELECT of the number of rows that break
-            it and one example.
-        sources: Kinds of sources that it is for.
     """
 
-    name: str
-    reads: tuple[str, ...] = ()
+    name: str  # As seen in manifests, progress and on the dashboard: lower-case letters, digits and -.
+    reads: tuple[str, ...] = ()  # Artefacts that other stages write.
+    # Artefacts that it makes, as strategies name them in `needs`, or as other stages do in `reads`.
     writes: tuple[str, ...] = ()
-    revision: int = 1
+    revision: int = 1  # To be raised with every change of its code that changes its result.
+    # Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
     tables: tuple[Table, ...] = ()
+    # (table, column, value) of the rows that it fills in tables shared with other stages.
     rows: tuple[tuple[str, str, str], ...] = ()
-    arrays: str = ""
-    unit: str = "units"
+    arrays: str = ""  # Prefix of the array files that it writes, "" if none.
+    unit: str = "units"  # What its batches hold, for people who watch: passages, texts.
+    # Whether a batch keeps one core busy, because it holds the interpreter's lock; so more processes on the same
+    # machine do more batches at once.
     is_one_core: bool = False
-    reads_parts_of: tuple[str, ...] = ()
+    reads_parts_of: tuple[str, ...] = ()  # Stages whose part files `finish` reads; they must run if this one does.
+    # What must hold when a version is published, by name: each a SELECT of the number of rows that break it and one
+    # example.
     invariants: Mapping[str, str] = MappingProxyType({})
-    sources: tuple[SourceKind, ...] = SOURCE_KINDS
+    sources: tuple[SourceKind, ...] = SOURCE_KINDS  # Kinds of sources that it is for.
 
     def settings(self, build: Build) -> Mapping[str, object]:
         """Settings that have a say in the result, by name."""

@@ -66,61 +66,45 @@ def read_batch(path: Path, batch: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What stages may copy from the current version.
-
-    Attributes:
-        arrays: Names of its files under `graph/` that are as they were published.
-        tables: Names of its tables that are.
-        recipes: Stage name to what determined its result besides what it read.
-        records: Rows and checksum of its tables.
-        appended: How many rows of a table stand at its end, not in order.
-        counts: Stage name to what it counted.
-    """
+    """What stages may copy from the current version."""
 
     version: int
-    arrays: frozenset[str]
-    tables: frozenset[str] = frozenset()
+    arrays: frozenset[str]  # Names of its files under `graph/` that are as they were published.
+    tables: frozenset[str] = frozenset()  # Names of its tables that are.
+    # Stage name to what determined its result besides what it read.
     recipes: Mapping[str, str] = field(default_factory=dict)
-    records: Mapping[str, TableRecord] = field(default_factory=dict)
+    records: Mapping[str, TableRecord] = field(default_factory=dict)  # Rows and checksum of its tables.
+    # How many rows of a table stand at its end, not in order.
     appended: Mapping[str, int] = field(default_factory=dict)
-    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # Stage name to what it counted.
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What every stage gets: plain values only, so that it can travel to another process.
-
-    Attributes:
-        source: The corpus or graph, or None to take the current version's.
-        artefacts: What strategies need ("graph", "lexical:stems", "vectors:passage"…).
-        fingerprints: Stage name to fingerprint, of the stages up to the present one.
-        outcomes: Stage name to hash of its result, of the finished stages whose fingerprint does not determine it.
-        results: What the finished stages wrote: artefact, the name under which it enters the fingerprints of later
-            stages, and the hash of what determines it.
-        counts: Stage name to what it counted, of the finished stages.
-        distrusted: Kinds of vectors whose published tables are not built on.
-        earlier: The current version, as far as it may be copied from; None in a first run and in one that is `--full`.
-        graph_sources: A file of texts for the nodes of the graph that is the source, None if there is none.
-        source_name: Which of the index's sources the source is.
-        is_partial: Whether the source only adds and changes: records that it does not mention stay.
-        kept: Sources whose records are taken from the current version: all others, and in a partial run this one, too;
-            where a source is removed, all but that one.
-    """
+    """What every stage gets: plain values only, so that it can travel to another process."""
 
     settings: Settings
     index: str
-    source: Source | None
-    artefacts: tuple[str, ...]
+    source: Source | None  # The corpus or graph, or None to take the current version's.
+    artefacts: tuple[str, ...]  # What strategies need ("graph", "lexical:stems", "vectors:passage"…).
     source_kind: SourceKind = "corpus"
-    fingerprints: tuple[tuple[str, str], ...] = ()
+    fingerprints: tuple[tuple[str, str], ...] = ()  # Stage name to fingerprint, of the stages up to the present one.
+    # Stage name to hash of its result, of the finished stages whose fingerprint does not determine it.
     outcomes: tuple[tuple[str, str], ...] = ()
+    # What the finished stages wrote: artefact, the name under which it enters the fingerprints of later stages, and the
+    # hash of what determines it.
     results: tuple[tuple[str, str, str], ...] = ()
+    # Stage name to what it counted, of the finished stages.
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    distrusted: tuple[str, ...] = ()
+    distrusted: tuple[str, ...] = ()  # Kinds of vectors whose published tables are not built on.
+    # The current version, as far as it may be copied from; None in a first run and in one that is `--full`.
     earlier: Earlier | None = None
+    # A file of texts for the nodes of the graph that is the source, None if there is none.
     graph_sources: Path | None = None
-    source_name: str = "corpus"
-    is_partial: bool = False
+    source_name: str = "corpus"  # Which of the index's sources the source is.
+    is_partial: bool = False  # Whether the source only adds and changes: records that it does not mention stay.
+    # Sources whose records are taken from the current version: all others, and in a partial run this one, too; where a
+    # source is removed, all but that one.
     kept: tuple[KeptSource, ...] = ()
 
     @property

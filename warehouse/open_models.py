@@ -56,16 +56,12 @@ def open_chat(settings: Settings, role: Role) -> Chat:
 
 @dataclass(frozen=True, slots=True)
 class ChatsUsage:
-    """What models took.
-
-    Attributes:
-        unknown: Calls of earlier runs that died with their process, at their worst case; not in `spent`.
-    """
+    """What models took."""
 
     spent: Usage
     cached: int
     replaced: int
-    unknown: Usage
+    unknown: Usage  # Calls of earlier runs that died with their process, at their worst case; not in `spent`.
 
 
 def chats_usage() -> ChatsUsage:

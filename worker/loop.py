@@ -389,22 +389,14 @@ BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker works; times in seconds.
+    """How a worker works; times in seconds."""
 
-    Attributes:
-        queues: Queues to claim from.
-        batch: Questions to claim at once.
-        lease_seconds: How long a claim holds without a sign of life.
-        poll_seconds: How long to wait when there is nothing to do.
-        until_empty: End when nothing in the queues is queued or leased.
-        question_seconds: What a question may take of its own; it fails after that, the others of its batch go on.
-    """
-
-    queues: tuple[str, ...] = ("default",)
-    batch: int = BATCH
-    lease_seconds: float = 30.0
-    poll_seconds: float = 0.5
-    until_empty: bool = False
+    queues: tuple[str, ...] = ("default",)  # Queues to claim from.
+    batch: int = BATCH  # Questions to claim at once.
+    lease_seconds: float = 30.0  # How long a claim holds without a sign of life.
+    poll_seconds: float = 0.5  # How long to wait when there is nothing to do.
+    until_empty: bool = False  # End when nothing in the queues is queued or leased.
+    # What a question may take of its own; it fails after that, the others of its batch go on.
     question_seconds: float = 60.0
 
 

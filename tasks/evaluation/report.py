@@ -130,34 +130,24 @@ class GoldQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one strategy made of one question; tokens and cost are those of the models' replies when they were made.
+    """What one strategy made of one question; tokens and cost are those of the models' replies when they were made."""
 
-    Attributes:
-        ranking: Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
-        answer: The best guess, shown or not; "" if nothing was found, None if no reader ran.
-        is_shown: Whether it is shown as the short answer.
-        sentences: What is shown with it, or instead of it.
-        error: Why the question failed; it then counts 0 and has no latency.
-        kind: Of the answer: "extracted", "computed", "generated", "none" or "unread".
-        is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
-        parts: Seconds by part (encoding, seed, traversal, reading).
-        triples: Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
-    """
-
+    # Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
     ranking: tuple[str, ...] | None = ()
-    answer: str | None = None
+    answer: str | None = None  # The best guess, shown or not; "" if nothing was found, None if no reader ran.
     seconds: float | None = None
-    error: str | None = None
+    error: str | None = None  # Why the question failed; it then counts 0 and has no latency.
     confidence: float | None = None
-    kind: str = ""
-    is_read: bool = True
-    parts: Mapping[str, float] = field(default_factory=dict)
+    kind: str = ""  # Of the answer: "extracted", "computed", "generated", "none" or "unread".
+    is_read: bool = True  # Whether there was a reader at all; without one a failed question counts in no answer metric.
+    parts: Mapping[str, float] = field(default_factory=dict)  # Seconds by part (encoding, seed, traversal, reading).
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
+    # Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
     triples: tuple[TripleIds, ...] | None = None
-    is_shown: bool = False
-    sentences: Sequence[str] = ()
+    is_shown: bool = False  # Whether it is shown as the short answer.
+    sentences: Sequence[str] = ()  # What is shown with it, or instead of it.
 
 
 def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:

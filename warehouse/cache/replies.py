@@ -168,11 +168,7 @@ class ReplyCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What is cached of a task by a model, and all that was ever spent on it.
-
-    Attributes:
-        unknown_calls: Calls whose process died, or that are in flight; `spent` holds them at their worst case.
-    """
+    """What is cached of a task by a model, and all that was ever spent on it."""
 
     model: str
     task: str
@@ -180,7 +176,7 @@ class TaskCounts:
     failure_count: int
     spent: Usage
     failed_calls: int
-    unknown_calls: int = 0
+    unknown_calls: int = 0  # Calls whose process died, or that are in flight; `spent` holds them at their worst case.
 
 
 @dataclass(frozen=True, slots=True)

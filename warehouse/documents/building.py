@@ -19,18 +19,13 @@ _STOPS = frozenset(".!?:。！？؟”\"'»)")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader of a format is told besides the file.
+    """What a reader of a format is told besides the file."""
 
-    Attributes:
-        max_unpacked_mb: Most megabytes that a zipped file, or all that is attached to a message, may unpack to.
-        passage_characters: Longest passage, for readers that say themselves where one ends.
-        depth: How many messages the file is attached in.
-        read_attached: An attached file by its name and content: its document, or why it is of no use.
-    """
-
+    # Most megabytes that a zipped file, or all that is attached to a message, may unpack to.
     max_unpacked_mb: int = 1024
-    passage_characters: int = 2000
-    depth: int = 0
+    passage_characters: int = 2000  # Longest passage, for readers that say themselves where one ends.
+    depth: int = 0  # How many messages the file is attached in.
+    # An attached file by its name and content: its document, or why it is of no use.
     read_attached: Callable[[str, bytes], Document | str] = lambda _name, _data: "attached files are not read here"
 
 

@@ -50,21 +50,13 @@ TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """A format of files that are not text, read in a process of its own.
+    """A format of files that are not text, read in a process of its own."""
 
-    Attributes:
-        reader: The function, in polyhop.warehouse.documents.
-        has_signature: Whether every such file is known by its first bytes.
-        package: What it needs besides Polyhop, as packages are called; "" if nothing.
-        module: As it is imported.
-        revision: To be raised with every change of the reader that changes what it gives.
-    """
-
-    reader: str
-    has_signature: bool = True
-    package: str = ""
-    module: str = ""
-    revision: int = 1
+    reader: str  # The function, in polyhop.warehouse.documents.
+    has_signature: bool = True  # Whether every such file is known by its first bytes.
+    package: str = ""  # What it needs besides Polyhop, as packages are called; "" if nothing.
+    module: str = ""  # As it is imported.
+    revision: int = 1  # To be raised with every change of the reader that changes what it gives.
 
     def require(self) -> None:
         """Raises NotInstalledError if the package is not installed."""

@@ -633,19 +633,13 @@ _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
 
 @dataclass(frozen=True, slots=True)
 class QueueHealth:
-    """What an examination found.
+    """What an examination found."""
 
-    Attributes:
-        version: Of the tables, 0 if there are none yet.
-        newest: The version that this Polyhop makes of them when it opens the queue.
-        questions: How many there are; both 0 where the tables have another version and were not read.
-        faults: What the database says of its own file, and answers that do not belong to a finished question.
-    """
-
-    version: int
-    newest: int
+    version: int  # Of the tables, 0 if there are none yet.
+    newest: int  # The version that this Polyhop makes of them when it opens the queue.
     jobs: int = 0
-    questions: int = 0
+    questions: int = 0  # How many there are; both 0 where the tables have another version and were not read.
+    # What the database says of its own file, and answers that do not belong to a finished question.
     faults: tuple[str, ...] = ()
 
 

@@ -57,19 +57,13 @@ _REFUSED_LOGINS = ("authentication failed", "does not exist", "no pg_hba.conf en
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An engine with what the queue must know about its database.
-
-    Attributes:
-        where: Its url without a password, for messages.
-        row_locks: True for PostgreSQL.
-        is_read_only: A file that may not be written.
-    """
+    """An engine with what the queue must know about its database."""
 
     engine: Engine
-    where: str
+    where: str  # Its url without a password, for messages.
     clock: Clock | None
-    row_locks: bool
-    is_read_only: bool = False
+    row_locks: bool  # True for PostgreSQL.
+    is_read_only: bool = False  # A file that may not be written.
 
     def now(self, connection: Connection) -> float:
         """The queue's time in seconds since 1970: the server's, or this machine's for a file."""

@@ -223,15 +223,10 @@ _SCAN = "PYTHON_ARROW_SCAN"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query asks of a table; DuckDB applies its conditions again, so that more than was asked may be read.
+    """What a query asks of a table; DuckDB applies its conditions again, so that more than was asked may be read."""
 
-    Attributes:
-        columns: Names of the columns; None: all.
-        keys: Values of the table's first key column; None: all.
-    """
-
-    columns: frozenset[str] | None = None
-    keys: frozenset[int] | None = None
+    columns: frozenset[str] | None = None  # Names of the columns; None: all.
+    keys: frozenset[int] | None = None  # Values of the table's first key column; None: all.
 
     def wants(self, *columns: str) -> bool:
         """Whether any of these columns is asked for."""
@@ -240,15 +235,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class LazyTable:
-    """A table and how it is read; of a large one `read` may leave what is not wanted empty.
-
-    Attributes:
-        is_large: Whether planning the query first is worth it.
-    """
+    """A table and how it is read; of a large one `read` may leave what is not wanted empty."""
 
     described: Table
     read: Callable[[Wanted], pa.Table]
-    is_large: bool = False
+    is_large: bool = False  # Whether planning the query first is worth it.
 
     @property
     def name(self) -> str:

@@ -92,20 +92,13 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str, limit: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class NameRecords:
-    """What is known about some names.
+    """What is known about some names."""
 
-    Attributes:
-        entities: Key to name and type, of entities.
-        decisions: Decisions about the names, in order.
-        nearest: Key to the most similar names in the index.
-        method: settings.resolution.method of the version.
-        is_resolved: Whether names were resolved at all; the nodes of a knowledge graph are entities as they are.
-    """
-
-    entities: dict[str, tuple[str, str | None]]
-    decisions: list[Decision]
-    nearest: dict[str, list[str]]
-    method: str
+    entities: dict[str, tuple[str, str | None]]  # Key to name and type, of entities.
+    decisions: list[Decision]  # Decisions about the names, in order.
+    nearest: dict[str, list[str]]  # Key to the most similar names in the index.
+    method: str  # settings.resolution.method of the version.
+    # Whether names were resolved at all; the nodes of a knowledge graph are entities as they are.
     is_resolved: bool = True
 
 

@@ -41,31 +41,23 @@ def no_parameters(_: Settings) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class VectorKind:
-    """A kind of thing that has vectors.
+    """A kind of thing that has vectors."""
 
-    Attributes:
-        name: In artefacts (`vectors:passage`), stages, caches and the view `passage_vectors`: letters and digits.
-        table: The LanceDB table that its vectors are published in, its own.
-        rows: A SELECT of id, first, second and rank for every thing; ids and ranks differ from row to row, and ranks
-            give the order of the matrix.
-        text: What is embedded, of first and second.
-        input: The artefact that `rows` reads: "passages" (tables of passages and documents), "entities" (also those of
-            the graph), or what another stage writes.
-        shown: What full-text search looks into, of first and second.
-        parameters: Values of the parameters of `rows`, of the settings; part of the fingerprint.
-        encoded_as: The kind that the encoder and its cache know these texts as, "" for its own: kinds with the same
-            texts need not be encoded twice.
-        revision: To be raised when `rows` or `text` change, so that nothing older is taken over.
-    """
-
-    name: str
-    table: str
+    name: str  # In artefacts (`vectors:passage`), stages, caches and the view `passage_vectors`: letters and digits.
+    table: str  # The LanceDB table that its vectors are published in, its own.
+    # A SELECT of id, first, second and rank for every thing; ids and ranks differ from row to row, and ranks give the
+    # order of the matrix.
     rows: str
-    text: Callable[[str, str], str]
+    text: Callable[[str, str], str]  # What is embedded, of first and second.
+    # The artefact that `rows` reads: "passages" (tables of passages and documents), "entities" (also those of the
+    # graph), or what another stage writes.
     input: str = "passages"
-    shown: Callable[[str, str], str] = passage_text
-    revision: int = 1
+    shown: Callable[[str, str], str] = passage_text  # What full-text search looks into, of first and second.
+    revision: int = 1  # To be raised when `rows` or `text` change, so that nothing older is taken over.
+    # Values of the parameters of `rows`, of the settings; part of the fingerprint.
     parameters: Callable[[Settings], Mapping[str, object]] = no_parameters
+    # The kind that the encoder and its cache know these texts as, "" for its own: kinds with the same texts need not be
+    # encoded twice.
     encoded_as: str = ""
 
     def __post_init__(self) -> None:

@@ -39,25 +39,16 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class TermImpacts:
-    """Postings with their BM25 contributions.
+    """Postings with their BM25 contributions."""
 
-    Attributes:
-        terms: Term number by term.
-        indptr: Shape (n_terms + 1,), int64.
-        passages: Shape (nnz,), int32: passage numbers, ascending inside a term.
-        weights: Shape (nnz,), float64: what one occurrence of the term in the question adds to the passage.
-        idf: Shape (n_terms,), float64.
-        largest: Shape (n_terms,), float64: each term's largest weight.
-        passage_count: Number of passages.
-    """
-
-    terms: Mapping[str, int]
-    indptr: NDArray[np.int64]
-    passages: NDArray[np.int32]
+    terms: Mapping[str, int]  # Term number by term.
+    indptr: NDArray[np.int64]  # Shape (n_terms + 1,), int64.
+    passages: NDArray[np.int32]  # Shape (nnz,), int32: passage numbers, ascending inside a term.
+    # Shape (nnz,), float64: what one occurrence of the term in the question adds to the passage.
     weights: NDArray[np.float64]
-    idf: NDArray[np.float64]
-    largest: NDArray[np.float64]
-    passage_count: int
+    idf: NDArray[np.float64]  # Shape (n_terms,), float64.
+    largest: NDArray[np.float64]  # Shape (n_terms,), float64: each term's largest weight.
+    passage_count: int  # Number of passages.
 
 
 def inverse_document_frequency(df: NDArray[np.int64], passage_count: int) -> NDArray[np.float64]:
@@ -210,15 +201,10 @@ ENOUGH = 3
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How far a question's BM25 is trusted.
+    """How far a question's BM25 is trusted."""
 
-    Attributes:
-        completeness: kappa: the share of its words, by idf, that BM25's top passage has, 0 to 1.
-        agreement: o: passages in both rankings' first `DEPTH`.
-    """
-
-    completeness: float
-    agreement: int
+    completeness: float  # kappa: the share of its words, by idf, that BM25's top passage has, 0 to 1.
+    agreement: int  # o: passages in both rankings' first `DEPTH`.
 
     @property
     def in_seeds(self) -> float:

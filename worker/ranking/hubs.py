@@ -152,17 +152,11 @@ class ScoredHub:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRule:
-    """Parameters of the choice.
+    """Parameters of the choice."""
 
-    Attributes:
-        hubs: gamma: hubs to choose.
-        paths: alpha_paths: paths kept of a hub.
-        weight: How much better paths count more (w = exp(weight * score)); 0 is the mean.
-    """
-
-    hubs: int
-    paths: int
-    weight: float
+    hubs: int  # gamma: hubs to choose.
+    paths: int  # alpha_paths: paths kept of a hub.
+    weight: float  # How much better paths count more (w = exp(weight * score)); 0 is the mean.
 
 
 def weighted_score(scores: Sequence[float] | Scores, weight: float) -> float:
@@ -284,21 +278,13 @@ def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What one level of a search found.
+    """What one level of a search found."""
 
-    Attributes:
-        number: From 1. Levels that reach no hub are left out.
-        hubs: The best, in descending order of hub score.
-        paths_to_topic: Triples from the topic to each of them, in the order walked.
-        found: How many hubs the level reached in all.
-        not_indexed: Nodes that are hubs by definition, but whose paths no index run has found.
-    """
-
-    number: int
-    hubs: tuple[ScoredHub, ...]
-    paths_to_topic: tuple[tuple[int, ...], ...]
-    found: int
-    not_indexed: tuple[int, ...] = ()
+    number: int  # From 1. Levels that reach no hub are left out.
+    hubs: tuple[ScoredHub, ...]  # The best, in descending order of hub score.
+    paths_to_topic: tuple[tuple[int, ...], ...]  # Triples from the topic to each of them, in the order walked.
+    found: int  # How many hubs the level reached in all.
+    not_indexed: tuple[int, ...] = ()  # Nodes that are hubs by definition, but whose paths no index run has found.
 
 
 class TopicWalk:
@@ -434,18 +420,12 @@ MATCHES = ("id", "exact", "alias", "vector")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A node that a topic means.
-
-    Attributes:
-        match: One of MATCHES.
-        similarity: Cosine of its label, for "vector" only.
-        others: Further nodes of that label, those with most edges first.
-    """
+    """A node that a topic means."""
 
     node: int
-    match: str
-    similarity: float | None = None
-    others: tuple[int, ...] = ()
+    match: str  # One of MATCHES.
+    similarity: float | None = None  # Cosine of its label, for "vector" only.
+    others: tuple[int, ...] = ()  # Further nodes of that label, those with most edges first.
 
 
 class Topics:

@@ -26,19 +26,12 @@ Mixing = Literal["mass", "fixed", "adaptive"]
 
 @dataclass(frozen=True, slots=True)
 class WalkSeeds:
-    """Where a walk on passages and entities starts; all weights together sum to 1.
+    """Where a walk on passages and entities starts; all weights together sum to 1."""
 
-    Attributes:
-        entities: Shape (m,): distinct entity numbers.
-        entity_weights: Shape (m,), at least 0.
-        passages: Shape (k,): distinct passage numbers.
-        passage_weights: Shape (k,), at least 0.
-    """
-
-    entities: NDArray[np.intp]
-    entity_weights: NDArray[np.float64]
-    passages: NDArray[np.intp]
-    passage_weights: NDArray[np.float64]
+    entities: NDArray[np.intp]  # Shape (m,): distinct entity numbers.
+    entity_weights: NDArray[np.float64]  # Shape (m,), at least 0.
+    passages: NDArray[np.intp]  # Shape (k,): distinct passage numbers.
+    passage_weights: NDArray[np.float64]  # Shape (k,), at least 0.
 
 
 def entity_weights(df: NDArray[np.int64], penalty: float) -> NDArray[np.float64]:
@@ -101,17 +94,13 @@ def _scaled(weights: NDArray[np.float64], mass: float, share: float) -> NDArray[
 
 @dataclass(frozen=True, slots=True)
 class BipartiteTransition:
-    """Where a step from one side arrives on the other. Both are stored by passage, the order of the graph's arrays.
+    """Where a step from one side arrives on the other. Both are stored by passage, the order of the graph's arrays."""
 
-    Attributes:
-        to_entities: Shape (n_entities, n_passages), CSC float64: columns sum to 1, or 0 for passages without entity.
-        to_passages: Shape (n_passages, n_entities), CSR float64: columns sum to 1, or 0 for entities without passage.
-        dangling: Shape (n_passages,), bool: passages without entity.
-    """
-
+    # Shape (n_entities, n_passages), CSC float64: columns sum to 1, or 0 for passages without entity.
     to_entities: "sparse.csc_array"
+    # Shape (n_passages, n_entities), CSR float64: columns sum to 1, or 0 for entities without passage.
     to_passages: "sparse.csr_array"
-    dangling: NDArray[np.bool_]
+    dangling: NDArray[np.bool_]  # Shape (n_passages,), bool: passages without entity.
 
 
 def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
@@ -290,17 +279,11 @@ _Result = tuple[NDArray[np.float64], NDArray[np.float64], int]
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What a push settled and what it left.
+    """What a push settled and what it left."""
 
-    Attributes:
-        scores: Shape (n,): at most the exact PageRank everywhere.
-        residual: Shape (n,): its sum is the sum of what is missing from `scores`.
-        pushes: Nodes pushed.
-    """
-
-    scores: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    pushes: int
+    scores: NDArray[np.float64]  # Shape (n,): at most the exact PageRank everywhere.
+    residual: NDArray[np.float64]  # Shape (n,): its sum is the sum of what is missing from `scores`.
+    pushes: int  # Nodes pushed.
 
 
 def ppr_push(

@@ -60,31 +60,20 @@ class PropositionPath:
 
 @dataclass(frozen=True, slots=True)
 class PathSearch:
-    """Where paths are searched.
+    """Where paths are searched."""
 
-    Attributes:
-        propositions: Shape (u,): those that paths are made of, ascending.
-        vectors: Shape (u, d): their vectors, none of them 0.
-        question: Shape (d,): the question's vector.
-    """
-
-    propositions: Numbers
-    vectors: NDArray[np.floating]
-    question: NDArray[np.floating]
+    propositions: Numbers  # Shape (u,): those that paths are made of, ascending.
+    vectors: NDArray[np.floating]  # Shape (u, d): their vectors, none of them 0.
+    question: NDArray[np.floating]  # Shape (d,): the question's vector.
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """What a search found.
+    """What a search found."""
 
-    Attributes:
-        initial: The `explore_propositions` most similar propositions, as paths of their own.
-        beams: The paths kept at each depth, in descending order of score.
-        paths: All of these, in descending order of score, then shorter ones first, then by propositions.
-    """
-
-    initial: tuple[PropositionPath, ...]
-    beams: tuple[tuple[PropositionPath, ...], ...]
+    initial: tuple[PropositionPath, ...]  # The `explore_propositions` most similar propositions, as paths of their own.
+    beams: tuple[tuple[PropositionPath, ...], ...]  # The paths kept at each depth, in descending order of score.
+    # All of these, in descending order of score, then shorter ones first, then by propositions.
     paths: tuple[PropositionPath, ...]
 
 
@@ -119,21 +108,13 @@ def search_paths(
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """Paths of one depth, n of them.
+    """Paths of one depth, n of them."""
 
-    Attributes:
-        members: Shape (n, depth): propositions in the numbering of the search.
-        kinds: Shape (n, depth - 1): kinds of their connections.
-        ends: Shape (n, depth - 1, 2): entities of their connections.
-        scores: Shape (n,).
-        needs_text: Whether they are still to be scored by the vector of their joined text.
-    """
-
-    members: Numbers
-    kinds: NDArray[np.int8]
-    ends: NDArray[np.int64]
-    scores: Scores
-    needs_text: bool = False
+    members: Numbers  # Shape (n, depth): propositions in the numbering of the search.
+    kinds: NDArray[np.int8]  # Shape (n, depth - 1): kinds of their connections.
+    ends: NDArray[np.int64]  # Shape (n, depth - 1, 2): entities of their connections.
+    scores: Scores  # Shape (n,).
+    needs_text: bool = False  # Whether they are still to be scored by the vector of their joined text.
 
     def first(self, count: int) -> "_Paths":
         """The first by descending score, then ascending propositions."""
@@ -311,34 +292,22 @@ PathFallback = Literal["", "dense", "stage1"]
 
 @dataclass(frozen=True, slots=True)
 class PropositionIndex:
-    """What is searched, once per version.
+    """What is searched, once per version."""
 
-    Attributes:
-        graph: Propositions with entities and passages.
-        walk: Its edges, by `weighted_graph` with the rule's `entity_edge_factor` and `edge_weights`.
-        vectors: Shape (n_propositions, d): vectors in number order; read only for propositions of a subgraph.
-        texts_of: Texts of propositions by number.
-    """
-
-    graph: PropositionGraph
-    walk: WeightedGraph
+    graph: PropositionGraph  # Propositions with entities and passages.
+    walk: WeightedGraph  # Its edges, by `weighted_graph` with the rule's `entity_edge_factor` and `edge_weights`.
+    # Shape (n_propositions, d): vectors in number order; read only for propositions of a subgraph.
     vectors: NDArray[np.floating]
-    texts_of: TextsOf
+    texts_of: TextsOf  # Texts of propositions by number.
 
 
 @dataclass(frozen=True, slots=True)
 class PathSeed:
-    """An entity that the second walk starts from.
+    """An entity that the second walk starts from."""
 
-    Attributes:
-        entity: Its number.
-        explore: Its share of the largest weight among entities of the most similar propositions, 0 if not chosen.
-        exploit: Its share of the largest weight among entities of the best paths, 0 if not chosen.
-    """
-
-    entity: int
-    explore: float
-    exploit: float
+    entity: int  # Its number.
+    explore: float  # Its share of the largest weight among entities of the most similar propositions, 0 if not chosen.
+    exploit: float  # Its share of the largest weight among entities of the best paths, 0 if not chosen.
 
     @property
     def weight(self) -> float:
@@ -348,24 +317,17 @@ class PathSeed:
 
 @dataclass(frozen=True, slots=True)
 class PropositionRanking:
-    """Ranked passages, and what led to them.
+    """Ranked passages, and what led to them."""
 
-    Attributes:
-        passages: Shape (n,): passage numbers.
-        scores: Shape (n,): for display; passages outside the subgraph are ranked apart and stay after those inside.
-        fallback: "dense" if there was nothing to start the first walk from, so that similarity ranks; "stage1" if there
-            was nothing to search or to start the second walk from, so that the first walk ranks.
-        focus: The first walk, None with the fallback "dense".
-        found: Paths, None if none were searched.
-        seeds: Of the second walk, in descending order of weight.
-    """
-
-    passages: NDArray[np.intp]
+    passages: NDArray[np.intp]  # Shape (n,): passage numbers.
+    # Shape (n,): for display; passages outside the subgraph are ranked apart and stay after those inside.
     scores: NDArray[np.float64]
+    # "dense" if there was nothing to start the first walk from, so that similarity ranks; "stage1" if there was nothing
+    # to search or to start the second walk from, so that the first walk ranks.
     fallback: PathFallback = ""
-    focus: Focus | None = None
-    found: FoundPaths | None = None
-    seeds: tuple[PathSeed, ...] = ()
+    focus: Focus | None = None  # The first walk, None with the fallback "dense".
+    found: FoundPaths | None = None  # Paths, None if none were searched.
+    seeds: tuple[PathSeed, ...] = ()  # Of the second walk, in descending order of weight.
 
 
 def rank_passages(

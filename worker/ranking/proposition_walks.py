@@ -42,62 +42,40 @@ Source: algorithms.md 3.6.
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """Every parameter and ablation of a search for proposition paths; the defaults are the paper's.
+    """Parameters and ablations of a search for proposition paths, as in the paper. Source: algorithms.md 3.4, 3.6."""
 
-    Attributes:
-        beam_width: B, paths that go on after a depth, at least 1.
-        max_length: L_max, propositions in a path, at least 1.
-        rescored: M, candidates per depth that are scored by the vector of their joined text, at least 1.
-        jump_points: Most similar propositions that continue any path, whether connected or not.
-        exact: Whether candidates are scored by the vector of their joined text; if not, by their mean vector only.
-        exact_when_few: Whether that holds for at most `beam_width` candidates too (the published code: no).
-        allow_unconnected: Whether every proposition of the subgraph continues any path.
-        synonym_threshold: Least cosine of two names at which a path goes from one to the other; at least the index's.
-        seed_propositions: N_prop, most similar propositions whose entities the first walk may start from.
-        seed_entities: N_entity, entities that the first walk starts from.
-        stage1_restart: Probability that the first walk returns to its seeds, above 0.
-        stage1_passage_weight: Share of each passage's normalised similarity in the first walk's seeds.
-        stage1_entity_weight: Seeds of the first walk: 1 each, or the mean similarity of the propositions that name the
-            entity divided by the number of passages that contain it.
-        stage1_only: Whether all passages are ranked by the first walk.
-        subgraph_passages: K, passages of the subgraph.
-        explore_propositions: P_initial, most similar propositions that give seeds; None for `beam_width`.
-        explore_entities: B_initial, entities taken from them.
-        exploit_paths: P_beam, paths that give seeds.
-        exploit_entities: B_beam, entities taken from them.
-        seeds: Which of the two sets of entities the second walk starts from.
-        entity_weight: Weight of an entity: the sum of the scores of what names it, or the largest.
-        passage_weight: lambda, share of each passage's normalised similarity in the second walk's seeds.
-        stage2_restart: Probability that the second walk returns to its seeds, above 0.
-        entity_edge_factor: Factor of edges between entities relative to those between entity and passage.
-        edge_weights: An edge between entities before that factor: shared propositions and synonymy added, or 1.
-    Source: algorithms.md 3.4, 3.6.
-    """
-
-    beam_width: int = 4
-    max_length: int = 3
-    rescored: int = 40
-    jump_points: int = 3
+    beam_width: int = 4  # B, paths that go on after a depth, at least 1.
+    max_length: int = 3  # L_max, propositions in a path, at least 1.
+    rescored: int = 40  # M, candidates per depth that are scored by the vector of their joined text, at least 1.
+    jump_points: int = 3  # Most similar propositions that continue any path, whether connected or not.
+    # Whether candidates are scored by the vector of their joined text; if not, by their mean vector only.
     exact: bool = True
-    exact_when_few: bool = True
-    allow_unconnected: bool = False
+    exact_when_few: bool = True  # Whether that holds for at most `beam_width` candidates too (the published code: no).
+    allow_unconnected: bool = False  # Whether every proposition of the subgraph continues any path.
+    # Least cosine of two names at which a path goes from one to the other; at least the index's.
     synonym_threshold: float = 0.8
-    seed_propositions: int = 20
-    seed_entities: int = 40
-    stage1_restart: float = 0.25
-    stage1_passage_weight: float = 0.0
+    seed_propositions: int = 20  # N_prop, most similar propositions whose entities the first walk may start from.
+    seed_entities: int = 40  # N_entity, entities that the first walk starts from.
+    stage1_restart: float = 0.25  # Probability that the first walk returns to its seeds, above 0.
+    stage1_passage_weight: float = 0.0  # Share of each passage's normalised similarity in the first walk's seeds.
+    # Seeds of the first walk: 1 each, or the mean similarity of the propositions that name the entity divided by the
+    # number of passages that contain it.
     stage1_entity_weight: Literal["uniform", "mean_per_passage"] = "uniform"
-    stage1_only: bool = False
-    subgraph_passages: int = 50
+    stage1_only: bool = False  # Whether all passages are ranked by the first walk.
+    subgraph_passages: int = 50  # K, passages of the subgraph.
+    # P_initial, most similar propositions that give seeds; None for `beam_width`.
     explore_propositions: int | None = None
-    explore_entities: int = 5
-    exploit_paths: int = 5
-    exploit_entities: int = 5
+    explore_entities: int = 5  # B_initial, entities taken from them.
+    exploit_paths: int = 5  # P_beam, paths that give seeds.
+    exploit_entities: int = 5  # B_beam, entities taken from them.
+    # Which of the two sets of entities the second walk starts from.
     seeds: Literal["both", "explore_only", "exploit_only"] = "both"
+    # Weight of an entity: the sum of the scores of what names it, or the largest.
     entity_weight: Literal["sum", "max"] = "sum"
-    passage_weight: float = 0.05
-    stage2_restart: float = 0.55
-    entity_edge_factor: float = 2.0
+    passage_weight: float = 0.05  # lambda, share of each passage's normalised similarity in the second walk's seeds.
+    stage2_restart: float = 0.55  # Probability that the second walk returns to its seeds, above 0.
+    entity_edge_factor: float = 2.0  # Factor of edges between entities relative to those between entity and passage.
+    # An edge between entities before that factor: shared propositions and synonymy added, or 1.
     edge_weights: EdgeWeights = "counts"
 
 
@@ -113,15 +91,10 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class WeightedGraph:
-    """Undirected weighted edges between nodes.
+    """Undirected weighted edges between nodes."""
 
-    Attributes:
-        weights: Shape (n, n), CSR float64, symmetric, above 0 where stored, nothing on the diagonal.
-        strengths: Shape (n,): sums of the rows, 0 for isolated nodes.
-    """
-
-    weights: "sparse.csr_array"
-    strengths: Scores
+    weights: "sparse.csr_array"  # Shape (n, n), CSR float64, symmetric, above 0 where stored, nothing on the diagonal.
+    strengths: Scores  # Shape (n,): sums of the rows, 0 for isolated nodes.
 
     def induced(self, nodes: Numbers) -> "WeightedGraph":
         """The edges among some nodes, which are renumbered in the order given. Cost: O(n + edges of these nodes)."""
@@ -131,51 +104,33 @@ class WeightedGraph:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """How similar a question is to everything.
+    """How similar a question is to everything."""
 
-    Attributes:
-        vector: Shape (d,), float64: the question's vector.
-        propositions: Shape (n_propositions,), float64: cosines; NaN for propositions without a vector.
-        passages: Shape (n_passages,), float64: cosines.
-    """
-
-    vector: Scores
-    propositions: Scores
-    passages: Scores
+    vector: Scores  # Shape (d,), float64: the question's vector.
+    propositions: Scores  # Shape (n_propositions,), float64: cosines; NaN for propositions without a vector.
+    passages: Scores  # Shape (n_passages,), float64: cosines.
 
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """What the first walk found.
+    """What the first walk found."""
 
-    Attributes:
-        propositions: The most similar ones, in descending order of similarity.
-        entities: Seeds, in descending order of relevance.
-        scores: Shape (n_passages,): what the walk gave to each passage.
-        order: Passages in descending order of score, then similarity, then ascending number; as many as asked for.
-    """
-
-    propositions: Numbers
-    entities: Numbers
+    propositions: Numbers  # The most similar ones, in descending order of similarity.
+    entities: Numbers  # Seeds, in descending order of relevance.
     weights: Scores
-    scores: Scores
+    scores: Scores  # Shape (n_passages,): what the walk gave to each passage.
+    # Passages in descending order of score, then similarity, then ascending number; as many as asked for.
     order: Numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """Some passages and the entities that they contain.
-
-    Attributes:
-        passages: Their numbers, in the order of the first walk.
-        graph: Edges among these entities, then these passages.
-        propositions: Those of these passages that have a vector, ascending.
-    """
+    """Some passages and the entities that they contain."""
 
     entities: Numbers
-    passages: Numbers
-    graph: WeightedGraph
-    propositions: Numbers
+    passages: Numbers  # Their numbers, in the order of the first walk.
+    graph: WeightedGraph  # Edges among these entities, then these passages.
+    propositions: Numbers  # Those of these passages that have a vector, ascending.
 
 
 def weighted_graph(

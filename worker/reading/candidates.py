@@ -327,21 +327,13 @@ class Features(NamedTuple):
 
 @dataclass
 class Situation:
-    """A question with its passages, and what is the same for all its candidates.
+    """A question with its passages, and what is the same for all its candidates."""
 
-    Attributes:
-        question: The question, parsed.
-        pages: The context.
-        cosines: Similarity of question and passage, by the passage's index.
-        idf: How rare a stem is in the corpus.
-        corpus: Pages of names.
-    """
-
-    question: ParsedQuestion
-    pages: Sequence[Page]
-    cosines: Sequence[float]
-    idf: Idf
-    corpus: CorpusPages
+    question: ParsedQuestion  # The question, parsed.
+    pages: Sequence[Page]  # The context.
+    cosines: Sequence[float]  # Similarity of question and passage, by the passage's index.
+    idf: Idf  # How rare a stem is in the corpus.
+    corpus: CorpusPages  # Pages of names.
     _own_pages: dict[str, OwnPage | None] = field(default_factory=dict)
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:

@@ -92,19 +92,12 @@ class FilterReply(_Reply):
 
 @dataclass(frozen=True, slots=True)
 class HubMetadata:
-    """A field of what is linked to a hub: of its node, or of a passage.
+    """A field of what is linked to a hub: of its node, or of a passage."""
 
-    Attributes:
-        name: Of the hub, or title of the passage.
-        passage_id: "" if it is the node's.
-        field: As filters name it, without `metadata.`.
-        value: In plain text.
-    """
-
-    name: str
-    passage_id: str
-    field: str
-    value: str
+    name: str  # Of the hub, or title of the passage.
+    passage_id: str  # "" if it is the node's.
+    field: str  # As filters name it, without `metadata.`.
+    value: str  # In plain text.
 
     def __str__(self) -> str:
         of = f"passage {self.name}" if self.passage_id else self.name
@@ -238,25 +231,15 @@ class Final:
 
 @dataclass(slots=True)
 class QuestionState:
-    """A question between its levels.
+    """A question between its levels."""
 
-    Attributes:
-        item: The question with its retrieval.
-        inputs: Hubs of the level that is read.
-        partials: Their partial answers, by rank of the hub.
-        final: The answer, None as long as no level gave one.
-        triples: Those that the answer rests on.
-        outage: Why the model could not be asked.
-        uses: Questions to the model, in the order asked.
-    """
-
-    item: ReadingItem
-    inputs: list[HubInput] = field(default_factory=list)
-    partials: list[Partial] = field(default_factory=list)
-    final: Final | None = None
-    triples: list[RankedTriple] = field(default_factory=list)
-    outage: ModelUnavailableError | None = None
-    uses: list[ModelUse] = field(default_factory=list)
+    item: ReadingItem  # The question with its retrieval.
+    inputs: list[HubInput] = field(default_factory=list)  # Hubs of the level that is read.
+    partials: list[Partial] = field(default_factory=list)  # Their partial answers, by rank of the hub.
+    final: Final | None = None  # The answer, None as long as no level gave one.
+    triples: list[RankedTriple] = field(default_factory=list)  # Those that the answer rests on.
+    outage: ModelUnavailableError | None = None  # Why the model could not be asked.
+    uses: list[ModelUse] = field(default_factory=list)  # Questions to the model, in the order asked.
     _place: int = 0
     _hubs: list[dict[str, Any]] = field(default_factory=list)
     _levels: list[dict[str, Any]] = field(default_factory=list)
@@ -392,23 +375,15 @@ _BEST_PATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class HubReadingRule:
-    """How hubs are read.
+    """How hubs are read."""
 
-    Attributes:
-        partial_by_model: Partial answers by the model, if one is given; otherwise by rules.
-        final_by_model: The final answer likewise.
-        filters: Whether the model chooses the triples that support the answer; without a model all are kept.
-        min_partial_score: By rules, a hub whose best path scores less contributes nothing.
-        evidence_tokens: Largest evidence in a prompt.
-        links: Whether prompts show the metadata of a hub's node and of the passages linked to it.
-    """
-
-    partial_by_model: bool = True
-    final_by_model: bool = True
+    partial_by_model: bool = True  # Partial answers by the model, if one is given; otherwise by rules.
+    final_by_model: bool = True  # The final answer likewise.
+    # Whether the model chooses the triples that support the answer; without a model all are kept.
     filters: bool = False
-    min_partial_score: float = 0.3
-    evidence_tokens: int = 6_000
-    links: bool = True
+    min_partial_score: float = 0.3  # By rules, a hub whose best path scores less contributes nothing.
+    evidence_tokens: int = 6_000  # Largest evidence in a prompt.
+    links: bool = True  # Whether prompts show the metadata of a hub's node and of the passages linked to it.
 
 
 class HubModel:

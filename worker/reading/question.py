@@ -142,33 +142,19 @@ _OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2  # reader.md 6.1, relations.
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """What a question says about its answer.
+    """What a question says about its answer."""
 
-    Attributes:
-        text: The question.
-        wh: Its wh-word, "" if it has none.
-        head: Words of the head noun, lower case, the head last; () if there is none.
-        expected: Type of the answer.
-        main_words: Content words of its main clause, in order.
-        main_stems: M, the stems of its main clause, in order of the clause.
-        relations: Relations it asks for.
-        names: Its names, longest first wherever two overlap, left to right.
-        name_keys: Keys of all its names, overlapping ones included.
-        words: Its lower-case words.
-        verbs: Past participles of its main clause (`commissioned`).
-    """
-
-    text: str
-    wh: str
-    head: tuple[str, ...]
-    expected: str
-    main_words: tuple[str, ...]
-    main_stems: tuple[str, ...]
-    relations: tuple[Relation, ...]
-    names: tuple[Mention, ...]
-    name_keys: frozenset[str]
-    words: tuple[str, ...]
-    verbs: frozenset[str]
+    text: str  # The question.
+    wh: str  # Its wh-word, "" if it has none.
+    head: tuple[str, ...]  # Words of the head noun, lower case, the head last; () if there is none.
+    expected: str  # Type of the answer.
+    main_words: tuple[str, ...]  # Content words of its main clause, in order.
+    main_stems: tuple[str, ...]  # M, the stems of its main clause, in order of the clause.
+    relations: tuple[Relation, ...]  # Relations it asks for.
+    names: tuple[Mention, ...]  # Its names, longest first wherever two overlap, left to right.
+    name_keys: frozenset[str]  # Keys of all its names, overlapping ones included.
+    words: tuple[str, ...]  # Its lower-case words.
+    verbs: frozenset[str]  # Past participles of its main clause (`commissioned`).
 
 
 @lru_cache(maxsize=1 << 15)
@@ -340,23 +326,14 @@ _FAR = 80  # characters beside a name; chosen: about the clause that it stands i
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question's parts.
+    """A question's parts."""
 
-    Attributes:
-        verb: What the answer did or what was done to it, "" if the question is not about its subject.
-        is_passive: Whether it was done to the answer (`who was born`).
-        predicate: Words that the answer's sentence says.
-        direct: Names that the answer's sentence is about.
-        leading: Names that lead to it over something else.
-        inner: Words that describe what leads to it (`birthplace`).
-    """
-
-    verb: str
-    is_passive: bool
-    predicate: tuple[str, ...]
-    direct: tuple[Mention, ...]
-    leading: tuple[Mention, ...]
-    inner: tuple[str, ...]
+    verb: str  # What the answer did or what was done to it, "" if the question is not about its subject.
+    is_passive: bool  # Whether it was done to the answer (`who was born`).
+    predicate: tuple[str, ...]  # Words that the answer's sentence says.
+    direct: tuple[Mention, ...]  # Names that the answer's sentence is about.
+    leading: tuple[Mention, ...]  # Names that lead to it over something else.
+    inner: tuple[str, ...]  # Words that describe what leads to it (`birthplace`).
 
 
 @lru_cache(maxsize=256)

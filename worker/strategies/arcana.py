@@ -46,19 +46,12 @@ Matcher = Literal["exact", "fuzzy", "embedding"]
 
 @dataclass(frozen=True, slots=True)
 class StartEntities:
-    """Entities that a question starts from.
+    """Entities that a question starts from."""
 
-    Attributes:
-        numbers: Distinct, ascending.
-        unmatched: Names that no entity has, ascending.
-        has_names: Whether the question had any name at all; with similarity it needs none.
-        similarities: Cosine by entity number, where similarity found them.
-    """
-
-    numbers: tuple[int, ...]
-    unmatched: tuple[str, ...]
-    has_names: bool
-    similarities: dict[int, float]
+    numbers: tuple[int, ...]  # Distinct, ascending.
+    unmatched: tuple[str, ...]  # Names that no entity has, ascending.
+    has_names: bool  # Whether the question had any name at all; with similarity it needs none.
+    similarities: dict[int, float]  # Cosine by entity number, where similarity found them.
 
 
 class Starts:

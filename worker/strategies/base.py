@@ -24,28 +24,20 @@ _WORD = re.compile(r"[^\W_]")
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most that a strategy asks of a model for one question, of one kind; what has to be asked again not counted.
+    """The most that a strategy asks of a model for one question, of one kind, besides what has to be asked again."""
 
-    Attributes:
-        task: The kind, "hub.partial" for instance.
-        prompt_tokens: Of each request, the question itself not counted.
-    """
-
-    task: str
+    task: str  # The kind, "hub.partial" for instance.
     calls: int
-    prompt_tokens: int
+    prompt_tokens: int  # Of each request, the question itself not counted.
     completion_tokens: int
 
 
 class Parameters(BaseModel):
-    """Base of all parameters: frozen, nothing unknown, only finite numbers.
-
-    Attributes:
-        grid: Values that `polyhop tune` tries where a user names none, by parameter, written as in a range ("3,5,10",
-            "1..4"): at most 100 combinations. {}: a user has to name them.
-    """
+    """Base of all parameters: frozen, nothing unknown, only finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Values that `polyhop tune` tries where a user names none, by parameter, written as in a range ("3,5,10", "1..4"):
+    # at most 100 combinations. {}: a user has to name them.
     grid: ClassVar[Mapping[str, str]] = {}
 
     def call_bounds(self) -> tuple[CallBound, ...]:
@@ -103,32 +95,25 @@ def _undeclared(*_: Any) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class StrategySpec:
-    """A strategy that can be made; as a decorator (`strategy`) it declares the class or function that makes it.
-
-    Attributes:
-        summary: One sentence for users; ends with a full stop.
-        parameters: Its parameters, each with a default and a description.
-        needs: Artefacts that it reads: "graph", "graph:relations", "lexical:plain", "lexical:stems",
-            "vectors:passage", "vectors:entity" (or another kind of warehouse/vectors/kinds.py), "ann:passage".
-        needs_question_names: Whether questions must come with their names.
-        batches: Whether it gains from many questions at once: it then gets a worker's whole micro-batch in one call,
-            and otherwise one question at a time. A batch that fails or takes too long is asked again one by one.
-        reader: Makes the reader of its retrievals; None: they are read as the user chose (`--reader`).
-        ranks_triples: Whether its retrievals rank triples of the graph (`Retrieval.triples`, at most as many as
-            passages are asked for): results then have `triples`, and evaluations judge them.
-        writes_context: Whether its evidence has a `context` that a model can answer from without passages
-            (models.read_context).
-    """
+    """A strategy that can be made; as a decorator (`strategy`) it declares the class or function that makes it."""
 
     name: str
-    summary: str
-    parameters: type[Parameters]
+    summary: str  # One sentence for users; ends with a full stop.
+    parameters: type[Parameters]  # Its parameters, each with a default and a description.
     _: KW_ONLY
+    # Artefacts that it reads: "graph", "graph:relations", "lexical:plain", "lexical:stems", "vectors:passage",
+    # "vectors:entity" (or another kind of warehouse/vectors/kinds.py), "ann:passage".
     needs: Collection[str]
-    needs_question_names: bool = False
+    needs_question_names: bool = False  # Whether questions must come with their names.
+    # Whether it gains from many questions at once: it then gets a worker's whole micro-batch in one call, and otherwise
+    # one question at a time. A batch that fails or takes too long is asked again one by one.
     batches: bool = False
+    # Makes the reader of its retrievals; None: they are read as the user chose (`--reader`).
     reader: BuildReader | None = None
+    # Whether its retrievals rank triples of the graph (`Retrieval.triples`, at most as many as passages are asked for):
+    # results then have `triples`, and evaluations judge them.
     ranks_triples: bool = False
+    # Whether its evidence has a `context` that a model can answer from without passages (models.read_context).
     writes_context: bool = False
     build: Build = _undeclared
 
@@ -155,18 +140,14 @@ DECLARED: dict[str, StrategySpec] = {}
 
 
 class Found(NamedTuple):
-    """What was found for one question.
-
-    Attributes:
-        traversal: Seconds of the walk, or whatever came after the seeds; what of a batch's time is nobody's own is
-            shared equally as "seed".
-        encoding: Seconds of encoding, where there was any.
-    """
+    """What was found for one question."""
 
     ranking: Ranking
     evidence: Evidence = Evidence()
+    # Seconds of the walk, or whatever came after the seeds; what of a batch's time is nobody's own is shared equally as
+    # "seed".
     traversal: float = 0.0
-    encoding: float | None = None
+    encoding: float | None = None  # Seconds of encoding, where there was any.
 
 
 class RankedStrategy:

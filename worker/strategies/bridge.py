@@ -79,18 +79,12 @@ class BridgeParameters(BridgeLexicalParameters):
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How similar the passages are to one question.
+    """How similar the passages are to one question."""
 
-    Attributes:
-        seeding: Shape (n_passages,): what seeds are chosen by.
-        fusing: Shape (n_passages,): what the walk is added to.
-        error: The most by which the difference of two of them may be wrong.
-        exact: Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
-    """
-
-    seeding: NDArray[np.float64]
-    fusing: NDArray[np.float64]
-    error: float
+    seeding: NDArray[np.float64]  # Shape (n_passages,): what seeds are chosen by.
+    fusing: NDArray[np.float64]  # Shape (n_passages,): what the walk is added to.
+    error: float  # The most by which the difference of two of them may be wrong.
+    # Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
     exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 

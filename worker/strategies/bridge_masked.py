@@ -53,19 +53,13 @@ LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rar
 
 @dataclass(frozen=True, slots=True)
 class MaskedQuestion:
-    """A question as it is read before anything is ranked.
-
-    Attributes:
-        seeds: Shape (m,): those of them that start the walk, ascending.
-        masked: Its words without its rare names; "" if there is no such question.
-        names_share: c.
-    """
+    """A question as it is read before anything is ranked."""
 
     entities: QuestionEntities
-    seeds: NDArray[np.intp]
+    seeds: NDArray[np.intp]  # Shape (m,): those of them that start the walk, ascending.
     shares: NDArray[np.float64]
-    masked: str
-    names_share: float
+    masked: str  # Its words without its rare names; "" if there is no such question.
+    names_share: float  # c.
 
 
 class MaskedQuestions:
@@ -131,20 +125,13 @@ class BridgeMaskedParameters(BridgeParameters):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question with all that its ranking is made of.
-
-    Attributes:
-        stems: Its distinct stems in the vocabulary, ascending.
-        lexical: Shape (n_passages,): lex, BM25 relative to its maximum.
-        trust: How far BM25 is trusted.
-        similarity: For fusing s, the mixture of its cosines with those of the masked question.
-    """
+    """A question with all that its ranking is made of."""
 
     read: MaskedQuestion
-    stems: list[int]
-    lexical: NDArray[np.float64]
-    trust: Trust
-    similarity: Similarity
+    stems: list[int]  # Its distinct stems in the vocabulary, ascending.
+    lexical: NDArray[np.float64]  # Shape (n_passages,): lex, BM25 relative to its maximum.
+    trust: Trust  # How far BM25 is trusted.
+    similarity: Similarity  # For fusing s, the mixture of its cosines with those of the masked question.
 
 
 @strategy(

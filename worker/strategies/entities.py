@@ -52,18 +52,13 @@ NODE_KINDS = {"entities": "entity", "terms": "term"}
 
 @dataclass(frozen=True, slots=True)
 class QuestionEntities:
-    """Names of a question.
+    """Names of a question."""
 
-    Attributes:
-        numbers: Entity numbers of the known ones, ascending, distinct.
-        unmatched: Keys that no passage mentions, ascending.
-        shares: Shape (n,), float64, beside `numbers`: how likely the name means each, 1 if it means no other. As in
-            entity linking (commonness), the share of the passages that mention it.
-    """
-
-    numbers: NDArray[np.intp]
+    numbers: NDArray[np.intp]  # Entity numbers of the known ones, ascending, distinct.
     matched: tuple[str, ...]
-    unmatched: tuple[str, ...]
+    unmatched: tuple[str, ...]  # Keys that no passage mentions, ascending.
+    # Shape (n,), float64, beside `numbers`: how likely the name means each, 1 if it means no other. As in entity
+    # linking (commonness), the share of the passages that mention it.
     shares: NDArray[np.float64]
 
 
@@ -132,16 +127,11 @@ def entity_meanings(reader: IndexReader) -> Callable[[str], tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Seeds and where they come from.
-
-    Attributes:
-        seeds: Of the walk.
-        fallback: What took the place of a missing part; None if nothing is missing.
-    """
+    """Seeds and where they come from."""
 
     entities: QuestionEntities
-    seeds: WalkSeeds
-    fallback: Fallback | None
+    seeds: WalkSeeds  # Of the walk.
+    fallback: Fallback | None  # What took the place of a missing part; None if nothing is missing.
 
     def evidence(self, passage_ids: Sequence[str], keys: Sequence[str], noun: str = "entities") -> Evidence:
         """Names and seeds; a uniform start is not listed passage by passage. `noun` says what the keys are of."""

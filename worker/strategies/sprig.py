@@ -127,21 +127,13 @@ class TermParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class GraphNodes:
-    """A graph to walk on, and how a question finds its nodes.
+    """A graph to walk on, and how a question finds its nodes."""
 
-    Attributes:
-        graph: Passages and nodes; df and weights are taken from all of it.
-        kept: Shape (nnz,), bool: edges that pruning left; None for all.
-        match: Questions to nodes.
-        label: A title as written to the label under which it would be a node.
-        noun: What the nodes are, for the evidence: entities or terms.
-    """
-
-    graph: BipartiteGraph
-    kept: NDArray[np.bool_] | None
-    match: Match
-    label: Label
-    noun: Literal["entities", "terms"] = "entities"
+    graph: BipartiteGraph  # Passages and nodes; df and weights are taken from all of it.
+    kept: NDArray[np.bool_] | None  # Shape (nnz,), bool: edges that pruning left; None for all.
+    match: Match  # Questions to nodes.
+    label: Label  # A title as written to the label under which it would be a node.
+    noun: Literal["entities", "terms"] = "entities"  # What the nodes are, for the evidence: entities or terms.
 
 
 def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:

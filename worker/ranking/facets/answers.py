@@ -52,21 +52,14 @@ LEAST_LEAD = 1.25
 
 @dataclass(frozen=True, slots=True)
 class FacetAnswer:
-    """A short answer.
+    """A short answer."""
 
-    Attributes:
-        texts: Labels, most frequent first; a number or `yes`, `no` alone.
-        kind: What they are: NUMBER, NAMES, VALUES, MOST_FREQUENT or YES_NO.
-        paths: Shape (n,): hub paths that it rests on, of the first hubs only where hubs are named or counted.
-        hubs: Shape (k,): hubs that it rests on.
-        confidence: How often such an answer is right.
-    """
-
-    texts: tuple[str, ...]
-    kind: str
+    texts: tuple[str, ...]  # Labels, most frequent first; a number or `yes`, `no` alone.
+    kind: str  # What they are: NUMBER, NAMES, VALUES, MOST_FREQUENT or YES_NO.
+    # Shape (n,): hub paths that it rests on, of the first hubs only where hubs are named or counted.
     paths: NDArray[np.int32]
-    hubs: NDArray[np.int32]
-    confidence: float
+    hubs: NDArray[np.int32]  # Shape (k,): hubs that it rests on.
+    confidence: float  # How often such an answer is right.
 
 
 def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> FacetAnswer | None:

@@ -100,18 +100,12 @@ OTHER_WORDS = 0.6  # a value of the right polarity in other words than the quest
 
 @dataclass(slots=True)
 class Facet:
-    """A condition.
+    """A condition."""
 
-    Attributes:
-        signatures: Fields in which its values are, ascending; HUB for labels of hubs.
-        documents: Strength by document that meets it, above 0.
-        hubs: Strength by hub that is named.
-        mentions: Spans of the question, first word and after the last.
-    """
-
-    signatures: tuple[int, ...]
-    documents: dict[int, float] = field(default_factory=dict)
-    hubs: dict[int, float] = field(default_factory=dict)
+    signatures: tuple[int, ...]  # Fields in which its values are, ascending; HUB for labels of hubs.
+    documents: dict[int, float] = field(default_factory=dict)  # Strength by document that meets it, above 0.
+    hubs: dict[int, float] = field(default_factory=dict)  # Strength by hub that is named.
+    # Spans of the question, first word and after the last.
     mentions: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -122,21 +116,13 @@ _KINDS = frozenset(_KIND.split())
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestion:
-    """A question as hub facets read it.
+    """A question as hub facets read it."""
 
-    Attributes:
-        words: Its words.
-        facets: Its conditions, in order of their first mention.
-        shares: Shape (s,): how much of each signature's words the question has besides, 0 to 1.
-        unused: Words, by place, that are in no condition and in the name of no field of one.
-        types: Stems of the hubs' types.
-    """
-
-    words: Sequence[Word]
-    facets: tuple[Facet, ...]
-    shares: NDArray[np.float64]
-    unused: tuple[int, ...] = ()
-    types: frozenset[str] = frozenset()
+    words: Sequence[Word]  # Its words.
+    facets: tuple[Facet, ...]  # Its conditions, in order of their first mention.
+    shares: NDArray[np.float64]  # Shape (s,): how much of each signature's words the question has besides, 0 to 1.
+    unused: tuple[int, ...] = ()  # Words, by place, that are in no condition and in the name of no field of one.
+    types: frozenset[str] = frozenset()  # Stems of the hubs' types.
 
     @property
     def names_hub(self) -> bool:

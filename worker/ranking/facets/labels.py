@@ -39,19 +39,12 @@ _SENTENCE_ENDS = ".?!"
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text.
+    """A word of a text."""
 
-    Attributes:
-        text: As written.
-        stem: Of its folded lower-case form.
-        is_stop: Whether it is a stop word.
-        is_negation: Whether it negates what follows.
-    """
-
-    text: str
-    stem: str
-    is_stop: bool
-    is_negation: bool
+    text: str  # As written.
+    stem: str  # Of its folded lower-case form.
+    is_stop: bool  # Whether it is a stop word.
+    is_negation: bool  # Whether it negates what follows.
 
 
 def words_of(text: str) -> list[Word]:
@@ -169,21 +162,13 @@ LONGEST_IN_PART = 3  # words; algorithms.md 4B, parts of values.
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A span of the question and the labels that it can mean.
+    """A span of the question and the labels that it can mean."""
 
-    Attributes:
-        start: First word.
-        end: After the last word.
-        words: Words of the question that match.
-        labels: Label numbers, ascending: alternatives; none of a range of numbers.
-        strength: Share of the labels that the question has, 0 to 1.
-    """
-
-    start: int
-    end: int
-    words: frozenset[int]
-    labels: tuple[int, ...]
-    strength: float
+    start: int  # First word.
+    end: int  # After the last word.
+    words: frozenset[int]  # Words of the question that match.
+    labels: tuple[int, ...]  # Label numbers, ascending: alternatives; none of a range of numbers.
+    strength: float  # Share of the labels that the question has, 0 to 1.
 
 
 def find_mentions(

@@ -135,19 +135,12 @@ MOST_SIGNATURES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PathScores:
-    """Scores of a question.
+    """Scores of a question."""
 
-    Attributes:
-        paths: Shape (p,).
-        hubs: Shape (h,): H, how well each hub meets the facets.
-        met: Shape (h,) for each facet: how well each hub meets it.
-        asked: Shape (s,): how much the question asks for each signature.
-    """
-
-    paths: Floats
-    hubs: Floats
-    met: Sequence[Floats]
-    asked: Floats
+    paths: Floats  # Shape (p,).
+    hubs: Floats  # Shape (h,): H, how well each hub meets the facets.
+    met: Sequence[Floats]  # Shape (h,) for each facet: how well each hub meets it.
+    asked: Floats  # Shape (s,): how much the question asks for each signature.
 
 
 class FacetRanking:

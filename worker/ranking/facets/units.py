@@ -21,53 +21,31 @@ from polyhop.worker.ranking.facets.labels import LabelIndex, Meanings, Word, con
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Hub paths as they are ranked.
+    """Hub paths as they are ranked."""
 
-    Attributes:
-        hub_starts: Shape (h + 1,), int64: paths of each hub.
-        path_hubs: Shape (p,), int32.
-        path_documents: Shape (p,), int32.
-        path_parents: Shape (p,), int32: the node that a path's last triple leaves.
-        signature_texts: The predicates that tell each signature from others, in words.
-        signature_words: Words of these texts.
-        document_signatures: Shape (d,), int32, ascending.
-        document_labels: Shape (d,), int32: label of each document's value.
-        document_values: Shape (d,), int32: number of each document's value among the distinct ones as spelled.
-        value_texts: These values, and hubs' labels, as spelled.
-        value_words: Their words.
-        document_texts: Shape (d,), int32: row of its vector.
-        copies: Shape (d,), int64: paths of each document.
-        document_paths: Paths of each document.
-        labels: All labels.
-        label_documents: Documents of a label.
-        label_hubs: Hubs of a label.
-        label_numbers: Shape (l,): the number, date (in years) or duration (in days) that a label is; NaN if none.
-        is_duration: Shape (l,): labels that are durations.
-        is_shared: Shape (l,): labels in which several paths end.
-        hub_values: Shape (h,), int32: label of each hub, numbered as `value_words`.
-    """
-
-    hub_starts: NDArray[np.int64]
-    path_hubs: NDArray[np.int32]
-    path_documents: NDArray[np.int32]
-    path_parents: Numbers
-    signature_texts: tuple[str, ...]
-    signature_words: tuple[tuple[Word, ...], ...]
-    document_signatures: NDArray[np.int32]
-    document_labels: NDArray[np.int32]
+    hub_starts: NDArray[np.int64]  # Shape (h + 1,), int64: paths of each hub.
+    path_hubs: NDArray[np.int32]  # Shape (p,), int32.
+    path_documents: NDArray[np.int32]  # Shape (p,), int32.
+    path_parents: Numbers  # Shape (p,), int32: the node that a path's last triple leaves.
+    signature_texts: tuple[str, ...]  # The predicates that tell each signature from others, in words.
+    signature_words: tuple[tuple[Word, ...], ...]  # Words of these texts.
+    document_signatures: NDArray[np.int32]  # Shape (d,), int32, ascending.
+    document_labels: NDArray[np.int32]  # Shape (d,), int32: label of each document's value.
+    # Shape (d,), int32: number of each document's value among the distinct ones as spelled.
     document_values: NDArray[np.int32]
-    value_texts: tuple[str, ...]
-    value_words: tuple[tuple[Word, ...], ...]
-    document_texts: NDArray[np.int32]
-    copies: NDArray[np.int64]
-    document_paths: Rows
-    labels: LabelIndex
-    label_documents: Rows
-    label_hubs: Rows
+    value_texts: tuple[str, ...]  # These values, and hubs' labels, as spelled.
+    value_words: tuple[tuple[Word, ...], ...]  # Their words.
+    document_texts: NDArray[np.int32]  # Shape (d,), int32: row of its vector.
+    copies: NDArray[np.int64]  # Shape (d,), int64: paths of each document.
+    document_paths: Rows  # Paths of each document.
+    labels: LabelIndex  # All labels.
+    label_documents: Rows  # Documents of a label.
+    label_hubs: Rows  # Hubs of a label.
+    # Shape (l,): the number, date (in years) or duration (in days) that a label is; NaN if none.
     label_numbers: NDArray[np.float64]
-    is_duration: NDArray[np.bool_]
-    is_shared: NDArray[np.bool_]
-    hub_values: NDArray[np.int32]
+    is_duration: NDArray[np.bool_]  # Shape (l,): labels that are durations.
+    is_shared: NDArray[np.bool_]  # Shape (l,): labels in which several paths end.
+    hub_values: NDArray[np.int32]  # Shape (h,), int32: label of each hub, numbered as `value_words`.
 
     @property
     def hub_count(self) -> int:
