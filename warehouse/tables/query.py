@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.runs import INDEX_RUNS, INDEX_STAGES, RunRecord, reused_units
-from polyhop.schemas.tables import Column, Table, View, text_column
+from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, RunRecord, Table, View, reused_units, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.run_history import read_runs
 from polyhop.warehouse.files.versions import hold_version, read_manifest

@@ -122,7 +122,7 @@ def spread(
     Source: algorithms.md 1.5 step 3. Sums run over ascending numbers; cosines are taken of reached entities only.
     Cost: O(T * edges of active entities + d * entities reached), besides O(n) to clear.
     """
-    from polyhop.worker.ranking.activation_step import step
+    from polyhop.worker.ranking.compiled_walks import step
 
     if question.shape != vectors.shape[1:]:
         raise AlgorithmError(

@@ -47,7 +47,7 @@ def search_paths(
     graph: RelationGraph, active: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], rule: ChainRule
 ) -> FoundChains:
     """As `best_chains`, duplicates included and without labels; `rule.limit` 0 stands for all."""
-    from polyhop.worker.ranking.chain_search import search, subgraph
+    from polyhop.worker.ranking.compiled_walks import search, subgraph
 
     starts = np.searchsorted(active, np.array(sorted(seeds), dtype=np.intp))
     edges = subgraph((graph.indptr, graph.indices), active, values)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.worker.ranking.activation_step import step
-from polyhop.worker.ranking.chain_search import search, subgraph
+from polyhop.worker.ranking.compiled_walks import search, step, subgraph
 
 NODES = 6
 
