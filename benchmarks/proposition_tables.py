@@ -2,8 +2,8 @@
 
 Run: uv run python benchmarks/proposition_tables.py ROOT [MUSIQUE]   (the data set's folder, default
 ../shared/data/musique100). Builds the indexes under ROOT where they are missing: propositions by rules (musique),
-imported triples (musique-openie), and the sentences of the former beside the triples of the latter, with the sentences
-or both in the graph (sentences, both). Each evaluation is stored with its report (polyhop eval --list). Nobody reads.
+imported triples (musique-openie), and the sentences of the former beside the triples of the latter (sentences).
+Each evaluation is stored with its report (polyhop eval --list). Nobody reads.
 """
 
 import json
@@ -46,15 +46,6 @@ def show(report: dict[str, Any]) -> None:
         print(f"| `{name}` | {means} | {_difference(report['paired'], name, baseline)} |")
 
 
-def compare(root: str, first: int, second: int) -> None:
-    """Strategies of two evaluations, on two indexes of the same passages."""
-    changes = json.loads(polyhop(root, "eval", "--compare", str(first), str(second), "--json"))
-    for name, metrics in changes["strategies"].items():
-        for metric in SHOWN[1:]:
-            paired = metrics[metric]["paired"]
-            print(f"* `{name}`, {metric}: {_short(paired['difference'], '+')} {_interval(paired, '+')}")
-
-
 def _difference(paired: dict[str, Any], name: str, baseline: str) -> str:
     if name == baseline:
         return ""
@@ -75,7 +66,7 @@ def _short(value: float, sign: str = "") -> str:
 
 
 def build(root: Path, data: Path) -> None:
-    """The four indexes; those that are there change nothing."""
+    """The three indexes; those that are there change nothing."""
 
     def index(name: str, extractor: str, *more: str) -> None:
         wanted = ("--add-strategy", "proprag", "--add-strategy", "triple-ppr")
@@ -88,7 +79,6 @@ def build(root: Path, data: Path) -> None:
     polyhop(str(root), "export", "extraction", str(sentences), "--index", "musique")
     sentences_beside_triples.main(data / "openie.jsonl", sentences, joined)
     index("sentences", f"import:{joined}")
-    index("both", f"import:{joined}", "--set", "propositions.include=both")
 
 
 def main() -> None:
@@ -101,14 +91,9 @@ def main() -> None:
     for heading, (strategies, baseline) in TABLES.items():
         print(f"\n### {heading}\n")
         show(evaluate(str(root), data, "musique-openie", strategies, "--baseline", baseline))
-    runs = {}
-    for index in ("musique", "sentences", "both"):
+    for index in ("musique", "sentences"):
         print(f"\n### {index}\n")
-        report = evaluate(str(root), data, index, UNITS, "--baseline", "proprag")
-        runs[index] = report["run"]
-        show(report)
-    print("\nSentences and triples in one graph, minus sentences alone:\n")
-    compare(str(root), runs["sentences"], runs["both"])
+        show(evaluate(str(root), data, index, UNITS, "--baseline", "proprag"))
 
 
 if __name__ == "__main__":

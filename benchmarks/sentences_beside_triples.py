@@ -2,7 +2,7 @@
 
 Run: uv run python benchmarks/sentences_beside_triples.py OPENIE EXTRACTION TARGET
 OPENIE has the triples; EXTRACTION is what `polyhop export extraction` wrote of an index of the same corpus (by rules or
-a model). Then index it with extraction.extractor=import:TARGET and propositions.include=stated, triples or both.
+a model). Then index it with extraction.extractor=import:TARGET: `proprag` searches sentences, `triple-ppr` triples.
 """
 
 import json

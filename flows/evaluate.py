@@ -73,7 +73,7 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of
 
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
-_BUILDING = ("corpus", "extraction", "resolution", "propositions")
+_BUILDING = ("corpus", "extraction", "resolution")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),

@@ -4,7 +4,7 @@ Numbers ascend with ids (propositions, passages) and with keys (entities), so th
 number goes to the smaller id. Source: algorithms.md 3.2, 3.3.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Integers, Numbers, gathered
-from polyhop.schemas.settings import Included
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +35,11 @@ class StoredTexts:
 # Source: algorithms.md 3.3 (2).
 
 GraphName = Literal["propositions", "triples"]
-"""The graphs over propositions that an index may have: of those that its settings include, and of triples alone."""
+"""The graphs over propositions that an index may have: of those that are stated, and of triples."""
 
 
-@dataclass(frozen=True, slots=True)
-class PropositionOrigin:
-    """Which tables the propositions of a graph are read from."""
-
-    included: Included
-
-    @staticmethod
-    def of(graph: GraphName, included: Included) -> "PropositionOrigin":
-        """Of one of the graphs of an index whose settings include these."""
-        return PropositionOrigin(included if graph == "propositions" else "triples")
-
-    def tables(self, part: Literal["entities", "passages"]) -> list[str]:
-        """The tables of the entities, or of the passages, of its propositions."""
-        nouns = {"stated": ["proposition"], "triples": ["triple"], "both": ["proposition", "triple"]}
-        return [f"{noun}_{part}" for noun in nouns[self.included]]
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """Values of the parameters that sql/propositions.sql describes."""
-        return {
-            "noun": "triple" if self.included == "triples" else "proposition",
-            "adds_triples": self.included == "both",
-        }
+NOUNS: Mapping[GraphName, str] = {"propositions": "proposition", "triples": "triple"}
+"""What begins the names of the tables that each is made of."""
 
 
 @dataclass(frozen=True, slots=True)

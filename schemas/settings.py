@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from polyhop.schemas.records import SourceKind
 
 
-Included = Literal["stated", "triples", "both"]
-"""What a graph takes as propositions: those that extraction states, triples, or the union.
-
-Source: algorithms.md 3.3 (2).
-"""
-
 _THEIRS_AND_OURS = (
     ("Input should be ", "must be "),
     ("Input should have ", "must have "),
@@ -69,15 +63,6 @@ def broken_rule(error: ValidationError) -> str:
     value = repr(first.get("input"))
     shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
     return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
-
-
-class PropositionSettings(Section):
-    """What proposition paths (strategy proprag) are searched in."""
-
-    include: Included = Field(
-        "stated",
-        description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
-    )
 
 
 DEFAULT_STRATEGY = "bridge"
@@ -490,9 +475,6 @@ class Settings(Section):
         default_factory=ExtractionSettings, description="Names, relations and propositions."
     )
     resolution: ResolutionSettings = Field(default_factory=ResolutionSettings, description="Names to entities.")
-    propositions: PropositionSettings = Field(
-        default_factory=PropositionSettings, description="The graph over propositions."
-    )
     hubs: HubSettings = Field(default_factory=HubSettings, description="Hubs of a graph, and their paths.")
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
@@ -576,6 +558,10 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "models.tokens_per_minute": (
         "what the server allows",
         "warehouse/models/calls.py; models.requests_per_minute and models.concurrency limit calls",
+    ),
+    "propositions.include": (
+        "stated",
+        "schemas/propositions.py NOUNS; triple-ppr searches triples",
     ),
     "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
     "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),

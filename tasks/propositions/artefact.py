@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Integers, gathered, new_numbers
 from polyhop.schemas.ports import Artefact, RestrictedIndex, Stored
-from polyhop.schemas.propositions import GraphName, PropositionGraph, PropositionOrigin, Rows, StoredTexts
-from polyhop.schemas.settings import PropositionSettings, stored_section
+from polyhop.schemas.propositions import NOUNS, GraphName, PropositionGraph, Rows, StoredTexts
 from polyhop.warehouse.artefacts import statements_left
 
 # Source: algorithms.md 3.3 (3).
@@ -90,7 +90,7 @@ def _distinct(pairs: Integers, width: int) -> NDArray[np.int64]:
     return np.stack(np.divmod(np.unique(_codes(pairs, width)), max(1, width)), axis=1)
 
 
-_ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"
+_ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($table) USING (entity_id) ORDER BY key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,12 @@ class StoredPropositions:
 
 
 def _open(stored: Stored, name: GraphName) -> StoredPropositions:
-    settings = stored_section(PropositionSettings, stored.settings.get("propositions", {}))
-    rows = stored.rows(_ENTITIES, {"tables": PropositionOrigin.of(name, settings.include).tables("entities")})
+    rows = stored.rows(_ENTITIES, {"table": f"{NOUNS[name]}_entities"})
     graph = PropositionGraph.of(partial(stored.array, name))
+    if len(rows) != graph.entity_propositions.count:
+        raise ConfigurationError(
+            "This version was made with propositions.include, which is gone. Run its `polyhop index` again."
+        )
     texts = StoredTexts(stored.array(name, "text-starts"), stored.array(name, "texts"))
     keys, names = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
     return StoredPropositions(graph, texts, keys, names)
@@ -144,7 +147,7 @@ STORED_PROPOSITIONS = Artefact(
     strategy="proprag",
     restrict=partial(_left, name="propositions"),
 )
-"""What an index takes as propositions, with their entities and passages, and what links these."""
+"""Propositions with their entities and passages, and what links these."""
 
 STORED_TRIPLES = Artefact(
     "graph:triples", partial(_open, name="triples"), strategy="triple-ppr", restrict=partial(_left, name="triples")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvariantError
-from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.propositions import NOUNS, GraphName
 from polyhop.schemas.tables import Table, real, text_column
 from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.tasks.stage import Counts, Stage
@@ -195,8 +195,8 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[Any, .
     return connection.execute(statement("propositions", name)).fetchall()
 
 
-def _pairs(connection: duckdb.DuckDBPyConnection, name: str, origin: PropositionOrigin) -> Numbers:
-    columns = connection.execute(statement("propositions", name), origin.parameters).fetchnumpy()
+def _pairs(connection: duckdb.DuckDBPyConnection, name: str, noun: str) -> Numbers:
+    columns = connection.execute(statement("propositions", name), {"noun": noun}).fetchnumpy()
     return np.stack((columns["proposition"], columns["other"]), axis=1).astype(np.int64)
 
 
@@ -223,22 +223,19 @@ class PropositionStage(Stage):
 
     def settings(self, build: Build) -> dict[str, object]:
         """What counts as a proposition, and which names are synonyms."""
-        chosen = build.settings.propositions
-        said: dict[str, object] = asdict(SYNONYMS)
-        return said | PropositionOrigin.of(self.graph, chosen.include).parameters
+        return {**asdict(SYNONYMS), "noun": NOUNS[self.graph]}
 
     def finish(self, build: Build) -> Counts:
         """Finds synonyms, fills their table and writes the arrays."""
-        chosen = build.settings.propositions
+        noun = NOUNS[self.graph]
         with build.tables(read_only=True) as connection:
-            origin = PropositionOrigin.of(self.graph, chosen.include)
             for name in ("number_propositions", "number_entities"):
-                connection.execute(statement("propositions", name), origin.parameters)
+                connection.execute(statement("propositions", name), {"noun": noun})
             rows = _rows(connection, "named_entities")
             texts = [row[0] for row in _rows(connection, "texts")]
             propositions, passages = _rows(connection, "count_things")[0]
-            named = _pairs(connection, "entities_of_propositions", origin)
-            stated = _pairs(connection, "passages_of_propositions", origin)
+            named = _pairs(connection, "entities_of_propositions", noun)
+            stated = _pairs(connection, "passages_of_propositions", noun)
         ids, names = [row[0] for row in rows], [row[1] for row in rows]
         vectors = open_array(build.staging.arrays, f"vectors-{self.vectors}_matrix")
         if len(vectors) != len(names):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space
 from polyhop.schemas.text import content_hash, passage_text
 from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.statements import statement
-
-if TYPE_CHECKING:
-    from polyhop.schemas.propositions import GraphName
 
 GROUP = "polyhop.vectors"
 """Entry points of other packages: the name of a kind, and the `VectorKind` of that name."""
@@ -91,11 +88,9 @@ def _entity_text(name: str, description: str) -> str:
     return f"**{name}**: {description}" if description else name
 
 
-def _origin(settings: Settings, graph: "GraphName") -> Mapping[str, object]:
-    """Where the propositions of a graph are."""
-    from polyhop.schemas.propositions import PropositionOrigin
-
-    return PropositionOrigin.of(graph, settings.propositions.include).parameters
+def _noun(_: Settings, noun: str) -> Mapping[str, object]:
+    """What begins the names of the tables that the propositions of a graph are in."""
+    return {"noun": noun}
 
 
 def _hub_texts(_: Settings, kind: str) -> Mapping[str, object]:
@@ -103,7 +98,7 @@ def _hub_texts(_: Settings, kind: str) -> Mapping[str, object]:
     return {"kind": kind}
 
 
-_searched, _triples = partial(_origin, graph="propositions"), partial(_origin, graph="triples")
+_searched, _triples = partial(_noun, noun="proposition"), partial(_noun, noun="triple")
 _TEXTS, _NAMES = statement("propositions", "proposition_texts"), statement("propositions", "proposition_names")
 _HUB_TEXTS = statement("hubs", "hub_texts")
 _of_propositions = partial(VectorKind, text=_first, input="entities", shown=_first)

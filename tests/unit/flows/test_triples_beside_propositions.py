@@ -98,36 +98,13 @@ def test_where_propositions_are_triples_both_strategies_give_the_same(tmp_path: 
     assert (again.changed, sum(again.computed.values())) == (False, 0)
 
 
-def test_triples_stand_beside_a_rows_own_propositions_and_either_or_both_are_searched(tmp_path: Path) -> None:
+def test_triples_stand_beside_a_rows_own_propositions_and_each_strategy_searches_its_own(tmp_path: Path) -> None:
     extractor = imported(tmp_path, sentences=True)
-    first, settings = run(tmp_path, extractor)
+    _, settings = run(tmp_path, extractor)
     assert column(settings, "SELECT count(*) FROM propositions") == [2]
     assert column(settings, "SELECT count(*) FROM triples") == [7]
-    stated = rankings(settings, "proprag", preset="hipporag2")
-    triples = rankings(settings, "triple-ppr")
-    assert stated != triples
+    assert rankings(settings, "proprag", preset="hipporag2") != rankings(settings, "triple-ppr")
     assert searched(settings) == [["cairo", "egypt", "naoum shebib", "the nile"], 2]
-
-    report, settings = run(tmp_path, extractor, propositions__include="triples")
-    assert {"extract", "resolve", "embed-triple", "embed-triplename", "triples"} <= set(report.reused)
-    assert (report.computed["embed-proposition"], report.computed["embed-name"]) == (0, 0)
-    assert rankings(settings, "proprag", preset="hipporag2") == triples
-
-    report, settings = run(tmp_path, extractor, propositions__include="both")
-    assert "resolve" in report.reused
-    assert column(settings, "SELECT count(*) FROM propositions") == [2]  # the table is what it was
-    keys, count = searched(settings)
-    assert (len(keys), count) == (8, 8)  # one triple differs from a proposition in its letters' case only
-    with open_index("one", root=settings.root) as index:
-        shown = index.ask(QUESTIONS[0], strategy="proprag").evidence["nodes"]
-    names = {node["name"].partition(": ")[2] for node in shown}  # after the number that the beams call it by
-    assert {"Naoum Shebib designed the tower in Cairo.", "Naoum Shebib designed Cairo Tower."} <= names
-    assert rankings(settings, "triple-ppr") == triples
-    assert not any(run_verify(settings, "one").differences.values())
-
-    report, settings = run(tmp_path, extractor)
-    assert rankings(settings, "proprag", preset="hipporag2") == stated
-    assert first.counts == report.counts
 
 
 def searched(settings: Settings) -> list[Any]:

@@ -26,7 +26,7 @@ def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation(
     named = answering_settings(settings, settings.model_dump(mode="json"))
     assert named["reader.min_confidence"] == 0.5
     assert named["index.corpus.max_passage_characters"] == 2000
-    assert named["index.propositions.include"] == "stated"
+    assert named["index.resolution.identity"] == "name"
     idle = Settings(
         root="elsewhere",
         batch_size=7,

@@ -1,43 +1,26 @@
--- What a graph over propositions is made of. Its propositions are the rows of the tables of `$noun` (proposition or
--- triple); with `$adds_triples` those of triples join them, one that is a proposition, too, with the text of that.
--- Propositions are numbered by ascending id, passages too, entities by ascending key; only entities that some
--- proposition of the graph names are numbered.
+-- What a graph over propositions is made of: the rows of the tables of `$noun` (proposition or triple). They are numbered by ascending id,
+-- passages too, entities by ascending key; only entities that some proposition of the graph names are numbered.
 
 -- name: proposition_names
 -- Names of these entities, for the vectors that synonyms are found by.
 SELECT entity_id AS id, name AS first, '' AS second, key AS rank
-FROM entities SEMI JOIN (
-    SELECT entity_id FROM query_table($noun || '_entities')
-    UNION ALL
-    SELECT entity_id FROM triple_entities WHERE $adds_triples
-) USING (entity_id);
+FROM entities SEMI JOIN query_table($noun || '_entities') USING (entity_id);
 
 -- name: proposition_texts
 -- Texts of the propositions, for their vectors.
-SELECT proposition_id AS id, text AS first, '' AS second, proposition_id AS rank FROM query_table($noun || 's')
-UNION ALL
-SELECT proposition_id, text, '', proposition_id
-FROM triples ANTI JOIN propositions USING (proposition_id) WHERE $adds_triples;
+SELECT proposition_id AS id, text AS first, '' AS second, proposition_id AS rank FROM query_table($noun || 's');
 
 -- name: number_propositions
 -- Numbers and texts of the propositions.
 CREATE OR REPLACE TEMP TABLE numbered_propositions AS
 SELECT proposition_id, text, row_number() OVER (ORDER BY proposition_id) - 1 AS n
-FROM (
-    SELECT proposition_id, text FROM query_table($noun || 's')
-    UNION ALL
-    SELECT proposition_id, text FROM triples ANTI JOIN propositions USING (proposition_id) WHERE $adds_triples
-);
+FROM query_table($noun || 's');
 
 -- name: number_entities
 -- Numbers and names of the entities.
 CREATE OR REPLACE TEMP TABLE numbered_entities AS
 SELECT entity_id, name, row_number() OVER (ORDER BY key) - 1 AS n
-FROM entities SEMI JOIN (
-    SELECT entity_id FROM query_table($noun || '_entities')
-    UNION ALL
-    SELECT entity_id FROM triple_entities WHERE $adds_triples
-) USING (entity_id);
+FROM entities SEMI JOIN query_table($noun || '_entities') USING (entity_id);
 
 -- name: named_entities
 -- Ids and names in number order.
@@ -48,24 +31,18 @@ SELECT entity_id, name FROM numbered_entities ORDER BY n;
 SELECT text FROM numbered_propositions ORDER BY n;
 
 -- name: entities_of_propositions
--- Numbers of every proposition and entity that it names, in stored order; what a triple adds comes last.
+-- Numbers of every proposition and entity that it names, in stored order.
 SELECT p.n AS proposition, e.n AS other
-FROM (
-    SELECT proposition_id, entity_id, ordinal, false AS is_added FROM query_table($noun || '_entities')
-    UNION ALL
-    SELECT proposition_id, entity_id, ordinal, true FROM triple_entities WHERE $adds_triples
-) AS x JOIN numbered_propositions AS p USING (proposition_id) JOIN numbered_entities AS e USING (entity_id)
-ORDER BY p.n, x.is_added, x.ordinal, e.n;
+FROM query_table($noun || '_entities') AS x
+JOIN numbered_propositions AS p USING (proposition_id) JOIN numbered_entities AS e USING (entity_id)
+ORDER BY p.n, x.ordinal, e.n;
 
 -- name: passages_of_propositions
 -- Numbers of every proposition and passage that states it.
 WITH d AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages)
 SELECT p.n AS proposition, d.n AS other
-FROM (
-    SELECT proposition_id, passage_id FROM query_table($noun || '_passages')
-    UNION ALL
-    SELECT proposition_id, passage_id FROM triple_passages WHERE $adds_triples
-) AS x JOIN numbered_propositions AS p USING (proposition_id) JOIN d USING (passage_id)
+FROM query_table($noun || '_passages') AS x
+JOIN numbered_propositions AS p USING (proposition_id) JOIN d USING (passage_id)
 ORDER BY p.n, d.n;
 
 -- name: count_things
