@@ -75,7 +75,7 @@ def test_a_process_waits_while_another_makes_the_tables(open_one: Callable[..., 
     is_made, opened = threading.Event(), []
 
     def make_tables(tx: Transaction) -> None:
-        migrations._apply(tx, database)
+        migrations._apply(tx)
         is_made.set()
         time.sleep(0.5)
 

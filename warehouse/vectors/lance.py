@@ -172,10 +172,7 @@ class LanceVectors:
             table.create_index(  # of all rows; LanceDB cannot index a table without rows
                 _COLUMN,
                 config=IvfHnswFlat(
-                    distance_type="cosine",
-                    num_partitions=1,
-                    m=HNSW_M,
-                    ef_construction=HNSW_EF_CONSTRUCTION,
+                    distance_type="cosine", num_partitions=1, m=HNSW_M, ef_construction=HNSW_EF_CONSTRUCTION
                 ),
                 replace=True,
             )
