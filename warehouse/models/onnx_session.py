@@ -75,7 +75,6 @@ def faster_precision() -> str:
     )
 
 
-FETCH_AGAIN = "fetch it again"
 FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs of BERT-like models, and what of a tokenizer's encoding each is."""
 
@@ -114,14 +113,7 @@ class OnnxModel:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        setting: str,
-        what: str,
-        *,
-        max_tokens: int,
-        advice: str = "fetch it again",
-        threads: int = 0,
+        self, folder: Path, setting: str, what: str, max_tokens: int, advice: str = "fetch it again", threads: int = 0
     ) -> None:
         self.tokenizer = load_tokenizer(existing_file(folder, ("tokenizer.json",), setting), max_tokens)
         self.graph = existing_file(folder, ("model.onnx", "onnx/model.onnx"), setting)
