@@ -1,14 +1,17 @@
-"""One SQLite file in write-ahead mode that many threads and processes share; a damaged one is set aside.
+"""One SQLite file in write-ahead mode that many threads and processes share, and the cache of documents in one.
 
-A cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
+A cache brings its statements. Every call is one transaction: a kill at any moment loses at most that. A damaged file is
+set aside.
 """
 
 import fcntl
+import json
 import logging
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import RLock
@@ -17,6 +20,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from polyhop.schemas.errors import StoreError, StoreUnavailableError
+from polyhop.schemas.records import Document, document_json, document_of
 from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.statements import read_statements
@@ -207,23 +211,17 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
 def find_damaged_caches(layout: Layout) -> dict[Path, str]:
     """What SQLite's own check finds wrong with the caches, in sentences by file."""
     caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
-    found = {path: _damage(path) for path in caches if path.exists()}
-    return {
-        path: f"{path} is damaged ({reason}); move it away, and a new one is made when it is needed"
-        for path, reason in found.items()
-        if reason
-    }
-
-
-def _damage(path: Path) -> str:
-    """The first thing that is wrong, "" if nothing is."""
-    open_file = sqlite3.connect if is_writable(path) else connect_read_only
-    try:
-        with closing(open_file(path, timeout=5, isolation_level=None)) as connection:
-            said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).strip()
-            return "" if said == "ok" else said.splitlines()[-1]
-    except sqlite3.DatabaseError as error:
-        return str(error)
+    found = {}
+    for path in filter(Path.exists, caches):
+        open_file = sqlite3.connect if is_writable(path) else connect_read_only
+        try:
+            with closing(open_file(path, timeout=5, isolation_level=None)) as connection:
+                said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).strip().splitlines()[-1]
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+        if said != "ok":
+            found[path] = f"{path} is damaged ({said}); move it away, and a new one is made when it is needed"
+    return found
 
 
 @contextmanager
@@ -244,3 +242,54 @@ def _code(error: BaseException) -> int:
 
 def _is_busy(error: BaseException) -> bool:
     return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+class DocumentCache:
+    """Texts of document files by the content of the file; whatever is wrong with the cache, it only knows nothing.
+
+    The newest are kept, some 10 kB each. A row that cannot be read is as good as none: the file is read again.
+    """
+
+    def __init__(self, path: Path, *, most_rows: int = 100_000) -> None:
+        self._most_rows = most_rows
+        self._database: SharedDatabase | None = None
+        sql, what = Path(__file__).parent / "sql" / "documents.sql", "the cache of documents"
+        self._database = self._tried(lambda: SharedDatabase(path, sql, what=what, is_durable=False))
+
+    def get(self, key: str) -> Document | None:
+        """The document of a key; None if it is not known, or cannot be read."""
+        for (content,) in self._read("read_document", {"key": key}):
+            with suppress(zlib.error, ValueError, TypeError):
+                return document_of(json.loads(zlib.decompress(content)))
+        return None
+
+    def put(self, key: str, document: Document) -> None:
+        """Keeps a document, and forgets the oldest above the limit."""
+        database = self._database
+        if database is not None:
+            row = {"key": key, "content": zlib.compress(json.dumps(document_json(document)).encode())}
+            self._tried(lambda: database.write(("write_document", row), ("forget_oldest", {"most": self._most_rows})))
+
+    def stats(self) -> tuple[int, int]:
+        """How many documents are cached, and bytes of the file; zeros if it cannot be used."""
+        row_count, byte_count = (self._read("measure") or [(0, 0)])[0]
+        return row_count, byte_count
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
+        database = self._database
+        return (database and self._tried(lambda: database.read(name, values))) or []
+
+    def _tried(self, work: Callable[[], T]) -> T | None:
+        """What a piece of work gives; None, and nothing more is asked of the file, if it cannot be used."""
+        try:
+            return work()
+        except StoreError as error:
+            _LOG.warning("Documents are read without their cache: %s", error)
+            self.close()
+            return None

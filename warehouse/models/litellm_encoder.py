@@ -5,7 +5,8 @@ Every call is in the journal of calls before it is sent, as those of chat models
 
 import time
 from collections.abc import Callable, Sequence
-from threading import Lock
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,13 +95,8 @@ class EmbeddingGateway(PaidCalls):
         tokens = sum(count_tokens(text, self.model) for text in texts)
 
         def attempt() -> NDArray[np.float32]:
-            return self._call(
-                asked,
-                tokens,
-                0,
-                lambda: self._send(texts, is_question=is_question),
-                lambda vectors: unit_rows(vectors, len(texts), dimension, self.model),
-            )
+            send = partial(self._send, texts, is_question=is_question)
+            return self._call(asked, tokens, 0, send, lambda rows: unit_rows(rows, len(texts), dimension, self.model))
 
         with self._claims.held(asked.source.key, stop.is_set):
             try:
@@ -152,22 +148,6 @@ class EmbeddingGateway(PaidCalls):
         return Answer([row.get("embedding") for row in rows], "", tokens if isinstance(tokens, int) else 0, 0)
 
 
-NO_TEXT = " "
-"""In place of an empty text, which OpenAI's servers refuse."""
-
-
-class _Dimension:
-    """How long the vectors of a model are, 0 until somebody knows; both sides of the model share it."""
-
-    def __init__(self, known: int) -> None:
-        self.value = known
-        self.lock = Lock()
-
-    def expect(self, dimension: int) -> None:
-        with self.lock:
-            self.value = self.value or dimension
-
-
 class LitellmEncoder:
     """One side of a model, of questions or of passages; safe for threads.
 
@@ -198,22 +178,22 @@ class LitellmEncoder:
         self.is_question = False
         self._name = name
         self._gateway = gateway
-        self._dimension = _Dimension(asked_dimension)
+        self._dimensions = [asked_dimension] if asked_dimension else []  # both sides of the model share the list
         self._batch_size = batch_size
 
     @property
     def dimension(self) -> int:
         """Components of a vector, 0 until it is known."""
-        return self._dimension.value
+        return self._dimensions[0] if self._dimensions else 0
 
     def expect(self, dimension: int) -> None:
         """Every vector from now on must have so many components, unless another number is known."""
-        self._dimension.expect(dimension)
+        self._dimensions.append(dimension)  # the first one counts
 
     def for_questions(self) -> "LitellmEncoder":
         """The same model, which reads questions."""
-        other = LitellmEncoder(self._name, self._gateway, max_tokens=self.max_tokens, batch_size=self._batch_size)
-        other.model, other.is_question, other._dimension = self.model, True, self._dimension
+        other = copy(self)
+        other.is_question = True
         return other
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -231,14 +211,16 @@ class LitellmEncoder:
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         gateway, size = self._gateway(), self._batch_size
-        clean = [clean_text(cut_text(text, self.max_tokens, self._name)) or NO_TEXT for text in texts]
+        # " " stands for an empty text, which OpenAI's servers refuse
+        clean = [clean_text(cut_text(text, self.max_tokens, self._name)) or " " for text in texts]
         batches = [range(start, min(start + size, len(clean))) for start in range(0, len(clean), size)]
         found: dict[int, NDArray[np.float32]] = {}
 
         def embed(places: range, stop: Stop) -> None:
             some = [clean[place] for place in places]
             vectors = gateway.embed(some, self.dimension, stop, is_question=self.is_question)
-            self._dimension.expect(vectors.shape[1])
+            if not self.dimension:
+                self.expect(vectors.shape[1])
             vectors = unit_rows(vectors, len(some), self.dimension, self._name)  # the first two may differ
             keep(places, vectors)
             found[places.start] = vectors

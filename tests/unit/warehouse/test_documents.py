@@ -17,7 +17,7 @@ import pytest
 
 from polyhop.schemas.records import BadRecord, Document, Section, SourceRecord, Unread, location_of
 from polyhop.tasks.passages.records import split_record
-from polyhop.warehouse.cache.documents import DocumentCache
+from polyhop.warehouse.cache.database import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.corpora import read_corpus
