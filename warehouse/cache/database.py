@@ -121,7 +121,14 @@ class SharedDatabase:
             except sqlite3.DatabaseError as error:
                 if _code(error) not in _OF_DAMAGE:
                     raise self._ours(error) from error
-                self._start_again(error)
+                if self._opened is not None:
+                    self._opened.close()
+                self._opened = self._empty() if self.is_read_only else None
+                if self.is_read_only:
+                    _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
+                elif kept := set_aside(self.path, self._inode):
+                    said = "%s was damaged (%s): it is kept as %s, a new one begins empty"
+                    _LOG.warning(said, self.path, error, kept.name)
             try:
                 return work(self._connection())
             except sqlite3.DatabaseError as error:
@@ -164,18 +171,6 @@ class SharedDatabase:
                 with _immediate(connection):
                     for statement in self._creating:
                         connection.execute(statement)
-
-    def _start_again(self, error: sqlite3.DatabaseError) -> None:
-        if self._opened is not None:
-            self._opened.close()
-        if self.is_read_only:
-            _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
-            self._opened = self._empty()
-            return
-        self._opened = None
-        kept = set_aside(self.path, self._inode)
-        if kept is not None:
-            _LOG.warning("%s was damaged (%s): it is kept as %s, a new one begins empty", self.path, error, kept.name)
 
     def _ours(self, error: sqlite3.DatabaseError) -> StoreError:
         if _is_busy(error):

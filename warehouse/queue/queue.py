@@ -184,30 +184,15 @@ class QuestionQueue:
             raise QueueFullError(spec.queue, waiting, len(questions), self._max_depth)
         job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
         first_number = int(tx.rows("submit.next_number", name="questions", count=len(questions))[0]["first_number"])
-        shared = {
-            "job_id": job_id,
-            "queue": spec.queue,
-            "max_attempts": spec.max_attempts,
-            "deadline_at": None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds,
-        }
-        tx.run(
-            "submit.add_job",
-            **shared,
-            submission_key=key,
-            content_hash=hashed,
-            name=storable(spec.name),
-            index_name=spec.index,
-            strategy=spec.strategy,
-            parameters_json=to_json(dict(spec.parameters)),
-            passage_limit=spec.limit,
-            min_confidence=spec.min_confidence,
-            where_text=None if spec.where is None else storable(spec.where),
-            priority=spec.priority,
-            deadline_seconds=spec.deadline_seconds,
-            now=tx.now,
-            first_number=first_number,
-            question_count=len(questions),
-        )
+        deadline = None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds
+        shared = {"job_id": job_id, "queue": spec.queue, "max_attempts": spec.max_attempts, "deadline_at": deadline}
+        own = {"submission_key": key, "content_hash": hashed, "name": storable(spec.name), "priority": spec.priority}
+        asked = {"index_name": spec.index, "strategy": spec.strategy, "parameters_json": to_json(dict(spec.parameters))}
+        where = None if spec.where is None else storable(spec.where)
+        limits = {"passage_limit": spec.limit, "min_confidence": spec.min_confidence, "where_text": where}
+        times = {"now": tx.now, "deadline_seconds": spec.deadline_seconds}
+        numbers = {"first_number": first_number, "question_count": len(questions)}
+        tx.run("submit.add_job", **shared, **own, **asked, **limits, **times, **numbers)
         shared |= {"available_at": tx.now, "effective_at": effective_time(tx.now, spec.priority, self._ageing_seconds)}
         rows = (
             {
@@ -285,16 +270,11 @@ class QuestionQueue:
         Raises:
             ContractError: If a result is not JSON-able; then nothing is stored.
         """
-        by_token = {
-            question.lease_token: {
-                "answer": storable(question.answer),
-                "version": question.version,
-                "strategy": question.strategy,
-                "seconds": question.seconds,
-                "result_json": to_json(dict(question.result)),
-            }
-            for question in finished
-        }
+        by_token = {}
+        for question in finished:
+            how = {"version": question.version, "strategy": question.strategy, "seconds": question.seconds}
+            said = {"answer": storable(question.answer), "result_json": to_json(dict(question.result))}
+            by_token[question.lease_token] = how | said
 
         def work(tx: Transaction) -> set[str]:
             before = tx.rows("finish.finished_before", **_held(by_token)) if tx.attempt > 1 else []
@@ -314,17 +294,14 @@ class QuestionQueue:
             its = by_token[row["lease_token"]]
             # Ended if the error is permanent or no attempt is left.
             is_dead = not its.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
+            said = {"number": row["number"], "error": storable(its.error), "error_class": storable(its.error_class)}
+            if is_dead:
+                return said | {"state": QuestionState.DEAD.value, "available_at": tx.now, "finished_at": tx.now}
             pause = its.delay_seconds
             if pause is None:
                 pause = backoff_seconds(row["attempts"], str(row["number"]))
-            return {
-                "number": row["number"],
-                "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
-                "available_at": tx.now if is_dead else tx.now + max(0.0, pause),
-                "error": storable(its.error),
-                "error_class": storable(its.error_class),
-                "finished_at": tx.now if is_dead else None,
-            }
+            again = {"state": QuestionState.QUEUED.value, "available_at": tx.now + max(0.0, pause)}
+            return said | again | {"finished_at": None}
 
         def work(tx: Transaction) -> set[str]:
             rows = tx.rows("finish.held", **_held(by_token))
@@ -467,7 +444,8 @@ class QuestionQueue:
         """Forgets a finished job with its questions and results; False if it was retried or forgotten meanwhile."""
         if not tx.rows("jobs.touch", job_id=job_id, now=tx.now):
             return False
-        if any(row["state"] in {"queued", "leased"} for row in tx.rows("jobs.counts", job_ids=[job_id])):
+        states = {QuestionState(row["state"]) for row in tx.rows("jobs.counts", job_ids=[job_id])}
+        if states & {QuestionState.QUEUED, QuestionState.LEASED}:
             return False
         for statement in ("jobs.purge_results", "jobs.purge_questions", "jobs.purge_job"):
             tx.run(statement, job_id=job_id)
@@ -490,17 +468,10 @@ class QuestionQueue:
         Forgets workers silent for a day.
         """
         tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
-        tx.run(
-            "workers.report",
-            worker_id=worker_id,
-            host=host,
-            process_id=process_id,
-            queues_json=to_json(list(queues)),
-            versions_json=to_json(dict(versions)),
-            outage=None if outage is None else storable(outage),
-            outage_since=None if outage is None else tx.now,
-            now=tx.now,
-        )
+        held = {"queues_json": to_json(list(queues)), "versions_json": to_json(dict(versions))}
+        waits = (None, None) if outage is None else (storable(outage), tx.now)
+        about = {"host": host, "process_id": process_id, "outage": waits[0], "outage_since": waits[1]}
+        tx.run("workers.report", worker_id=worker_id, now=tx.now, **held, **about)
 
     @_transaction("read")
     def workers(self, tx: Transaction, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
@@ -520,16 +491,10 @@ def _sweep(tx: Transaction) -> None:
     for row in tx.rows("claim.expired", now=tx.now, limit=LEASES_PER_SWEEP):
         deaths = row["lost_leases"] + 1
         is_dead = deaths >= DEATHS_PER_ATTEMPT * row["max_attempts"]
-        changes.append(
-            {
-                "number": row["number"],
-                "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
-                "error": f"worker died {deaths} {'time' if deaths == 1 else 'times'}",
-                "error_class": WORKER_DIED_ERROR,
-                "finished_at": tx.now if is_dead else None,
-                "now": tx.now,
-            }
-        )
+        state = QuestionState.DEAD if is_dead else QuestionState.QUEUED
+        end = {"number": row["number"], "state": state.value, "finished_at": tx.now if is_dead else None, "now": tx.now}
+        said = f"worker died {deaths} {'time' if deaths == 1 else 'times'}"
+        changes.append(end | {"error": said, "error_class": WORKER_DIED_ERROR})
     if changes:
         tx.run_many("claim.expire", changes)
     tx.run("claim.pass_deadlines", now=tx.now, error_class=DEADLINE_ERROR)
