@@ -92,9 +92,8 @@ class SharedDatabase:
     def transact(self, work: Callable[[Change], T]) -> T:
         """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy.
 
-        Args:
-            work: Is given a function that runs a statement once per row of values and returns how many rows it
-                changed, none where the file may only be read. It runs again if the file turns out to be damaged.
+        `work` is given a function that runs a statement once per row of values and returns how many rows it changed,
+        none where the file may only be read. It runs again if the file turns out to be damaged.
         """
 
         def changed(connection: sqlite3.Connection) -> T:
@@ -181,9 +180,7 @@ class SharedDatabase:
 def set_aside(path: Path, inode: int | None = None) -> Path | None:
     """Renames a damaged database and its log, and returns its new name.
 
-    Args:
-        path: The database.
-        inode: Of the file that was found damaged; if another is there by now, nothing is done. None: any file.
+    If another file than that of the inode, which was found damaged, is there by now, nothing is done. None: any file.
     """
     with writing("the damaged file", path):
         folder = os.open(path.parent, os.O_RDONLY)

@@ -131,18 +131,12 @@ class VectorCache:
 
 
 class CachedEncoder:
-    """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
+    """Encodes what the cache does not know, in chunks of texts that are stored as soon as they are computed.
 
-    Args:
-        encoder: Encodes what is indexed.
-        cache: Keeps vectors.
-        prefix: Put before every text; part of what the cache knows a text by.
-        questions: Encodes questions; None: as what is indexed.
-        query_prefix: Put before every question.
-        chunk_size: Texts that are encoded and stored at once.
+    A prefix is put before every text, and part of what the cache knows it by. Questions may have an encoder of their
+    own (None: that of what is indexed), and a prefix.
 
     Attributes:
-        encoder: The one without a cache.
         hits: Distinct texts of each call that the cache knew, summed over all calls.
         misses: Distinct texts of each call that were encoded, summed over all calls.
     """
@@ -273,7 +267,13 @@ class PathEncoder:
         """
         if not self._is_given_up:
             try:
-                return self._opened().encode(texts, PATH)
+                with self._opening:
+                    if self._cached is None:
+                        # One chunk: the more texts, the fuller the encoder's batches of equal length.
+                        cache, size = self._open_cache(), sys.maxsize
+                        self._cached = CachedEncoder(self._encoder, cache, prefix=self._prefix, chunk_size=size)
+                    cached = self._cached
+                return cached.encode(texts, PATH)
             except StoreError as error:
                 self._is_given_up = True
                 _log.warning("Vectors of paths and masked questions are not cached until this process ends: %s", error)
@@ -285,11 +285,3 @@ class PathEncoder:
             if self._cached is not None:
                 self._cached.close()
             self._cached = None
-
-    def _opened(self) -> CachedEncoder:
-        with self._opening:
-            if self._cached is None:
-                # One chunk: the more texts, the fuller the encoder's batches of equal length.
-                cache, size = self._open_cache(), sys.maxsize
-                self._cached = CachedEncoder(self._encoder, cache, prefix=self._prefix, chunk_size=size)
-            return self._cached

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyhop.schemas.errors import (
     ConfigurationError,
@@ -19,30 +19,19 @@ from polyhop.schemas.errors import (
     StoreUnavailableError,
 )
 from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
-from polyhop.schemas.ports import HUB_KINDS, NODE_KINDS, GraphKind
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, NODE_KINDS, GraphKind
 from polyhop.schemas.records import Address, BadRecord
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.records import FaultError, bad_record, check_characters, checked_name
 from polyhop.warehouse.statements import cypher, slow_noted
 
-if TYPE_CHECKING:
-    from neo4j import Driver
-
-
 BATCH_ROWS: Mapping[GraphKind, int] = {
+    **dict.fromkeys(GRAPH_KINDS, 5000),
     "documents": 2000,
     "paragraphs": 1000,
     "entities": 500,
-    "document_paragraphs": 5000,
-    "document_mentions": 5000,
-    "paragraph_mentions": 5000,
-    "relations": 5000,
     "hubs": 2000,
     "hub_paths": 1000,
-    "hub_entities": 5000,
-    "paths_of_hubs": 5000,
-    "hub_path_entities": 5000,
-    "hub_candidates": 5000,
 }
 """Rows per transaction."""
 
@@ -65,14 +54,27 @@ def vector_index(index: str) -> str:
 
 
 _LOG = logging.getLogger(__name__)
+Query = tuple[str, Mapping[str, Any]]
+"""A statement and its values."""
 
 
 class Neo4jConnection:
     """An open server, of a version that will do."""
 
     def __init__(self, address: Address) -> None:
+        from neo4j import GraphDatabase, exceptions
+
         self.address = address
-        self._driver = _open_driver(address)
+        # chosen: servers that run answer in milliseconds, far away ones in a second or two
+        options: dict[str, Any] = {"connection_timeout": 15.0, "max_transaction_retry_time": 30.0}
+        options |= {"auth": (address.user, address.password), "notifications_min_severity": "OFF"}
+        try:
+            self._driver = GraphDatabase.driver(address.uri, **options)
+        except (exceptions.ConfigurationError, ValueError) as error:
+            raise ConfigurationError(
+                f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or "
+                "neo4j+s://HOST."
+            ) from error
         try:
             # asked once and without a transaction's retries: a server that is down is said at once
             with self._session("", is_reading=True) as session:
@@ -101,7 +103,7 @@ class Neo4jConnection:
             for record in session.run(text, dict(values or {})):
                 yield record.data()
 
-    def write(self, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
+    def write(self, statements: Sequence[Query]) -> list[list[dict[str, Any]]]:
         """The records of statements run in one transaction, which is repeated if the server says it may be."""
 
         def work(transaction: Any) -> list[list[dict[str, Any]]]:
@@ -111,13 +113,7 @@ class Neo4jConnection:
             found: list[list[dict[str, Any]]] = session.execute_write(work)
             return found
 
-    def write_held(
-        self,
-        hold: tuple[str, Mapping[str, Any]],
-        wanted: Mapping[str, Any],
-        then: tuple[str, Mapping[str, Any]],
-        refusal: StoreError,
-    ) -> None:
+    def write_held(self, hold: Query, wanted: Mapping[str, Any], then: Query, refusal: StoreError) -> None:
         """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`."""
 
         def work(transaction: Any) -> None:
@@ -148,24 +144,6 @@ def require_version(version: str, uri: str) -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < (5, 26):  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7
         raise ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs 5.26 or newer.")
-
-
-def _open_driver(address: Address) -> "Driver":
-    from neo4j import GraphDatabase
-    from neo4j.exceptions import ConfigurationError as DriverConfigurationError
-
-    try:
-        return GraphDatabase.driver(
-            address.uri,
-            auth=(address.user, address.password),
-            connection_timeout=15.0,  # chosen: servers that run answer in milliseconds, far ones in a second or two
-            max_transaction_retry_time=30.0,
-            notifications_min_severity="OFF",
-        )
-    except (DriverConfigurationError, ValueError) as error:
-        raise ConfigurationError(
-            f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
-        ) from error
 
 
 @contextmanager

@@ -56,11 +56,8 @@ class Neo4jGraph:
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
         """Seeds, activations and chains of a question from one query, none without names; chains may repeat."""
         begun = time.perf_counter()
-        values = {
-            **question_values(question, self._keys),
-            **rule_values(len(question.names), seeds, spread, chains),
-            "vector_index": vector_index(self._index),
-        }
+        rules = rule_values(len(question.names), seeds, spread, chains)
+        values = question_values(question, self._keys) | rules | {"vector_index": vector_index(self._index)}
         records = self._read(activation_query(spread.steps, chains.max_length), values)
         seconds = {"seed": 0.0, "traversal": time.perf_counter() - begun}
         if not records:
@@ -241,13 +238,10 @@ class Neo4jStore:
         if not dimension:
             return
         if not is_kept:
-            config = {
-                "vector.dimensions": dimension,
-                "vector.similarity_function": "cosine",
-                "vector.quantization.enabled": False,
-            }
+            config = {"dimensions": dimension, "similarity_function": "cosine", "quantization.enabled": False}
+            options = {"indexConfig": {f"vector.{key}": value for key, value in config.items()}}
             text = cypher("schema", "create_vector_index").replace("{label}", self._label)
-            self._connection.alter(text, name | {"options": {"indexConfig": config}})
+            self._connection.alter(text, name | {"options": options})
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
         if self._vector_index()[0] != "ONLINE":
             raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
@@ -264,13 +258,9 @@ class Neo4jStore:
 
     def record(self, record: GraphRecord) -> None:
         """Says which version the database holds: the last write of an export."""
-        said = {
-            "version": record.version,
-            "fingerprint": record.fingerprint,
-            "dimension": record.dimension,
-            **{f"{kind}_count": record.counts.get(kind) for kind in GRAPH_KINDS},  # None removes what was said before
-        }
-        self._hold_and_run(cypher("schema", "record"), {"record": said})
+        own = {"version": record.version, "fingerprint": record.fingerprint, "dimension": record.dimension}
+        counts = {f"{kind}_count": record.counts.get(kind) for kind in GRAPH_KINDS}  # None removes what was said before
+        self._hold_and_run(cypher("schema", "record"), {"record": own | counts})
 
     def spreading(self, version: int, keys: Sequence[str]) -> Neo4jGraph:
         """The index's entities and relations, ready to answer questions.

@@ -90,10 +90,7 @@ class Budget:
     def settle(self, reservation: Reservation, usage: Usage, own: Usage | None = None) -> None:
         """Replaces what was set aside by what the call took (nothing, if it was not made).
 
-        Args:
-            reservation: From `reserve`.
-            usage: What the call took.
-            own: The same by our own count; the larger of both counts, so that no report of a server lifts a limit.
+        `own` is the same by our own count; the larger of both counts, so that no report of a server lifts a limit.
         """
         account = self._account
         counts = [usage, own or Usage()]

@@ -100,9 +100,7 @@ class RateLimiter:
     def succeeded(self, *, seconds: float = 0.0, in_flight: int = 1) -> None:
         """The model answered: one more call may be in flight, beyond half of where it failed one more per round.
 
-        Args:
-            seconds: How long the reply took.
-            in_flight: Calls that were in flight when it was asked for, its own included.
+        The reply took so many seconds, asked for with so many calls in flight, its own included.
         """
         with self._lock:
             self._latest.append(seconds / in_flight)
@@ -112,9 +110,8 @@ class RateLimiter:
     def failed(self, started: float, error: PolyhopError) -> None:
         """Half as many calls in flight if the model rate-limits (HTTP 429) or did not reply in time.
 
-        Args:
-            started: When the call began, by the clock; calls under way at the last halving do not halve again.
-            error: A rate limit makes every thread pause as long as it says (at most 300 s).
+        Calls that had started, by the clock, at the last halving do not halve again. A rate limit makes every thread
+        pause as long as it says (at most 300 s).
         """
         if not isinstance(error, ModelRateLimitError | ModelTimeoutError):
             return
@@ -245,15 +242,9 @@ class PaidCalls:
     ) -> R:
         """One call, in the journal at its worst case before it is sent, and at what it took once it has ended.
 
-        Args:
-            request: Gets what the call took.
-            tokens: Of the prompt, by our own count.
-            longest: Most tokens of the reply.
-            send: Asks the model; raises CallFailedError.
-            read: What of the answer is returned; what it raises becomes the call's error.
-
-        Raises:
-            BudgetExceededError: If the call might exceed the budget, or the run is stopping; it is not made.
+        The prompt has `tokens` by our own count, the reply at most `longest`. What `read` raises, given the answer,
+        becomes the call's error. BudgetExceededError if the call might exceed the budget, or the run is stopping; it is
+        not made.
         """
         with self._limiter.call() as in_flight:
             if request.stop.is_set():

@@ -43,10 +43,6 @@ _OUTAGES: dict[str, type[ModelError]] = {
     error.__name__: error
     for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
 }
-_ADVICE = {
-    ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.max_reply_tokens",
-    ModelRejectedError.__name__: "check the model's name and its key",
-}
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
 Outcomes = dict[str, ChatOutcome[Any]]
@@ -181,7 +177,12 @@ class Chat(PaidCalls):
                     error.retryable = False
                 else:
                     inputs = {"reason": str(error), "reply": said.text[:SHOWN_CHARACTERS]}
-                    messages.append({"role": "user", "content": read_prompt(_REASK).render(inputs)})
+                    messages.append(
+                        {
+                            "role": "user",
+                            "content": read_prompt(_REASK).render(inputs),
+                        }
+                    )
                 raise
             return reply, rung if len(messages) == 1 else Rung.REASKED
 
@@ -202,9 +203,8 @@ class Chat(PaidCalls):
     def _first_error(self, outcome: ChatOutcome[Any]) -> PolyhopError | None:
         """The error to end the run with until one request was accepted, None if it may continue.
 
-        Returns:
-            ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for
-            a single call; else, if each of the first requests failed, a ModelError.
+        ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for a
+        single call; else, if each of the first requests failed, a ModelError.
         """
         name = outcome.error_class
         is_failure = name == ModelRejectedError.__name__ or (self._must_answer and name in _OUTAGES)
@@ -219,7 +219,10 @@ class Chat(PaidCalls):
                 )
             if self._failures < MOST_FAILURES and name != ModelTimeoutError.__name__:
                 return None
-        advice = _ADVICE.get(name, "run the same command again when the server replies")
+        advice = {
+            "ModelTimeoutError": "raise models.timeout_seconds, or lower models.max_reply_tokens",
+            "ModelRejectedError": "check the model's name and its key",
+        }.get(name, "run the same command again when the server replies")
         return _OUTAGES.get(name, ModelRejectedError)(
             f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
         )

@@ -5,6 +5,7 @@ Each kind's module is imported by the function that opens it, so that nobody pay
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,9 @@ _POOLINGS: Mapping[str, Callable[[Tokens], NDArray[np.float32]]] = {
 class OnnxEncoder:
     """A sentence encoder in a folder; safe for threads. Vectors have length 1, whatever its configuration says.
 
-    Args:
-        folder: Holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
-            one vector per text.
-        max_tokens: Texts are cut after so many; 0: as sentence_bert_config.json says.
-        threads: Of one call; 0 means as many as cores.
-        batch_size: Most texts of equal token count per call.
+    The folder holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
+    one vector per text. Texts are cut after `max_tokens` (0: as sentence_bert_config.json says); a call has at most
+    `batch_size` texts, of equal token count, and `threads` (0: as many as cores).
     """
 
     def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
@@ -181,8 +179,8 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
-    encoder = OnnxEncoder(Path(needs.model), max_tokens=needs.choice.max_tokens, threads=needs.threads)
-    return _both(encoder, needs.choice)
+    limits = {"max_tokens": needs.choice.max_tokens, "threads": needs.threads}
+    return _both(OnnxEncoder(Path(needs.model), **limits), needs.choice)
 
 
 def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
@@ -198,14 +196,12 @@ def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
         )
     with fetching("fastembed", f"the encoder '{model}'", "set encoder.name to onnx:FOLDER"):
         opened = models(model_name=model, cache_dir=str(cache_folder), threads=needs.threads or None)
-    name, wide = f"fastembed:{model}", dimension[model.lower()]
-    passages = NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=BATCH_SIZE))
+    side = partial(NamedEncoder, f"fastembed:{model}", dimension[model.lower()], 0)
+    passages = side(partial(opened.passage_embed, batch_size=BATCH_SIZE))
     _both(passages, needs.choice)
     if needs.choice.max_tokens:
         raise ConfigurationError("fastembed cuts texts where its model says; set encoder.max_tokens to 0.")
-    return OpenedEncoder(
-        passages, NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=BATCH_SIZE))
-    )
+    return OpenedEncoder(passages, side(partial(opened.query_embed, batch_size=BATCH_SIZE)))
 
 
 def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
@@ -243,14 +239,10 @@ def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.models.litellm_encoder import LitellmEncoder
     from polyhop.warehouse.open_models import open_embeddings
 
-    choice = needs.choice
-    encoder = LitellmEncoder(
-        needs.model,
-        lambda: open_embeddings(choice, needs.models, needs.root, needs.max_cost_usd, needs.max_tokens),
-        asked_dimension=choice.dimension,
-        max_tokens=choice.max_tokens,
-        batch_size=SERVER_BATCH_SIZE,
-    )
+    choice, limits = needs.choice, (needs.max_cost_usd, needs.max_tokens)
+    gateway = partial(open_embeddings, choice, needs.models, needs.root, *limits)
+    sizes = {"asked_dimension": choice.dimension, "max_tokens": choice.max_tokens, "batch_size": SERVER_BATCH_SIZE}
+    encoder = LitellmEncoder(needs.model, gateway, **sizes)
     return OpenedEncoder(encoder, encoder.for_questions())
 
 

@@ -406,41 +406,32 @@ class Completions:
         parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
         if form < PLAIN:
             wanted = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
-            parameters["response_format"] = (
-                {"type": "json_schema", "json_schema": wanted} if form == 0 else {"type": "json_object"}
-            )
+            strictest = {"type": "json_schema", "json_schema": wanted}
+            parameters["response_format"] = strictest if form == 0 else {"type": "json_object"}
+        parameters |= {"max_tokens": max_output_tokens, "timeout": self._timeout_seconds, **self._address}
         try:
-            answer = litellm.completion(
-                model=self._model,
-                messages=[dict(message) for message in messages],
-                max_tokens=max_output_tokens,
-                timeout=self._timeout_seconds,
-                num_retries=0,
-                max_retries=0,
-                **self._address,
-                **parameters,
-            )
+            sent = [dict(message) for message in messages]
+            answer = litellm.completion(model=self._model, messages=sent, num_retries=0, max_retries=0, **parameters)
         except openai.OpenAIError as error:
-            raise self._failure(error, form) from error
+            ours, may_be_billed = translated(error, self._model, self._where)
+            is_unsupported = isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error)
+            is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
+            is_wrong = status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown
+            if is_unsupported and self._has_temperature:
+                self._has_temperature = False
+            elif is_wrong and not self._is_form_proven and form < PLAIN:
+                # the server found the request itself wrong: perhaps the form, unless that has worked before
+                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
+            else:
+                if is_wrong and not self._is_form_proven:
+                    self._form = 0
+                raise CallFailedError(ours, may_be_billed=may_be_billed) from error
+            # The server refuses a parameter; the next call goes without it.
+            rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
+            rejected.retryable = True
+            raise CallFailedError(rejected, may_be_billed=False) from error
         self._is_form_proven = True
         return _completion(answer)
-
-    def _failure(self, error: Exception, form: int) -> CallFailedError:
-        """A vendor's error in our words."""
-        litellm = import_litellm()
-        if isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error) and self._has_temperature:
-            self._has_temperature = False
-            return _again(error)
-        ours, may_be_billed = translated(error, self._model, self._where)
-        is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
-        if status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown:
-            # the server found the request itself wrong: perhaps the form, unless that has worked before
-            if form < PLAIN and not self._is_form_proven:
-                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
-                return _again(error)
-            if not self._is_form_proven:
-                self._form = 0
-        return CallFailedError(ours, may_be_billed=may_be_billed)
 
 
 @cache
@@ -473,10 +464,3 @@ def _completion(answer: Any) -> Answer[Completion]:
     usage = [getattr(getattr(answer, "usage", None), name, 0) for name in ("prompt_tokens", "completion_tokens")]
     counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
     return Answer(Completion(text, redact(str(refusal)), reason == "length"), text, counts[0], counts[1])
-
-
-def _again(error: Exception) -> CallFailedError:
-    """The server refuses a parameter; the next call goes without it."""
-    rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
-    rejected.retryable = True
-    return CallFailedError(rejected, may_be_billed=False)

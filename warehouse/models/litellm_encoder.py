@@ -120,14 +120,8 @@ class EmbeddingGateway(PaidCalls):
         if self._dimension:
             parameters |= {"dimensions": self._dimension, "allowed_openai_params": ["dimensions"]}
         try:
-            answer = litellm.embedding(
-                model=self.model,
-                input=list(texts),
-                timeout=self._settings.timeout_seconds,
-                max_retries=0,
-                **self._address,
-                **parameters,
-            )
+            limits = {"timeout": self._settings.timeout_seconds, "max_retries": 0}
+            answer = litellm.embedding(model=self.model, input=list(texts), **limits, **self._address, **parameters)
         except openai.OpenAIError as error:
             ours, may_be_billed = translated(error, self.model, self._where)
             if status_of(error) == 403:
@@ -149,7 +143,7 @@ class EmbeddingGateway(PaidCalls):
 
 
 class LitellmEncoder:
-    """One side of a model, of questions or of passages; safe for threads.
+    """One side of a model, of questions or of passages; safe for threads. `model` names all that determines a vector.
 
     Args:
         name: Provider and model, as litellm names them.
@@ -157,10 +151,6 @@ class LitellmEncoder:
         asked_dimension: As the server is asked for; 0: not asked.
         max_tokens: Texts are cut after so many; 0: not cut.
         batch_size: Texts of a call.
-
-    Attributes:
-        model: Names all that determines a vector.
-        dimension: 0 until it is known.
     """
 
     def __init__(

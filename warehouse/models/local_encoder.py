@@ -26,10 +26,8 @@ PACKAGE = "polyhop-weights"
 IMPORT_NAME = "polyhop_weights"
 
 INSTALL = f"pip install --force-reinstall --no-deps {PACKAGE}, or in a checkout: uv sync --reinstall-package {PACKAGE}"
-REINSTALL = (
-    "install it again: pip install --force-reinstall onnxruntime, or in a checkout: "
-    "uv sync --reinstall-package onnxruntime"
-)
+_ONNX = "pip install --force-reinstall onnxruntime, or in a checkout: uv sync --reinstall-package onnxruntime"
+REINSTALL = f"install it again: {_ONNX}"
 
 GRAPH_SHA256 = "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58"
 TOKENIZER_FILE = "tokenizer.json"

@@ -103,13 +103,8 @@ def load_tokenizer(path: Path, max_tokens: int) -> Any:
 class OnnxModel:
     """A BERT-like model in a folder: model.onnx (or onnx/model.onnx), and tokenizer.json; safe for threads.
 
-    Args:
-        folder: Its path.
-        setting: That names the folder, for sentences.
-        what: What the model is, for sentences.
-        max_tokens: Texts are cut after so many.
-        advice: What to do if the graph cannot be loaded.
-        threads: Of one call; 0 means as many as cores.
+    Texts are cut after `max_tokens`; `threads` are those of one call, 0: as many as cores. Sentences name the `setting`
+    of the folder, say `what` the model is, and give `advice` if the graph cannot be loaded.
     """
 
     def __init__(

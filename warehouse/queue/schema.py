@@ -88,9 +88,8 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
     try:
         parsed = make_url(url)
     except ArgumentError as error:
-        raise ConfigurationError(
-            "The queue's url is malformed; it looks like sqlite:///FILE or postgresql://…"
-        ) from error
+        form = "sqlite:///FILE or postgresql://…"
+        raise ConfigurationError(f"The queue's url is malformed; it looks like {form}") from error
     parsed = parsed.set(database=unquote(parsed.database)) if parsed.database else parsed  # SQLAlchemy 2.0 does not
     name, where = parsed.get_backend_name(), parsed.render_as_string(hide_password=True)
     if name == "sqlite":
@@ -107,9 +106,8 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
         try:
             engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         except ImportError as error:
-            raise ConfigurationError(
-                "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
-            ) from error
+            install = "pip install 'polyhop[postgres]'"
+            raise ConfigurationError(f"A queue on PostgreSQL needs the package psycopg: {install}.") from error
         return Database(engine, where, clock, row_locks=True)
     raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
 

@@ -185,10 +185,8 @@ Rows = NDArray[np.int64]
 class EarlierVectors:
     """A matrix of vectors with the content hash of every row.
 
-    Args:
-        hashes: Shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
-        open_matrix: Opens the matrix, shape (n, d), float32; it is closed after every use, because its version may be
-            removed while this is kept.
+    `hashes` has shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
+    The matrix, shape (n, d), float32, is closed after every use, because its version may be removed meanwhile.
     """
 
     def __init__(self, hashes: Hashes, open_matrix: Callable[[], NDArray[np.float32]]) -> None:
@@ -289,12 +287,7 @@ def spread(questions: Vectors, texts: Vectors, rank: int = RANK) -> float:
 def cosine_scale(own: float, reference: float) -> float:
     """How much a cosine of an encoder is worth beside the reference's, by their spreads over the same texts.
 
-    Args:
-        own: Spread of the encoder.
-        reference: Spread of the reference; at 0 nothing can be said, and both count alike.
-
-    Returns:
-        `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count.
+    `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count; else 1.
     """
     if own <= 0 or reference <= 0:
         return 1.0
