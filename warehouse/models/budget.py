@@ -233,11 +233,8 @@ call, and the JSON schema of a reply takes up to 300."""
 def believed(reported: tuple[int, int], own: tuple[int, int], longest_reply: int) -> tuple[tuple[int, int], bool]:
     """The tokens of a prompt and of its reply to book, and whether a report was discarded for them.
 
-    Args:
-        reported: As the server says, 0 where it says nothing.
-        own: By our own tokenizer.
-        longest_reply: Most tokens of the reply that were asked for; hidden reasoning counts among them, so that a reply
-            may take more than its text.
+    `reported` is what the server says, 0 where it says nothing, `own` by our own tokenizer. Hidden reasoning counts
+    among the tokens of the longest reply that was asked for, so that a reply may take more than its text.
     """
     most = TRUSTED_FACTOR * own[0] + FRAME_TOKENS, max(TRUSTED_FACTOR * own[1], longest_reply)
     counts = [

@@ -58,10 +58,7 @@ class RateLimiter:
     Any 60 s hold at most the limit plus one request. One call is in flight at first, one more with each reply, half as
     many after a 429 or a timeout. A server with one slot answers calls one after the other, so a reply takes as long as
     all those before it together: their number therefore grows only while so many calls in a row, each as slow as the
-    slowest of the latest ones, would still be in time.
-
-    Attributes:
-        size: Calls that may be in flight, 1 to `concurrency`.
+    slowest of the latest ones, would still be in time. `size` calls may be in flight, 1 to `concurrency`.
     """
 
     def __init__(

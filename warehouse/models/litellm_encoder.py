@@ -73,13 +73,9 @@ class EmbeddingGateway(PaidCalls):
         self._dimension = dimension
 
     def embed(self, texts: Sequence[str], dimension: int, stop: Stop, *, is_question: bool) -> NDArray[np.float32]:
-        """Vectors of one batch, after at most `models.max_attempts` calls.
+        """Vectors of one batch of texts, none of them "", after at most `models.max_attempts` calls.
 
-        Args:
-            texts: Any texts but "", as many as the server takes at once.
-            dimension: Components that each vector must have; 0: any.
-            stop: Whether to begin nothing any more.
-            is_question: Whether they are asked with, not searched in; some providers want to know.
+        Each vector must have `dimension` components; 0: any. Some providers want to know whether texts are questions.
 
         Returns:
             Shape (len(texts), d), float32, rows of length 1, in input order.
@@ -145,12 +141,8 @@ class EmbeddingGateway(PaidCalls):
 class LitellmEncoder:
     """One side of a model, of questions or of passages; safe for threads. `model` names all that determines a vector.
 
-    Args:
-        name: Provider and model, as litellm names them.
-        gateway: Opens the gateway, whose budget ends with a run; asked before each call.
-        asked_dimension: As the server is asked for; 0: not asked.
-        max_tokens: Texts are cut after so many; 0: not cut.
-        batch_size: Texts of a call.
+    `name` are provider and model, as litellm names them. The gateway, whose budget ends with a run, is opened before
+    each call of `batch_size` texts, cut after `max_tokens` (0: not cut). A dimension of 0 is not asked for.
     """
 
     def __init__(

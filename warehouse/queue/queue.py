@@ -587,12 +587,7 @@ class QueueHealth:
 
 
 def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
-    """Looks at a whole queue.
-
-    Raises:
-        ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreError: If the database cannot be used, or a row cannot be read.
-    """
+    """Looks at a whole queue; raises as `open_queue` does, and StoreError if a row cannot be read."""
     database = connect(url, patience_seconds)
     queue = QuestionQueue(database, AGEING_SECONDS, MAX_DEPTH, patience_seconds)
     try:

@@ -71,10 +71,7 @@ def measured_hnsw(table: Any, vectors: NDArray[np.float32]) -> HnswRecord:
     """The graph's share of the exact nearest `RECALL_DEPTH` rows, over `SAMPLE` rows spread evenly over the table.
 
     Each sampled vector is moved half-way to its neighbour in the sample: a row's own vector would be too easy to find.
-
-    Args:
-        table: Indexed table, its ids in the order of `vectors`.
-        vectors: Shape (n, d), float32, length 1, n at least 1.
+    The vectors have shape (n, d), n at least 1, float32, length 1, in the order of the table's ids.
     """
     sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
     moved = sample + np.roll(sample, 1, axis=0)
@@ -118,10 +115,7 @@ class LanceVectors:
     def sync(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        Args:
-            table: Name of the table.
-            rows: Everything that it is to hold; at least one row if it has a graph.
-            has_graph: Whether to build an HNSW graph for approximate search.
+        A table with at least one row may have an HNSW graph for approximate search.
         """
         with translated(self._database):
             import lancedb
@@ -195,12 +189,9 @@ class LanceVectors:
             tags.update(name, version)
 
     def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
-        """Frees what no published version holds any more.
+        """Frees what no published version holds any more: other tags than `pins`, other tables than `tables`.
 
-        Args:
-            pins: Tags of the published versions; others no longer pin anything.
-            tables: Those that published versions name; others are removed.
-            at_once: Also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
+        `at_once`: also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
         """
         for folder in sorted(self._database.glob("*.lance")):
             if folder.stem not in tables:

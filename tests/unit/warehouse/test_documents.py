@@ -292,11 +292,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "encrypted Word": ("a.docx", encrypted_office, "it is encrypted with a password; save it without one"),
     "old Word": ("a.docx", old_office, "it is in the format of Office 97 to 2003"),
     "truncated Word": ("a.docx", lambda p: truncated(made.word(p)), "it is damaged (BadZipFile: "),
-    "Word without a document": (
-        "a.docx",
-        lambda p: made.zipped(p, {"word/x": b""}),
-        "it is damaged (KeyError: ",
-    ),
+    "Word without a document": ("a.docx", lambda p: made.zipped(p, {"word/x": b""}), "it is damaged (KeyError: "),
     "Word of one bad member": (
         "a.docx",
         lambda p: made.with_member(made.word(p), "word/document.xml", b"<w:document"),
