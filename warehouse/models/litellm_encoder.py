@@ -170,7 +170,8 @@ class LitellmEncoder:
 
     def expect(self, dimension: int) -> None:
         """Every vector from now on must have so many components, unless another number is known."""
-        self._dimensions.append(dimension)  # the first one counts
+        if not self.dimension:
+            self._dimensions.append(dimension)  # the first one counts, if two threads come together
 
     def for_questions(self) -> "LitellmEncoder":
         """The same model, which reads questions."""
@@ -201,8 +202,7 @@ class LitellmEncoder:
         def embed(places: range, stop: Stop) -> None:
             some = [clean[place] for place in places]
             vectors = gateway.embed(some, self.dimension, stop, is_question=self.is_question)
-            if not self.dimension:
-                self.expect(vectors.shape[1])
+            self.expect(vectors.shape[1])
             vectors = unit_rows(vectors, len(some), self.dimension, self._name)  # the first two may differ
             keep(places, vectors)
             found[places.start] = vectors
