@@ -82,8 +82,7 @@ def find_address(
 
 def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator[GraphLine | BadRecord]":
     """Yields the lines of a graph in a database, as the user and with the password of the environment."""
-    from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-    from polyhop.warehouse.graph.neo4j_source import source_lines
+    from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, source_lines
 
     connection = Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))
     try:

@@ -63,7 +63,7 @@ def open_services(published: PublishedIndex, settings: Settings, closing: ExitSt
     def open_cross_encoder() -> Reranker | None:
         if not settings.models.rerank:
             return None
-        from polyhop.warehouse.models.reranker import open_reranker
+        from polyhop.warehouse.models.onnx_session import open_reranker
 
         return open_reranker(settings.models.rerank, Layout(settings.root).model_cache)
 

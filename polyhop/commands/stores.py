@@ -256,7 +256,7 @@ def stats(root: Root = None, json: Json = False) -> None:
 def _cached(layout: "Layout") -> dict[str, Any]:
     """Entries and bytes of each cache, and what the replies cost."""
     from polyhop.schemas.chat import Usage
-    from polyhop.warehouse.cache.documents import DocumentCache
+    from polyhop.warehouse.cache.database import DocumentCache
     from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
     from polyhop.warehouse.cache.vectors import VectorCache
 

@@ -1,6 +1,9 @@
 """What the suites of the queue use: a clock that stands still, and short ways to say what tests say often."""
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion, ResultRow
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -13,6 +16,12 @@ def result_of(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
     row = queue.result(job_id, question_id)
     assert row is not None
     return row
+
+
+def only_second_tries(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on every transaction is tried again after its first try, of whose end nobody heard."""
+    run = queue.run
+    monkeypatch.setattr(queue, "run", lambda work, kind="write": run(lambda tx: work(replace(tx, attempt=2)), kind))
 
 
 class Clock:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
-from queue_parts import Clock, Make, result_of
+import pytest
+from queue_parts import Clock, Make, only_second_tries, result_of
 
 from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, ClaimedQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -114,14 +116,16 @@ def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_quest
 
 
 def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(
-    queue: QuestionQueue, make: type[Make]
+    queue: QuestionQueue, make: type[Make], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database had said yes, and the connection broke before the worker heard it."""
     queue.submit(make.spec, make.questions(3))
-    (first,) = queue._claim("c1", ["default"], "w", 1, 30.0)
-    (other,) = queue._claim("c2", ["default"], "w", 1, 30.0)
-    claim = QuestionQueue._claim.__wrapped__  # type: ignore[attr-defined]
-    (again,) = queue.run(lambda tx: claim(queue, replace(tx, attempt=2), "c1", ["default"], "w", 1, 30.0))
+    claims = iter(["c1", "c2", "c1"])
+    monkeypatch.setattr("polyhop.warehouse.queue.queue.uuid4", lambda: SimpleNamespace(hex=next(claims)))
+    (first,) = queue.claim(["default"], "w", 1)
+    (other,) = queue.claim(["default"], "w", 1)
+    only_second_tries(queue, monkeypatch)
+    (again,) = queue.claim(["default"], "w", 1)
     assert (again.question_id, again.attempt, again.lease_token) == (first.question_id, 1, first.lease_token)
     assert other.question_id == "q1"
     assert queue.heartbeat("w", [again.lease_token, other.lease_token]) == []

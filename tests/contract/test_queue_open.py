@@ -75,7 +75,7 @@ def test_a_process_waits_while_another_makes_the_tables(open_one: Callable[..., 
     is_made, opened = threading.Event(), []
 
     def make_tables(tx: Transaction) -> None:
-        migrations._apply(tx, database)
+        migrations._apply(tx)
         is_made.set()
         time.sleep(0.5)
 
@@ -173,9 +173,7 @@ def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server: Any
         open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
 
 
-def test_a_port_that_nobody_listens_at_is_waited_for_a_moment_and_it_is_said(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_port_that_nobody_listens_at_is_waited_for_a_moment_and_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -15,11 +15,7 @@ from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import FacetReader, HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import (
-    ChainReader,
-    ClosedBookReader,
-    ModelReader,
-)
+from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
 from polyhop.worker.reading.reader import RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"

@@ -12,7 +12,7 @@ from fakes import classes_with, loaded
 from memory_index import PASSAGES, MemoryIndex
 
 from polyhop.schemas.ports import Reranker
-from polyhop.warehouse.models.reranker import FastembedReranker, OnnxReranker
+from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker
 from polyhop.worker.strategies.baselines import LexicalReranker
 
 QUESTION = "Where is Paris, the capital of France?"

@@ -1,14 +1,17 @@
-"""One SQLite file in write-ahead mode that many threads and processes share; a damaged one is set aside.
+"""One SQLite file in write-ahead mode that many threads and processes share, and the cache of documents in one.
 
-A cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
+A cache brings its statements. Every call is one transaction: a kill at any moment loses at most that. A damaged file is
+set aside.
 """
 
 import fcntl
+import json
 import logging
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from threading import RLock
@@ -17,6 +20,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from polyhop.schemas.errors import StoreError, StoreUnavailableError
+from polyhop.schemas.records import Document, document_json, document_of
 from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.statements import read_statements
@@ -88,9 +92,8 @@ class SharedDatabase:
     def transact(self, work: Callable[[Change], T]) -> T:
         """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy.
 
-        Args:
-            work: Is given a function that runs a statement once per row of values and returns how many rows it
-                changed, none where the file may only be read. It runs again if the file turns out to be damaged.
+        `work` is given a function that runs a statement once per row of values and returns how many rows it changed,
+        none where the file may only be read. It runs again if the file turns out to be damaged.
         """
 
         def changed(connection: sqlite3.Connection) -> T:
@@ -117,7 +120,14 @@ class SharedDatabase:
             except sqlite3.DatabaseError as error:
                 if _code(error) not in _OF_DAMAGE:
                     raise self._ours(error) from error
-                self._start_again(error)
+                if self._opened is not None:
+                    self._opened.close()
+                self._opened = self._empty() if self.is_read_only else None
+                if self.is_read_only:
+                    _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
+                elif kept := set_aside(self.path, self._inode):
+                    said = "%s was damaged (%s): it is kept as %s, a new one begins empty"
+                    _LOG.warning(said, self.path, error, kept.name)
             try:
                 return work(self._connection())
             except sqlite3.DatabaseError as error:
@@ -161,18 +171,6 @@ class SharedDatabase:
                     for statement in self._creating:
                         connection.execute(statement)
 
-    def _start_again(self, error: sqlite3.DatabaseError) -> None:
-        if self._opened is not None:
-            self._opened.close()
-        if self.is_read_only:
-            _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
-            self._opened = self._empty()
-            return
-        self._opened = None
-        kept = set_aside(self.path, self._inode)
-        if kept is not None:
-            _LOG.warning("%s was damaged (%s): it is kept as %s, a new one begins empty", self.path, error, kept.name)
-
     def _ours(self, error: sqlite3.DatabaseError) -> StoreError:
         if _is_busy(error):
             return StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.")
@@ -182,9 +180,7 @@ class SharedDatabase:
 def set_aside(path: Path, inode: int | None = None) -> Path | None:
     """Renames a damaged database and its log, and returns its new name.
 
-    Args:
-        path: The database.
-        inode: Of the file that was found damaged; if another is there by now, nothing is done. None: any file.
+    If another file than that of the inode, which was found damaged, is there by now, nothing is done. None: any file.
     """
     with writing("the damaged file", path):
         folder = os.open(path.parent, os.O_RDONLY)
@@ -207,23 +203,17 @@ def set_aside(path: Path, inode: int | None = None) -> Path | None:
 def find_damaged_caches(layout: Layout) -> dict[Path, str]:
     """What SQLite's own check finds wrong with the caches, in sentences by file."""
     caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
-    found = {path: _damage(path) for path in caches if path.exists()}
-    return {
-        path: f"{path} is damaged ({reason}); move it away, and a new one is made when it is needed"
-        for path, reason in found.items()
-        if reason
-    }
-
-
-def _damage(path: Path) -> str:
-    """The first thing that is wrong, "" if nothing is."""
-    open_file = sqlite3.connect if is_writable(path) else connect_read_only
-    try:
-        with closing(open_file(path, timeout=5, isolation_level=None)) as connection:
-            said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).strip()
-            return "" if said == "ok" else said.splitlines()[-1]
-    except sqlite3.DatabaseError as error:
-        return str(error)
+    found = {}
+    for path in filter(Path.exists, caches):
+        open_file = sqlite3.connect if is_writable(path) else connect_read_only
+        try:
+            with closing(open_file(path, timeout=5, isolation_level=None)) as connection:
+                said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).strip().splitlines()[-1]
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+        if said != "ok":
+            found[path] = f"{path} is damaged ({said}); move it away, and a new one is made when it is needed"
+    return found
 
 
 @contextmanager
@@ -244,3 +234,54 @@ def _code(error: BaseException) -> int:
 
 def _is_busy(error: BaseException) -> bool:
     return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+class DocumentCache:
+    """Texts of document files by the content of the file; whatever is wrong with the cache, it only knows nothing.
+
+    The newest are kept, some 10 kB each. A row that cannot be read is as good as none: the file is read again.
+    """
+
+    def __init__(self, path: Path, *, most_rows: int = 100_000) -> None:
+        self._most_rows = most_rows
+        self._database: SharedDatabase | None = None
+        sql, what = Path(__file__).parent / "sql" / "documents.sql", "the cache of documents"
+        self._database = self._tried(lambda: SharedDatabase(path, sql, what=what, is_durable=False))
+
+    def get(self, key: str) -> Document | None:
+        """The document of a key; None if it is not known, or cannot be read."""
+        for (content,) in self._read("read_document", {"key": key}):
+            with suppress(zlib.error, ValueError, TypeError):
+                return document_of(json.loads(zlib.decompress(content)))
+        return None
+
+    def put(self, key: str, document: Document) -> None:
+        """Keeps a document, and forgets the oldest above the limit."""
+        database = self._database
+        if database is not None:
+            row = {"key": key, "content": zlib.compress(json.dumps(document_json(document)).encode())}
+            self._tried(lambda: database.write(("write_document", row), ("forget_oldest", {"most": self._most_rows})))
+
+    def stats(self) -> tuple[int, int]:
+        """How many documents are cached, and bytes of the file; zeros if it cannot be used."""
+        row_count, byte_count = (self._read("measure") or [(0, 0)])[0]
+        return row_count, byte_count
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
+        database = self._database
+        return (database and self._tried(lambda: database.read(name, values))) or []
+
+    def _tried(self, work: Callable[[], T]) -> T | None:
+        """What a piece of work gives; None, and nothing more is asked of the file, if it cannot be used."""
+        try:
+            return work()
+        except StoreError as error:
+            _LOG.warning("Documents are read without their cache: %s", error)
+            self.close()
+            return None

@@ -47,11 +47,6 @@ def unpacked(data: bytes) -> str:
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
-# chosen: short beside a model's reply of a second or more, and a lock that is tried costs microseconds
-POLL_SECONDS = 0.05
-_KEY_DIGITS = 15  # hexadecimal: 60 bits, because a lock's offset is a signed number of 64 (fcntl)
-
-
 class Claims:
     """Claims on keys by this process; get one with `claims_of`, since closing a lock file twice would drop locks."""
 
@@ -68,14 +63,20 @@ class Claims:
         Yields:
             True; or False, without holding it, if `is_stopped` said so first.
         """
-        place = int(key[:_KEY_DIGITS], 16)
+        place = int(key[:15], 16)  # 60 bits, because a lock's offset is a signed number of 64 (fcntl)
         while not (is_held := self._try(place)) and not is_stopped():
-            time.sleep(POLL_SECONDS)
+            time.sleep(
+                0.05
+            )  # chosen: short beside a reply of a second or more; a lock that is tried costs microseconds
         try:
             yield is_held
         finally:
             if is_held:
-                self._release(place)
+                with self._lock:
+                    self._held.remove(place)
+                    if self._descriptor is not None:
+                        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, place)
+                    self._close_if_unused()
 
     def _try(self, place: int) -> bool:
         with self._lock:
@@ -94,13 +95,6 @@ class Claims:
                 return False
             self._held.add(place)
             return True
-
-    def _release(self, place: int) -> None:
-        with self._lock:
-            self._held.remove(place)
-            if self._descriptor is not None:
-                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, place)
-            self._close_if_unused()
 
     def _close_if_unused(self) -> None:
         """Closing drops every lock of this process on the file, so only the last claim may."""
@@ -276,14 +270,12 @@ class ReplyCache:
         """What is cached and what was spent, by model and task."""
         stored = {(model, task): counts for model, task, *counts in self._database.read("count_by_task")}
         spent = {(model, task): numbers for model, task, *numbers in self._database.read("sum_calls")}
-        counts = []
-        for model, task in sorted(stored.keys() | spent.keys()):
-            reply_count, failure_count = stored.get((model, task), (0, 0))
-            *usage, failed_calls, unknown_calls = spent.get((model, task), (0,) * 7)
-            counts.append(
-                TaskCounts(model, task, reply_count, failure_count, usage_of(usage), failed_calls, unknown_calls)
-            )
-        return counts
+        found = []
+        for key in sorted(stored.keys() | spent.keys()):
+            *usage, failed_calls, unknown_calls = spent.get(key, (0,) * 7)
+            cached = stored.get(key, (0, 0))
+            found.append(TaskCounts(*key, cached[0], cached[1], usage_of(usage), failed_calls, unknown_calls))
+        return found
 
     def pages(self) -> Iterator[list[tuple[ReplySource, StoredReply]]]:
         """All valid replies by key, page by page; what others add meanwhile may or may not be among them."""
@@ -300,13 +292,11 @@ class ReplyCache:
         self._database.require_writable()
         before = None if older_than_days is None else time.time() - older_than_days * SECONDS_PER_DAY
         which = {"model": model, "before": before}
-        steps: list[tuple[str, dict[str, Any]]] = [(name, which) for name in ("evict_failures", "evict_raw_replies")]
-        if not only_failures:
-            steps[:0] = [("evict_replies", which)]
-        counts = dict(zip([name for name, _ in steps], self._database.write(*steps), strict=True))
-        if any(counts.values()):
+        names = (*(() if only_failures else ("evict_replies",)), "evict_failures", "evict_raw_replies")
+        *replies, failures, raw_replies = self._database.write(*((name, which) for name in names))
+        if any((*replies, failures, raw_replies)):
             self._database.compact()
-        return Evicted(counts.get("evict_replies", 0), counts["evict_raw_replies"], counts["evict_failures"])
+        return Evicted(sum(replies), raw_replies, failures)
 
     def close(self) -> None:
         """Closes the file."""
@@ -340,27 +330,17 @@ def _stored(row: Sequence[Any]) -> StoredReply | None:
         return None
 
 
-ROWS_PER_BATCH = 1_000  # chosen: bounds memory, and any number reads the same rows
 SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("model", pa.string(), nullable=False),
-        pa.field("task", pa.string(), nullable=False),
-        pa.field("prompt_hash", pa.string(), nullable=False),
-        pa.field("schema_version", pa.int64(), nullable=False),
-        pa.field("reply", pa.string(), nullable=False),
-        pa.field("rung", pa.string(), nullable=False),
-        pa.field("attempts", pa.int64(), nullable=False),
-        pa.field("calls", pa.int64(), nullable=False),
-        pa.field("prompt_tokens", pa.int64(), nullable=False),
-        pa.field("completion_tokens", pa.int64(), nullable=False),
-        pa.field("cost_usd", pa.float64()),
-        pa.field("seconds", pa.float64(), nullable=False),
-    ]
+    pa.field(name, kind, nullable=name == "cost_usd")
+    for kind, names in (
+        (pa.string(), ("key", "model", "task", "prompt_hash")),
+        (pa.int64(), ("schema_version",)),
+        (pa.string(), ("reply", "rung")),
+        (pa.int64(), ("attempts", "calls", "prompt_tokens", "completion_tokens")),
+        (pa.float64(), ("cost_usd", "seconds")),
+    )
+    for name in names
 )
-
-_KEY = re.compile(r"[0-9a-f]{64}")
-_RUNGS = frozenset(rung.value for rung in Rung)
 _NUMBERS = tuple(field.name for field in SCHEMA if not pa.types.is_string(field.type))
 
 
@@ -388,9 +368,24 @@ def import_replies(cache: ReplyCache, path: Path) -> Imported:
     Raises:
         SourceError: If the file is missing, is not an export of replies, or has a row that cannot be one.
     """
-    with _readable(path) as file:
-        count = sum(len(rows) for rows in _checked_batches(file, path))
-        added = cache.add_replies(lambda: _checked_batches(file, path))
+    if not path.is_file():
+        raise SourceError(f"There is no file {path}.")
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.schema_arrow
+            wrong = [
+                own.name for own in SCHEMA if own.name not in found.names or found.field(own.name).type != own.type
+            ]
+            if wrong:
+                raise SourceError(
+                    f"{path} is not an export of replies: column {', '.join(wrong)} is missing or of another type; "
+                    "nothing was imported. Write one with: polyhop cache export FILE.parquet"
+                )
+            count = sum(len(rows) for rows in _checked_batches(file, path))
+            added = cache.add_replies(lambda: _checked_batches(file, path))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"{path} is not a readable parquet file ({reason}); nothing was imported.") from error
     return Imported(added=added, known=count - added)
 
 
@@ -400,33 +395,9 @@ def _document(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
     return {**asdict(source), **own, **asdict(reply.usage)}
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[pq.ParquetFile]:
-    if not path.is_file():
-        raise SourceError(f"There is no file {path}.")
-    try:
-        with pq.ParquetFile(path) as file:
-            _require_columns(file.schema_arrow, path)
-            yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise SourceError(f"{path} is not a readable parquet file ({reason}); nothing was imported.") from error
-
-
-def _require_columns(found: pa.Schema, path: Path) -> None:
-    wrong = [
-        field.name for field in SCHEMA if field.name not in found.names or found.field(field.name).type != field.type
-    ]
-    if wrong:
-        raise SourceError(
-            f"{path} is not an export of replies: column {', '.join(wrong)} is missing or of another type; "
-            "nothing was imported. Write one with: polyhop cache export FILE.parquet"
-        )
-
-
 def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]:
     number = 0
-    for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=SCHEMA.names):
+    for batch in file.iter_batches(batch_size=ROWS_PER_PAGE, columns=SCHEMA.names):
         rows = batch.to_pylist()
         for row in rows:
             number += 1
@@ -441,22 +412,15 @@ def _fault(row: dict[str, Any]) -> str | None:
     empty = [name for name, value in row.items() if value == "" or (value is None and name != "cost_usd")]
     if empty:
         return f"{empty[0]} is empty"
-    if not _KEY.fullmatch(row["key"]):
+    if not re.fullmatch(r"[0-9a-f]{64}", row["key"]):
         return "key is not 64 hexadecimal digits"
-    if row["rung"] not in _RUNGS:
+    if row["rung"] not in set(Rung):
         return f"rung is '{row['rung'][:40]}'"
-    return _number_fault(row) or _json_fault(row["reply"])
-
-
-def _number_fault(row: dict[str, Any]) -> str | None:
     numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
     wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]
-    return f"{wrong[0]} is {row[wrong[0]]}" if wrong else None
-
-
-def _json_fault(text: str) -> str | None:
+    if wrong:
+        return f"{wrong[0]} is {row[wrong[0]]}"
     try:
-        reply = json.loads(text)
+        return None if isinstance(json.loads(row["reply"]), dict) else "reply is not a JSON object"
     except (ValueError, RecursionError):
         return "reply is not JSON"
-    return None if isinstance(reply, dict) else "reply is not a JSON object"

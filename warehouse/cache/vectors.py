@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -25,8 +26,6 @@ from polyhop.schemas.text import content_hash
 if TYPE_CHECKING:
     from polyhop.warehouse.cache.database import Change, SharedDatabase
 
-_KEYS_PER_PAGE = 10_000  # 64 bytes each; chosen: bounds memory, and any number gives the same keys
-
 # one JSON parameter, so that SQLite's limit of variables is none; 8 MB of MiniLM's vectors. Chosen.
 KEYS_PER_READ = 5_000
 
@@ -37,8 +36,6 @@ QUESTION = "question"
 """Kind of the sentences that stand for questions when an encoder is measured."""
 PROBE = "probe"
 """Kind of the one text that shows how long the vectors of a server are, and that text."""
-REPEATED = "repeated"
-"""Kind of texts that come again with other questions."""
 
 Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
@@ -92,7 +89,12 @@ class VectorCache:
 
     def put_many(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Stores vectors in one transaction; a key that is already known keeps its vector."""
-        rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
+        rows = []
+        for key, vector in vectors.items():
+            stored = np.ascontiguousarray(vector, dtype=_LITTLE_ENDIAN)
+            if stored.ndim != 1 or not np.isfinite(stored).all() or not stored.any():
+                raise InvalidVectorError(f"The embedding of key {key} is empty, zero or not finite; it was not cached.")
+            rows.append({"key": key, "vector": stored.tobytes()})
 
         def store(change: "Change") -> None:
             change("write_vector", rows)
@@ -104,7 +106,8 @@ class VectorCache:
     def known_keys(self) -> Iterator[str]:
         """All keys in order; what others add meanwhile may or may not be among them."""
         after = ""
-        while rows := self._database.read("read_keys", {"after": after, "limit": _KEYS_PER_PAGE}):
+        # 64 bytes each; chosen: bounds memory, and any number gives the same keys
+        while rows := self._database.read("read_keys", {"after": after, "limit": 10_000}):
             after = rows[-1][0]
             yield from (key for (key,) in rows)
 
@@ -118,8 +121,7 @@ class VectorCache:
 
     def stats(self) -> CacheSize:
         """How many vectors are cached, and how large the file is."""
-        row_count, byte_count = self._database.read("measure")[0]
-        return CacheSize(row_count=row_count, byte_count=byte_count)
+        return CacheSize(*self._database.read("measure")[0])
 
     def close(self) -> None:
         """Closes the file; the last process to do so folds the write-ahead log into it."""
@@ -128,26 +130,13 @@ class VectorCache:
                 self._opened.close()
 
 
-def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
-    stored = np.ascontiguousarray(vector, dtype=_LITTLE_ENDIAN)
-    if stored.ndim != 1 or not np.isfinite(stored).all() or not stored.any():
-        raise InvalidVectorError(f"The embedding of key {key} is empty, zero or not finite; it was not cached.")
-    return stored.tobytes()
-
-
 class CachedEncoder:
-    """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
+    """Encodes what the cache does not know, in chunks of texts that are stored as soon as they are computed.
 
-    Args:
-        encoder: Encodes what is indexed.
-        cache: Keeps vectors.
-        prefix: Put before every text; part of what the cache knows a text by.
-        questions: Encodes questions; None: as what is indexed.
-        query_prefix: Put before every question.
-        chunk_size: Texts that are encoded and stored at once.
+    A prefix is put before every text, and part of what the cache knows it by. Questions may have an encoder of their
+    own (None: that of what is indexed), and a prefix.
 
     Attributes:
-        encoder: The one without a cache.
         hits: Distinct texts of each call that the cache knew, summed over all calls.
         misses: Distinct texts of each call that were encoded, summed over all calls.
     """
@@ -235,25 +224,24 @@ class CachedEncoder:
         report(done)
         for start in range(0, len(missing), self._chunk_size):
             chunk = missing[start : start + self._chunk_size]
-            vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
+            new = [self._prefix + text_by_key[key] for key in chunk]
+            if isinstance(self.encoder, KeepingEncoder):
+                found = self.encoder.encode_kept(new, partial(self._keep, chunk))
+            else:
+                found = self.encoder.encode(new)
+                self._keep(chunk, range(len(chunk)), found)
+            vectors.update(zip(chunk, found, strict=True))
             done += sum(uses[key] for key in chunk)
             report(done)
         return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
 
-    def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
-        if isinstance(self.encoder, KeepingEncoder):
-            found = self.encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
-            return dict(zip(keys, found, strict=True))
-        return self._keep(keys, self.encoder.encode(texts))
-
-    def _keep(self, keys: Sequence[str], vectors: Vector) -> dict[str, Vector]:
-        new = dict(zip(keys, vectors, strict=True))
+    def _keep(self, keys: Sequence[str], places: Sequence[int], vectors: Vector) -> None:
+        new = {keys[place]: vector for place, vector in zip(places, vectors, strict=True)}
         if any(vector.shape != (self.encoder.dimension,) for vector in new.values()):
             raise InvalidVectorError(f"An embedding by {self.model} does not have {self.encoder.dimension} dimensions.")
         self._cache.put_many(new)
         with self._counting:
             self.misses += len(new)
-        return new
 
 
 class PathEncoder:
@@ -279,7 +267,13 @@ class PathEncoder:
         """
         if not self._is_given_up:
             try:
-                return self._opened().encode(texts, PATH)
+                with self._opening:
+                    if self._cached is None:
+                        # One chunk: the more texts, the fuller the encoder's batches of equal length.
+                        cache, size = self._open_cache(), sys.maxsize
+                        self._cached = CachedEncoder(self._encoder, cache, prefix=self._prefix, chunk_size=size)
+                    cached = self._cached
+                return cached.encode(texts, PATH)
             except StoreError as error:
                 self._is_given_up = True
                 _log.warning("Vectors of paths and masked questions are not cached until this process ends: %s", error)
@@ -291,12 +285,3 @@ class PathEncoder:
             if self._cached is not None:
                 self._cached.close()
             self._cached = None
-
-    def _opened(self) -> CachedEncoder:
-        with self._opening:
-            if self._cached is None:
-                # One chunk: the more texts, the fuller the encoder's batches of equal length.
-                self._cached = CachedEncoder(
-                    self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
-                )
-            return self._cached

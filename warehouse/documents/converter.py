@@ -27,7 +27,7 @@ from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstal
 from polyhop.warehouse.files.records import FaultError
 
 if TYPE_CHECKING:
-    from polyhop.warehouse.cache.documents import DocumentCache
+    from polyhop.warehouse.cache.database import DocumentCache
 
 _MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
 _MODULE = "polyhop.warehouse.documents.reading_process"
@@ -102,7 +102,7 @@ class Converter:
     def _cache(self) -> "DocumentCache | None":
         """Opened with the first file: a corpus without documents has no such cache."""
         if self._opened_cache is None and self._cache_path is not None:
-            from polyhop.warehouse.cache.documents import DocumentCache
+            from polyhop.warehouse.cache.database import DocumentCache
 
             self._opened_cache = DocumentCache(self._cache_path)
         return self._opened_cache

@@ -1,39 +1,37 @@
-"""One Neo4j server: layout of labels, connecting, named statements, its errors in our words, and its health."""
+"""One Neo4j server: labels, statements, its errors in our words, its health, and an existing graph in it as lines.
+
+Nodes and relationships of such a graph arrive in pages of the driver, so that memory does not grow with the graph.
+Source: reference/graphs.md.
+"""
 
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from polyhop.schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
-from polyhop.schemas.ports import HUB_KINDS, NODE_KINDS, GraphKind
-from polyhop.schemas.records import Address
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    SourceError,
+    StatementRejectedError,
+    StoreError,
+    StoreUnavailableError,
+)
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, NODE_KINDS, GraphKind
+from polyhop.schemas.records import Address, BadRecord
 from polyhop.schemas.text import content_hash
+from polyhop.warehouse.files.records import FaultError, bad_record, check_characters, checked_name
 from polyhop.warehouse.statements import cypher, slow_noted
 
-if TYPE_CHECKING:
-    from neo4j import Driver
-
-
-MINIMUM_VERSION = (5, 26)  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7.
-
-
 BATCH_ROWS: Mapping[GraphKind, int] = {
+    **dict.fromkeys(GRAPH_KINDS, 5000),
     "documents": 2000,
     "paragraphs": 1000,
     "entities": 500,
-    "document_paragraphs": 5000,
-    "document_mentions": 5000,
-    "paragraph_mentions": 5000,
-    "relations": 5000,
     "hubs": 2000,
     "hub_paths": 1000,
-    "hub_entities": 5000,
-    "paths_of_hubs": 5000,
-    "hub_path_entities": 5000,
-    "hub_candidates": 5000,
 }
 """Rows per transaction."""
 
@@ -55,29 +53,37 @@ def vector_index(index: str) -> str:
     return f"polyhop_{entity_label(index)}"
 
 
-CONNECT_SECONDS = 15.0  # chosen: servers that run answer in milliseconds, far away ones in a second or two
 _LOG = logging.getLogger(__name__)
-_READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
+Query = tuple[str, Mapping[str, Any]]
+"""A statement and its values."""
 
 
 class Neo4jConnection:
     """An open server, of a version that will do."""
 
     def __init__(self, address: Address) -> None:
+        from neo4j import GraphDatabase, exceptions
+
         self.address = address
-        self._driver = _open_driver(address)
+        # chosen: servers that run answer in milliseconds, far away ones in a second or two
+        options: dict[str, Any] = {"connection_timeout": 15.0, "max_transaction_retry_time": 30.0}
+        options |= {"auth": (address.user, address.password), "notifications_min_severity": "OFF"}
         try:
-            self.version = self._ask_version()
+            self._driver = GraphDatabase.driver(address.uri, **options)
+        except (exceptions.ConfigurationError, ValueError) as error:
+            raise ConfigurationError(
+                f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or "
+                "neo4j+s://HOST."
+            ) from error
+        try:
+            # asked once and without a transaction's retries: a server that is down is said at once
+            with self._session("", is_reading=True) as session:
+                record: Any = session.run(cypher("schema", "server_version")).single(strict=True)
+            self.version = str(record["version"])
             require_version(self.version, address.uri)
         except BaseException:  # Ctrl-C, too, must not leave connections open
             self._driver.close()
             raise
-
-    def _ask_version(self) -> str:
-        """The version, asked once and without a transaction's retries: a server that is down is said at once."""
-        with self._session("", is_reading=True) as session:
-            record: Any = session.run(cypher("schema", "server_version")).single(strict=True)
-            return str(record["version"])
 
     def close(self) -> None:
         """Ends all connections."""
@@ -97,7 +103,7 @@ class Neo4jConnection:
             for record in session.run(text, dict(values or {})):
                 yield record.data()
 
-    def write(self, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
+    def write(self, statements: Sequence[Query]) -> list[list[dict[str, Any]]]:
         """The records of statements run in one transaction, which is repeated if the server says it may be."""
 
         def work(transaction: Any) -> list[list[dict[str, Any]]]:
@@ -107,13 +113,7 @@ class Neo4jConnection:
             found: list[list[dict[str, Any]]] = session.execute_write(work)
             return found
 
-    def write_held(
-        self,
-        hold: tuple[str, Mapping[str, Any]],
-        wanted: Mapping[str, Any],
-        then: tuple[str, Mapping[str, Any]],
-        refusal: StoreError,
-    ) -> None:
+    def write_held(self, hold: Query, wanted: Mapping[str, Any], then: Query, refusal: StoreError) -> None:
         """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`."""
 
         def work(transaction: Any) -> None:
@@ -140,33 +140,10 @@ class Neo4jConnection:
 
 
 def require_version(version: str, uri: str) -> None:
-    """Refuses servers that lack what the statements need.
-
-    Raises:
-        ConfigurationError: If it is older than Neo4j 5.26.
-    """
+    """Refuses servers that lack what the statements need: raises ConfigurationError before Neo4j 5.26."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < MINIMUM_VERSION:
-        wanted = ".".join(map(str, MINIMUM_VERSION))
-        raise ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs {wanted} or newer.")
-
-
-def _open_driver(address: Address) -> "Driver":
-    from neo4j import GraphDatabase
-    from neo4j.exceptions import ConfigurationError as DriverConfigurationError
-
-    try:
-        return GraphDatabase.driver(
-            address.uri,
-            auth=(address.user, address.password),
-            connection_timeout=CONNECT_SECONDS,
-            max_transaction_retry_time=30.0,
-            notifications_min_severity="OFF",
-        )
-    except (DriverConfigurationError, ValueError) as error:
-        raise ConfigurationError(
-            f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
-        ) from error
+    if numbers < (5, 26):  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7
+        raise ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs 5.26 or newer.")
 
 
 @contextmanager
@@ -179,24 +156,15 @@ def translated(address: Address) -> Iterator[None]:
         StoreError: If the server does not accept writes.
         StatementRejectedError: If it refuses a statement for any other reason.
     """
-    from neo4j.exceptions import (
-        AuthError,
-        ClientError,
-        DriverError,
-        Neo4jError,
-        ServiceUnavailable,
-        SessionExpired,
-        TransientError,
-    )
+    from neo4j import exceptions
 
     uri = address.uri
     try:
         yield
-    except AuthError as error:
-        raise ConfigurationError(
-            f"Neo4j at {uri} refuses user '{address.user}'; check {address.credentials}."
-        ) from error
-    except (ServiceUnavailable, SessionExpired, TransientError, OSError) as error:
+    except exceptions.AuthError as error:
+        said = f"Neo4j at {uri} refuses user '{address.user}'; check {address.credentials}."
+        raise ConfigurationError(said) from error
+    except (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.TransientError, OSError) as error:
         if "Memory" in (getattr(error, "code", None) or ""):
             raise StoreError(
                 f"A statement needs more memory than Neo4j at {uri} gives it; raise server.memory.heap.max_size."
@@ -205,11 +173,11 @@ def translated(address: Address) -> Iterator[None]:
             f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check "
             f"{address.named_by}."
         ) from error
-    except (ClientError, Neo4jError, DriverError) as error:
+    except (exceptions.Neo4jError, exceptions.DriverError) as error:
         code = getattr(error, "code", None) or ""
         if "DatabaseNotFound" in code:
             raise ConfigurationError(f"Neo4j at {uri} has no database '{address.database}'.") from error
-        if _READ_ONLY.search(f"{code} {error}"):
+        if re.search(r"read[- ]?only", f"{code} {error}", re.IGNORECASE):
             raise StoreError(f"Neo4j at {uri} is read-only; export to a server that accepts writes.") from error
         raise StatementRejectedError(f"Neo4j at {uri} refused a statement: {_first_line(error)}.") from error
 
@@ -232,3 +200,112 @@ def examine(connection: Neo4jConnection) -> GraphServerHealth:
     (edition,) = connection.read(cypher("schema", "server_edition"))
     rows = connection.read(cypher("schema", "index_states"))
     return GraphServerHealth(connection.version, str(edition["edition"]), {row["name"]: row["state"] for row in rows})
+
+
+_TEMPORAL = {"Date": "date", "Time": "time", "DateTime": "dateTime", "Duration": "duration"}
+"""Types of the driver's values, and of XML Schema."""
+
+
+def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator[GraphLine | BadRecord]:
+    """Descriptions of all nodes, statements of their properties, then the relationships; not what Polyhop exported."""
+    uri = connection.address.uri
+    found = connection.read(cypher("source", "duplicate_ids"), {"ids": list(mapping.ids)})
+    if found:
+        count, own_id = found[0]["count"], found[0]["id"]
+        raise SourceError(
+            f"{count} nodes at {uri} have the id '{own_id}' (the first of the properties "
+            f"{', '.join(mapping.ids)} that each has); set graph.neo4j_ids to properties whose values are unique in "
+            "the whole database, or to nothing: then they have Neo4j's own ids, which no dump keeps."
+        )
+    number = 0
+
+    def guarded(lines: Iterator[GraphLine]) -> Iterator[GraphLine | BadRecord]:
+        """The lines of a node or relationship, or what is wrong with it: all of it is refused, or nothing."""
+        nonlocal number
+        number += 1
+        try:
+            yield from list(lines)
+        except FaultError as fault:
+            yield bad_record(uri, number, str(fault))
+
+    for row in connection.stream(cypher("source", "nodes")):
+        yield from guarded(_node_lines(row, mapping))
+    if not number:
+        raise SourceError(
+            f"Neo4j at {uri} holds no node in database '{connection.address.database}'; check NEO4J_DATABASE."
+        )
+    values = {"ids": list(mapping.ids), "predicates": list(mapping.predicates)}
+    for row in connection.stream(cypher("source", "relationships"), values):
+        yield from guarded(_relationship_lines(row))
+
+
+def _node_lines(row: Mapping[str, Any], mapping: Neo4jMapping) -> Iterator[GraphLine]:
+    properties: Mapping[str, Any] = row["properties"]
+    identified = _first(properties, mapping.ids)
+    named = _first(properties, mapping.names)
+    own_id = checked_name("id", properties[identified] if identified else row["element"])
+    if not own_id.strip():
+        raise FaultError(f"the property {identified}, the node's id, is empty")
+    name = str(properties[named]) if named else ""
+    check_characters("name", name)
+    yield Description(Node(own_id, name, _types(row, mapping), is_literal=False))
+    subject = Node(own_id, "", is_literal=False)
+    kept = {*mapping.types, *filter(None, (identified, named))}
+    for property_name in sorted(properties.keys() - kept):
+        predicate = checked_name("name of a property", property_name)
+        for value in _values(properties[property_name]):
+            check_characters(f"property {property_name}", value.name)
+            yield Statement(subject, predicate, value)
+
+
+def _relationship_lines(row: Mapping[str, Any]) -> Iterator[GraphLine]:
+    ends = [Node(checked_name("id", row[end]), "", is_literal=False) for end in ("source", "target")]
+    predicate = checked_name("predicate", row["predicate"])
+    if not predicate.strip() or not all(end.id.strip() for end in ends):
+        raise FaultError("the predicate or the id of an end is empty")
+    yield Statement(ends[0], predicate, ends[1])
+
+
+def _first(properties: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The first of these properties that holds a text or a whole number, "" if none does."""
+    held = ((name, properties.get(name)) for name in names)
+    return next((n for n, value in held if isinstance(value, (str, int)) and not isinstance(value, bool)), "")
+
+
+def _types(row: Mapping[str, Any], mapping: Neo4jMapping) -> tuple[str, ...]:
+    """The values of the properties that hold types, or the labels."""
+    held = [row["properties"].get(name) for name in mapping.types] if mapping.types else [sorted(row["labels"])]
+    listed = [value for one in held for value in (one if isinstance(one, list) else [one])]
+    names = (checked_name("type", value) for value in listed if isinstance(value, str) and value.strip())
+    return tuple(dict.fromkeys(names))
+
+
+def _values(value: Any) -> Iterator[Node]:
+    """The literals of a property: one, or one for each element of a list; none for vectors and bytes."""
+    if isinstance(value, list):
+        # Longer lists of fractions are vectors, which are not read; chosen: encoders have hundreds of numbers.
+        if len(value) <= 16 or not all(isinstance(element, float) for element in value):
+            for element in value:
+                yield from _values(element)
+        return
+    text, datatype = _literal(value)
+    if datatype is not None:
+        yield Node("", text, (), is_literal=True, datatype=datatype)
+
+
+def _literal(value: Any) -> tuple[str, str | None]:
+    """A value as text and the IRI of its datatype, None for what is not a literal."""
+    kind = type(value).__name__
+    if isinstance(value, str):
+        return value, ""
+    if isinstance(value, bool):
+        return str(value).lower(), f"{XSD}boolean"
+    if isinstance(value, int):
+        return str(value), f"{XSD}integer"
+    if isinstance(value, float):
+        return repr(value), f"{XSD}double"
+    if kind in _TEMPORAL:
+        return value.iso_format(), XSD + _TEMPORAL[kind]
+    if hasattr(value, "srid"):
+        return f"POINT({' '.join(map(repr, value))})", "http://www.opengis.net/ont/geosparql#wktLiteral"
+    return "", None

@@ -35,9 +35,7 @@ from polyhop.warehouse.statements import activation_query, cypher
 _FETCH = 200
 """Candidates of a vector search: with fewer the search, which is approximate, misses some of the nearest (measured)."""
 
-_DECIMALS = 12  # algorithms.md 0.3.
 _SURENESS: tuple[Match, ...] = ("vector", "alias", "exact")
-_Labels = Mapping[tuple[int, int], Sequence[str]]
 
 
 class Neo4jGraph:
@@ -58,16 +56,34 @@ class Neo4jGraph:
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
         """Seeds, activations and chains of a question from one query, none without names; chains may repeat."""
         begun = time.perf_counter()
-        values = {
-            **question_values(question, self._keys),
-            **rule_values(len(question.names), seeds, spread, chains),
-            "vector_index": vector_index(self._index),
-        }
+        rules = rule_values(len(question.names), seeds, spread, chains)
+        values = question_values(question, self._keys) | rules | {"vector_index": vector_index(self._index)}
         records = self._read(activation_query(spread.steps, chains.max_length), values)
         seconds = {"seed": 0.0, "traversal": time.perf_counter() - begun}
         if not records:
             return Activation((), np.zeros(0, np.intp), np.zeros(0), seconds=seconds)
-        return self._activation(question, records[0], seconds)
+        record = records[0]
+        numbers = [self._number_of[key] for key in record["keys"]]
+        entities = np.array(numbers, dtype=np.intp)
+        order = np.argsort(entities)
+        matches: dict[int, Match] = {}
+        for name in question.names:
+            for entity in name.entities:
+                matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
+        found = [(self._number_of[key], float(score)) for key, score in record["seeds"]]
+        largest = max(score for _, score in found)
+        made = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
+        labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+        for row in record["relations"]:
+            labels[numbers[row["source"]], numbers[row["target"]]].append(row["relation"])
+        return Activation(
+            seeds=tuple(sorted(made, key=lambda seed: (-round(seed.activation, 12), seed.entity))),  # algorithms.md 0.3
+            entities=entities[order],
+            values=np.array(record["values"], dtype=np.float64)[order],
+            chains=[_chain([numbers[n] for n in row["places"]], row["score"], labels) for row in record["found"]],
+            is_cut=bool(record["is_cut"]),
+            seconds=seconds,
+        )
 
     def named(self, folded: str, name: str) -> list[int]:
         """Numbers of the entities whose key is the folded name, or whose name is `name` (`norm_ws`), in no order."""
@@ -90,31 +106,6 @@ class Neo4jGraph:
     def _read(self, text: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.round_trips += 1
         return self._connection.read(text, {**values, "index": self._index})
-
-    def _activation(
-        self, question: SpreadQuestion, record: Mapping[str, Any], seconds: Mapping[str, float]
-    ) -> Activation:
-        numbers = [self._number_of[key] for key in record["keys"]]
-        entities = np.array(numbers, dtype=np.intp)
-        order = np.argsort(entities)
-        matches: dict[int, Match] = {}
-        for name in question.names:
-            for entity in name.entities:
-                matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
-        found = [(self._number_of[key], float(score)) for key, score in record["seeds"]]
-        largest = max(score for _, score in found)
-        seeds = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
-        labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-        for row in record["relations"]:
-            labels[numbers[row["source"]], numbers[row["target"]]].append(row["relation"])
-        return Activation(
-            seeds=tuple(sorted(seeds, key=lambda seed: (-round(seed.activation, _DECIMALS), seed.entity))),
-            entities=entities[order],
-            values=np.array(record["values"], dtype=np.float64)[order],
-            chains=[_chain([numbers[n] for n in row["places"]], row["score"], labels) for row in record["found"]],
-            is_cut=bool(record["is_cut"]),
-            seconds=seconds,
-        )
 
 
 def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, Any]:
@@ -155,26 +146,14 @@ def _values(vector: NDArray[np.float32] | None) -> list[float] | None:
     return values
 
 
-def _chain(path: Sequence[int], score: float, labels: _Labels) -> Chain:
-    hops = tuple(
-        Hop(tuple(sorted(labels.get((left, right), ()))), tuple(sorted(labels.get((right, left), ()))))
-        for left, right in pairwise(path)
-    )
+def _chain(path: Sequence[int], score: float, labels: Mapping[tuple[int, int], Sequence[str]]) -> Chain:
+    ways = (((left, right), (right, left)) for left, right in pairwise(path))
+    hops = tuple(Hop(*(tuple(sorted(labels.get(way, ()))) for way in both)) for both in ways)
     return Chain(tuple(path), float(score), hops)
 
 
 # chosen: an index of a large graph takes minutes to become online; a server that needs longer is said to be at fault.
 AWAIT_SECONDS = 600
-_SCHEMA = (
-    "documents_unique",
-    "paragraphs_unique",
-    "entities_unique",
-    "indexes_unique",
-    "entity_folded_keys",
-    "entity_keys",
-    "document_titles",
-)
-_HUB_SCHEMA = ("hubs_unique", "hub_paths_unique")
 _DELETED_AT_ONCE = 20_000  # chosen: Neo4j holds a transaction's changes in memory, and any number deletes the same rows
 _OWN = frozenset({"index", "id", "row_hash", "embedding", "labelled"})
 """Properties that every row has, or none: not those of `GraphRow.properties`."""
@@ -191,7 +170,9 @@ class Neo4jStore:
 
     def prepare(self, *, has_hubs: bool) -> None:
         """Makes constraints and indexes, of hubs only where there are any, and waits for them."""
-        for name in (*_SCHEMA, *(_HUB_SCHEMA if has_hubs else ())):
+        names = ["documents_unique", "paragraphs_unique", "entities_unique", "indexes_unique"]
+        names += ["entity_folded_keys", "entity_keys", "document_titles"]
+        for name in (*names, *(("hubs_unique", "hub_paths_unique") if has_hubs else ())):
             self._connection.alter(cypher("schema", name))
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
 
@@ -228,21 +209,15 @@ class Neo4jStore:
 
     def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
         """Creates or replaces rows, a transaction per batch."""
-        values = (self._values(row) for row in rows)
-        while part := list(islice(values, BATCH_ROWS[kind])):
-            self._hold_and_run(cypher(file_of(kind), f"write_{kind}"), {"rows": part, "label": self._label})
-
-    def _values(self, row: GraphRow) -> dict[str, Any]:
-        """What a writing statement gets of a row; nodes say whose they are."""
-        own = {"id": row.id, "row_hash": row.hash} | ({} if row.source else {"index": self._index})
-        properties = {**row.properties, **own}
-        return {
-            "id": row.id,
-            "source": row.source,
-            "target": row.target,
-            "vector": row.vector,
-            "properties": properties,
-        }
+        remaining = iter(rows)
+        while part := list(islice(remaining, BATCH_ROWS[kind])):
+            values = []
+            for row in part:
+                own = {"id": row.id, "row_hash": row.hash} | ({} if row.source else {"index": self._index})
+                # nodes, which have no ends, say whose they are
+                ends: dict[str, Any] = {"source": row.source, "target": row.target, "vector": row.vector}
+                values.append({"id": row.id, **ends, "properties": {**row.properties, **own}})
+            self._hold_and_run(cypher(file_of(kind), f"write_{kind}"), {"rows": values, "label": self._label})
 
     def delete(self, kind: GraphKind, ids: Sequence[str]) -> None:
         """Deletes rows; nodes with their relationships."""
@@ -256,42 +231,36 @@ class Neo4jStore:
         An index that is filled at once is one segment, which answers four times as fast as one filled batch by batch.
         """
         name = {"name": vector_index(self._index)}
-        found = self._connection.read(cypher("schema", "vector_index"), name)
-        fits = bool(found) and found[0]["state"] != "FAILED" and _dimension(found[0]) == dimension
-        is_kept = fits and not is_new
-        if found and not is_kept:
+        state, held = self._vector_index()
+        is_kept = held == dimension and state != "FAILED" and not is_new
+        if state and not is_kept:
             self._connection.alter(cypher("schema", "drop_vector_index"), name)
         if not dimension:
             return
         if not is_kept:
-            config = {
-                "vector.dimensions": dimension,
-                "vector.similarity_function": "cosine",
-                "vector.quantization.enabled": False,
-            }
+            config = {"dimensions": dimension, "similarity_function": "cosine", "quantization.enabled": False}
+            options = {"indexConfig": {f"vector.{key}": value for key, value in config.items()}}
             text = cypher("schema", "create_vector_index").replace("{label}", self._label)
-            self._connection.alter(text, name | {"options": {"indexConfig": config}})
+            self._connection.alter(text, name | {"options": options})
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
-        found = self._connection.read(cypher("schema", "vector_index"), name)
-        if not found or found[0]["state"] != "ONLINE":
+        if self._vector_index()[0] != "ONLINE":
             raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
 
     def has_vector_index(self, dimension: int) -> bool:
         """Whether the vector index answers for vectors of this dimension; for 0, whether there is none."""
-        found = self._connection.read(cypher("schema", "vector_index"), {"name": vector_index(self._index)})
-        if not dimension:
-            return not found
-        return bool(found) and found[0]["state"] == "ONLINE" and _dimension(found[0]) == dimension
+        return self._vector_index() == (("ONLINE", dimension) if dimension else ("", 0))
+
+    def _vector_index(self) -> tuple[str, int]:
+        """Its state and dimension; "" and 0 if there is none."""
+        for row in self._connection.read(cypher("schema", "vector_index"), {"name": vector_index(self._index)}):
+            return str(row["state"]), int(row["options"]["indexConfig"]["vector.dimensions"])
+        return "", 0
 
     def record(self, record: GraphRecord) -> None:
         """Says which version the database holds: the last write of an export."""
-        said = {
-            "version": record.version,
-            "fingerprint": record.fingerprint,
-            "dimension": record.dimension,
-            **{f"{kind}_count": record.counts.get(kind) for kind in GRAPH_KINDS},  # None removes what was said before
-        }
-        self._hold_and_run(cypher("schema", "record"), {"record": said})
+        own = {"version": record.version, "fingerprint": record.fingerprint, "dimension": record.dimension}
+        counts = {f"{kind}_count": record.counts.get(kind) for kind in GRAPH_KINDS}  # None removes what was said before
+        self._hold_and_run(cypher("schema", "record"), {"record": own | counts})
 
     def spreading(self, version: int, keys: Sequence[str]) -> Neo4jGraph:
         """The index's entities and relations, ready to answer questions.
@@ -323,7 +292,3 @@ class Neo4jStore:
         )
         hold = (cypher("schema", "hold"), index)
         self._connection.write_held(hold, {"epoch": self._epoch}, (text, index | dict(values)), refusal)
-
-
-def _dimension(row: Mapping[str, Any]) -> int:
-    return int(row["options"]["indexConfig"]["vector.dimensions"])

@@ -21,7 +21,6 @@ from polyhop.schemas.settings import ModelSettings
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-
 TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
 Price = tuple[float, float]
 """USD per million tokens of prompts and of completions."""
@@ -76,7 +75,14 @@ class Budget:
         with account.changed:
             while not self._fits(wanted, account.in_flight):
                 if not self._fits(wanted, []):
-                    raise BudgetExceededError(self._sentence(wanted))
+                    tokens = "" if self._max_tokens is None else f" of {self._max_tokens}"
+                    cost = "" if self._max_cost_usd is None else f" of {self._max_cost_usd:.4f}"
+                    raise BudgetExceededError(
+                        f"The budget of this run is used up: {account.tokens}{tokens} tokens and "
+                        f"{account.cost_usd:.4f}{cost} USD are spent, and the next call may take {wanted.tokens} "
+                        f"tokens and {wanted.cost_usd:.4f} USD. Everything so far is kept; to continue, run the same "
+                        "command again, or raise max_tokens or max_cost_usd."
+                    )
                 account.changed.wait()
             account.in_flight.append(wanted)
         return wanted
@@ -84,10 +90,7 @@ class Budget:
     def settle(self, reservation: Reservation, usage: Usage, own: Usage | None = None) -> None:
         """Replaces what was set aside by what the call took (nothing, if it was not made).
 
-        Args:
-            reservation: From `reserve`.
-            usage: What the call took.
-            own: The same by our own count; the larger of both counts, so that no report of a server lifts a limit.
+        `own` is the same by our own count; the larger of both counts, so that no report of a server lifts a limit.
         """
         account = self._account
         counts = [usage, own or Usage()]
@@ -112,31 +115,18 @@ class Budget:
         cost = account.cost_usd + sum(call.cost_usd for call in calls)
         return is_few and (self._max_cost_usd is None or cost <= self._max_cost_usd)
 
-    def _sentence(self, wanted: Reservation) -> str:
-        account = self._account
-        tokens = "" if self._max_tokens is None else f" of {self._max_tokens}"
-        cost = "" if self._max_cost_usd is None else f" of {self._max_cost_usd:.4f}"
-        return (
-            f"The budget of this run is used up: {account.tokens}{tokens} tokens and {account.cost_usd:.4f}{cost} USD "
-            f"are spent, and the next call may take {wanted.tokens} tokens and {wanted.cost_usd:.4f} USD. Everything "
-            "so far is kept; to continue, run the same command again, or raise max_tokens or max_cost_usd."
-        )
-
 
 # frame of a chat with one message: three, one for the role, three before the reply, as OpenAI's cookbook counts for its
 # models.
 MESSAGE_TOKENS = 7
 
-_TOKENIZER_FILES = {
-    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
-    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-}
 _OLDER = re.compile(r"(?:^|/)(?:gpt-4(?:-|$)|gpt-3\.5|text-embedding)")
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
 # characters, some 50,000 tokens; chosen: requests of ours are shorter, and an odd text must not hold up the estimate.
 _LONG_TEXT = 200_000
-_CHARACTERS_PER_TOKEN = 4
-"""Of English text, where no tokenizer is at hand."""
+
+
+_PRICES = "model_prices_and_context_window_backup.json"
 
 
 def price_of(model: str, settings: ModelSettings) -> Price | None:
@@ -155,12 +145,12 @@ def embedding_price(model: str, price: float | None) -> float | None:
 
 def has_price_list() -> bool:
     """Whether litellm is installed, whose tables know the prices of models."""
-    return _price_file().is_file()
+    return (_litellm_folder() / _PRICES).is_file()
 
 
 def count_tokens(text: str, model: str) -> int:
     """Tokens of a text by OpenAI's tokenizer for the model, which other providers' resemble."""
-    encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
+    encoding = _encoding(is_older=bool(_OLDER.search(model)))
     if encoding is None or len(text) > _LONG_TEXT:
         return estimated_tokens(text)
     return len(encoding.encode_ordinary(text))
@@ -170,9 +160,9 @@ def cut_text(text: str, most: int, model: str) -> str:
     """The beginning of a text, at most so many tokens as `count_tokens` counts them; 0: all of it."""
     if not most or len(text) <= most:  # a token is a character at least
         return text
-    encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
+    encoding = _encoding(is_older=bool(_OLDER.search(model)))
     if encoding is None:
-        return text[: most * _CHARACTERS_PER_TOKEN]
+        return text[: most * 4]  # characters per token of English text
     tokens = encoding.encode_ordinary(text[:_LONG_TEXT])
     return text if len(tokens) <= most else encoding.decode(tokens[:most]).rstrip("\ufffd")
 
@@ -209,21 +199,17 @@ def _table_entry(model: str) -> dict[str, Any]:
 
 @cache
 def _table() -> dict[str, Any]:
-    if not has_price_list():
-        return {}
-    table = json.loads(_price_file().read_text(encoding="utf-8"))
+    table = json.loads((_litellm_folder() / _PRICES).read_text(encoding="utf-8")) if has_price_list() else {}
     return table if isinstance(table, dict) else {}
 
 
-def _price_file() -> Path:
-    return _litellm_folder() / "model_prices_and_context_window_backup.json"
-
-
 @cache
-def _encoding(name: str) -> "Encoding | None":
+def _encoding(*, is_older: bool) -> "Encoding | None":
     """A tokenizer from litellm's files, None where they are missing: it would be fetched over the network."""
     folder = _litellm_folder() / "litellm_core_utils" / "tokenizers"
-    if not (folder / _TOKENIZER_FILES[name]).is_file():
+    newer = "o200k_base", "fb374d419588a4632f3f557e76b4b70aebbca790"
+    name, file = ("cl100k_base", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4") if is_older else newer
+    if not (folder / file).is_file():
         return None
     os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
     import tiktoken
@@ -247,11 +233,8 @@ call, and the JSON schema of a reply takes up to 300."""
 def believed(reported: tuple[int, int], own: tuple[int, int], longest_reply: int) -> tuple[tuple[int, int], bool]:
     """The tokens of a prompt and of its reply to book, and whether a report was discarded for them.
 
-    Args:
-        reported: As the server says, 0 where it says nothing.
-        own: By our own tokenizer.
-        longest_reply: Most tokens of the reply that were asked for; hidden reasoning counts among them, so that a reply
-            may take more than its text.
+    `reported` is what the server says, 0 where it says nothing, `own` by our own tokenizer. Hidden reasoning counts
+    among the tokens of the longest reply that was asked for, so that a reply may take more than its text.
     """
     most = TRUSTED_FACTOR * own[0] + FRAME_TOKENS, max(TRUSTED_FACTOR * own[1], longest_reply)
     counts = [

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Lock
 from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
@@ -38,13 +38,10 @@ from polyhop.warehouse.statements import noted
 
 _LOG = logging.getLogger(__name__)
 
-LOOK_AGAIN_SECONDS = 0.02  # chosen: short beside a reply, which takes a second or so, and a look costs microseconds
+
 # chosen: a longer Retry-After means a quota used up, and the request fails instead of waiting
 MAX_PAUSE_SECONDS = 300.0
-IN_TIME_SHARE = 0.8
-"""Of timeout_seconds. Chosen: lengths of replies vary, and the next may take a quarter longer than the latest."""
-LATEST_REPLIES = 8
-"""Replies whose slowest decides on the calls in flight. Chosen: the default concurrency, so about one round."""
+
 FIRST_WAIT_SECONDS = 0.5  # doubled with every attempt; chosen: most failures pass within a second or two
 LONGEST_WAIT_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
 MOST_TIMEOUTS_ALONE = 2
@@ -61,10 +58,7 @@ class RateLimiter:
     Any 60 s hold at most the limit plus one request. One call is in flight at first, one more with each reply, half as
     many after a 429 or a timeout. A server with one slot answers calls one after the other, so a reply takes as long as
     all those before it together: their number therefore grows only while so many calls in a row, each as slow as the
-    slowest of the latest ones, would still be in time.
-
-    Attributes:
-        size: Calls that may be in flight, 1 to `concurrency`.
+    slowest of the latest ones, would still be in time. `size` calls may be in flight, 1 to `concurrency`.
     """
 
     def __init__(
@@ -79,8 +73,9 @@ class RateLimiter:
         self.size = 1.0
         self._seconds_per_request = 60 / requests_per_minute if requests_per_minute else 0.0
         self._most = self._halved_at = float(concurrency)
-        self._seconds_in_time = IN_TIME_SHARE * timeout_seconds
-        self._latest: deque[float] = deque(maxlen=LATEST_REPLIES)
+        # chosen: lengths of replies vary, and the next may take a quarter longer than the latest
+        self._seconds_in_time = 0.8 * timeout_seconds
+        self._latest: deque[float] = deque(maxlen=8)  # chosen: the default concurrency, so about one round
         self._clock = clock
         self._sleep = sleep
         self._lock = Lock()
@@ -90,7 +85,7 @@ class RateLimiter:
     @contextmanager
     def call(self) -> Iterator[int]:
         """Waits until a call may go; yields how many are in flight with it, while it lasts."""
-        while (wait := self._admit()) > 0:
+        while wait := self._admit():
             self._sleep(wait)
         in_flight = self._in_flight
         try:
@@ -102,9 +97,7 @@ class RateLimiter:
     def succeeded(self, *, seconds: float = 0.0, in_flight: int = 1) -> None:
         """The model answered: one more call may be in flight, beyond half of where it failed one more per round.
 
-        Args:
-            seconds: How long the reply took.
-            in_flight: Calls that were in flight when it was asked for, its own included.
+        The reply took so many seconds, asked for with so many calls in flight, its own included.
         """
         with self._lock:
             self._latest.append(seconds / in_flight)
@@ -114,9 +107,8 @@ class RateLimiter:
     def failed(self, started: float, error: PolyhopError) -> None:
         """Half as many calls in flight if the model rate-limits (HTTP 429) or did not reply in time.
 
-        Args:
-            started: When the call began, by the clock; calls under way at the last halving do not halve again.
-            error: A rate limit makes every thread pause as long as it says (at most 300 s).
+        Calls that had started, by the clock, at the last halving do not halve again. A rate limit makes every thread
+        pause as long as it says (at most 300 s).
         """
         if not isinstance(error, ModelRateLimitError | ModelTimeoutError):
             return
@@ -138,7 +130,7 @@ class RateLimiter:
             if due > now:
                 return due - now
             if self._in_flight >= int(self.size):
-                return LOOK_AGAIN_SECONDS
+                return 0.02  # chosen: short beside a reply of a second or so, and a look costs microseconds
             self._in_flight += 1
             self._next_request = now + self._seconds_per_request
             return 0.0
@@ -149,19 +141,16 @@ class Stop:
 
     def __init__(self) -> None:
         self.reason: BaseException | None = None
-        self._event = Event()
         self._lock = Lock()
 
     def because(self, reason: BaseException) -> None:
         """Stops; only the first reason counts."""
         with self._lock:
-            if self.reason is None:
-                self.reason = reason
-                self._event.set()
+            self.reason = self.reason or reason
 
     def is_set(self) -> bool:
         """Whether to start nothing more."""
-        return self._event.is_set()
+        return self.reason is not None
 
 
 def run_all(
@@ -250,15 +239,9 @@ class PaidCalls:
     ) -> R:
         """One call, in the journal at its worst case before it is sent, and at what it took once it has ended.
 
-        Args:
-            request: Gets what the call took.
-            tokens: Of the prompt, by our own count.
-            longest: Most tokens of the reply.
-            send: Asks the model; raises CallFailedError.
-            read: What of the answer is returned; what it raises becomes the call's error.
-
-        Raises:
-            BudgetExceededError: If the call might exceed the budget, or the run is stopping; it is not made.
+        The prompt has `tokens` by our own count, the reply at most `longest`. What `read` raises, given the answer,
+        becomes the call's error. BudgetExceededError if the call might exceed the budget, or the run is stopping; it is
+        not made.
         """
         with self._limiter.call() as in_flight:
             if request.stop.is_set():
@@ -277,7 +260,11 @@ class PaidCalls:
                     if isinstance(failed.error, ModelKeyError):
                         request.stop.because(failed.error)  # before the limiter lets the next call go
                     usage = self._usage(*((tokens, longest) if failed.may_be_billed else (0, 0)), started)
-                    self._note_failure(request, failed.error, started, in_flight)
+                    self._is_reached = self._is_reached or not isinstance(failed.error, ModelUnreachableError)
+                    self._limiter.failed(started, failed.error)
+                    if isinstance(failed.error, ModelTimeoutError) and in_flight == 1:
+                        request.timeouts_alone += 1
+                        self._timeouts_alone += 1
                     raise failed.error from failed
                 text, own_completion = answer.text, count_tokens(answer.text, self.model) if answer.text else 0
                 reported = answer.prompt_tokens, answer.completion_tokens
@@ -305,13 +292,6 @@ class PaidCalls:
     def _usage(self, prompt_tokens: int, completion_tokens: int, started: float) -> Usage:
         cost = self._budget.cost(prompt_tokens, completion_tokens)
         return Usage(1, prompt_tokens, completion_tokens, cost, self._clock() - started)
-
-    def _note_failure(self, request: PaidRequest, error: PolyhopError, started: float, in_flight: int) -> None:
-        self._is_reached = self._is_reached or not isinstance(error, ModelUnreachableError)
-        self._limiter.failed(started, error)
-        if isinstance(error, ModelTimeoutError) and in_flight == 1:
-            request.timeouts_alone += 1
-            self._timeouts_alone += 1
 
     def _is_worth_another(self, error: BaseException, request: PaidRequest) -> bool:
         """Whether the next call may end better.

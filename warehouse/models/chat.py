@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from polyhop.schemas.errors import (
     ReplyRefusedError,
 )
 from polyhop.schemas.settings import ModelSettings
-from polyhop.warehouse.cache.replies import RawReply, ReplyCache, ReplySource, StoredReply
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
 from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
 from polyhop.warehouse.models.litellm_client import Completion, Completions, import_litellm, in_attempts
@@ -42,13 +43,10 @@ _OUTAGES: dict[str, type[ModelError]] = {
     error.__name__: error
     for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
 }
-_ADVICE = {
-    ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.max_reply_tokens",
-    ModelRejectedError.__name__: "check the model's name and its key",
-}
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
 Outcomes = dict[str, ChatOutcome[Any]]
+_outcome = partial(ChatOutcome, reply=None, is_cached=False, rung=None, attempts=0, error_class="", error="")
 
 
 class Chat(PaidCalls):
@@ -104,19 +102,15 @@ class Chat(PaidCalls):
 
         missing = [key for key in by_key if key not in outcomes]
         if missing:
-            concurrency = min(self._settings.concurrency, len(missing))
-            run_all(
-                missing, lambda key, stop: self._answer(key, by_key[key], stop), concurrency, settled, "polyhop-chat"
-            )
-        seen: set[str] = set()
+            count = min(self._settings.concurrency, len(missing))
+            run_all(missing, lambda key, stop: self._answer(key, by_key[key], stop), count, settled, "polyhop-chat")
         ordered = []
         for key in keys:
             outcome = outcomes[key]
-            if key in seen and not outcome.is_cached:  # only the first of equal requests counts what was spent
-                changed: dict[str, Any] = {"usage": Usage()} if outcome.reply is None else {"is_cached": True}
-                outcome = replace(outcome, **changed)
-            seen.add(key)
             ordered.append(outcome)
+            if not outcome.is_cached:  # only the first of equal requests counts what was spent
+                changed: dict[str, Any] = {"usage": Usage()} if outcome.reply is None else {"is_cached": True}
+                outcomes[key] = replace(outcome, **changed)
         with self._lock:
             self.cached += sum(outcome.is_cached for outcome in ordered)
         return ordered
@@ -130,35 +124,25 @@ class Chat(PaidCalls):
         missing = [key for key in by_key if key not in outcomes]
         failed = self._replies.failures(missing)
         for key, texts in self._replies.raw_replies([key for key in missing if key not in failed]).items():
-            outcome = self._read_again(key, by_key[key], texts)
-            if outcome:
-                outcomes[key] = outcome
+            request = by_key[key]
+            for raw in texts:
+                if raw.error_class:
+                    continue
+                with suppress(MalformedReplyError, ReplyRefusedError):
+                    reply, rung = read_reply(raw.text, request.task.reply)
+                    usage = sum((other.usage for other in texts), Usage())
+                    stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
+                    outcomes[key] = self._stored(self._source(key, request), request, _paid_before(reply, stored))
+                    break
         return outcomes
 
     def _cached(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
         """Valid replies of the cache; one that its form no longer accepts is missing."""
         outcomes: Outcomes = {}
         for key, stored in self._replies.replies(list(by_key)).items():
-            try:
-                reply = by_key[key].task.reply.model_validate_json(stored.text)
-            except ValidationError:
-                continue
-            outcomes[key] = _paid_before(reply, stored)
+            with suppress(ValidationError):
+                outcomes[key] = _paid_before(by_key[key].task.reply.model_validate_json(stored.text), stored)
         return outcomes
-
-    def _read_again(self, key: str, request: ChatRequest[Any], texts: Sequence[RawReply]) -> ChatOutcome[Any] | None:
-        """The reply in texts that led to no error, None if there is none."""
-        for raw in texts:
-            if raw.error_class:
-                continue
-            try:
-                reply, rung = read_reply(raw.text, request.task.reply)
-            except (MalformedReplyError, ReplyRefusedError):
-                continue
-            usage = sum((other.usage for other in texts), Usage())
-            stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
-            return self._stored(self._source(key, request), request, _paid_before(reply, stored))
-        return None
 
     def _answer(self, key: str, request: ChatRequest[Any], stop: Stop) -> ChatOutcome[Any]:
         """The outcome of one request, asked unless another process has just been answered."""
@@ -168,8 +152,7 @@ class Chat(PaidCalls):
                 return known[key]
             asked = PaidRequest(self._source(key, request), stop)
             outcome = self._asked(request, asked)
-            error = self._first_error(outcome)
-            if error is not None:
+            if error := self._first_error(outcome):
                 raise error
             return self._stored(asked.source, request, outcome)
 
@@ -194,7 +177,12 @@ class Chat(PaidCalls):
                     error.retryable = False
                 else:
                     inputs = {"reason": str(error), "reply": said.text[:SHOWN_CHARACTERS]}
-                    messages.append({"role": "user", "content": read_prompt(_REASK).render(inputs)})
+                    messages.append(
+                        {
+                            "role": "user",
+                            "content": read_prompt(_REASK).render(inputs),
+                        }
+                    )
                 raise
             return reply, rung if len(messages) == 1 else Rung.REASKED
 
@@ -203,34 +191,20 @@ class Chat(PaidCalls):
             send = partial(self._completions.call, messages, request.task.name, form, longest)
             return self._call(asked, tokens, longest, send, read)
 
-        outcome: ChatOutcome[ReplyT] = ChatOutcome(
-            reply=None,
-            model=self.model,
-            is_cached=False,
-            rung=None,
-            attempts=0,
-            error_class="",
-            error="",
-            usage=Usage(),
-        )
+        found: dict[str, Any]
         try:
-            reply, rung = self._attempts(asked, attempt)
-            outcome = replace(outcome, reply=reply, rung=rung)
+            found = dict(zip(("reply", "rung"), self._attempts(asked, attempt), strict=True))
         except ModelError as error:
-            outcome = replace(
-                outcome,
-                error_class=type(error).__name__,
-                error=in_attempts(str(error), asked.usage.calls),
-                retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelRateLimitError) else None,
-            )
-        return replace(outcome, attempts=asked.usage.calls, usage=asked.usage)
+            found = {"error_class": type(error).__name__, "error": in_attempts(str(error), asked.usage.calls)}
+            if isinstance(error, ModelRateLimitError):
+                found["retry_after_seconds"] = error.retry_after_seconds
+        return _outcome(model=self.model, attempts=asked.usage.calls, usage=asked.usage, **found)
 
     def _first_error(self, outcome: ChatOutcome[Any]) -> PolyhopError | None:
         """The error to end the run with until one request was accepted, None if it may continue.
 
-        Returns:
-            ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for
-            a single call; else, if each of the first requests failed, a ModelError.
+        ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for a
+        single call; else, if each of the first requests failed, a ModelError.
         """
         name = outcome.error_class
         is_failure = name == ModelRejectedError.__name__ or (self._must_answer and name in _OUTAGES)
@@ -245,7 +219,10 @@ class Chat(PaidCalls):
                 )
             if self._failures < MOST_FAILURES and name != ModelTimeoutError.__name__:
                 return None
-        advice = _ADVICE.get(name, "run the same command again when the server replies")
+        advice = {
+            "ModelTimeoutError": "raise models.timeout_seconds, or lower models.max_reply_tokens",
+            "ModelRejectedError": "check the model's name and its key",
+        }.get(name, "run the same command again when the server replies")
         return _OUTAGES.get(name, ModelRejectedError)(
             f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
         )
@@ -267,20 +244,11 @@ class Chat(PaidCalls):
 
 
 def _paid_before(reply: BaseModel, stored: StoredReply) -> ChatOutcome[Any]:
-    return ChatOutcome(
-        reply=reply,
-        model=stored.model,
-        is_cached=True,
-        rung=stored.rung,
-        attempts=stored.attempts,
-        error_class="",
-        error="",
-        usage=stored.usage,
-    )
+    known: dict[str, Any] = {"rung": stored.rung, "attempts": stored.attempts, "usage": stored.usage}
+    return _outcome(reply=reply, model=stored.model, is_cached=True, **known)
 
 
 def canonical_json(reply: BaseModel) -> str:
     """A valid reply as JSON with sorted keys: equal replies have equal texts."""
-    return json.dumps(
-        reply.model_dump(mode="json", by_alias=True), sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
+    value = reply.model_dump(mode="json", by_alias=True)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

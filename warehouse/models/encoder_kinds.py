@@ -5,6 +5,7 @@ Each kind's module is imported by the function that opens it, so that nobody pay
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,7 @@ from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_ex
 from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
 from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
-from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, first_line, folder_hash, read_json, unit_rows
-
-SETTING = "encoder.name = onnx:…"
-DEFAULT_MAX_TOKENS = 512
-"""Where no file says more: the positions of BERT."""
-_SETTINGS = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
-_SENTENCES = ("sentence_embedding", "sentence_embeddings")
-_TOKENS = ("token_embeddings", "last_hidden_state")
+from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, fetching, folder_hash, read_json, unit_rows
 
 Tokens = NDArray[np.float32]
 """Shape (texts, tokens, dimension)."""
@@ -35,38 +29,28 @@ _POOLINGS: Mapping[str, Callable[[Tokens], NDArray[np.float32]]] = {
     "max": lambda tokens: tokens.max(axis=1),
     "mean_sqrt_len_tokens": lambda tokens: tokens.sum(axis=1) / np.sqrt(tokens.shape[1]),
 }
-_OLDER_NAMES = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_lasttoken": "lasttoken",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-}
 
 
 class OnnxEncoder:
     """A sentence encoder in a folder; safe for threads. Vectors have length 1, whatever its configuration says.
 
-    Args:
-        folder: Holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
-            one vector per text.
-        max_tokens: Texts are cut after so many; 0: as sentence_bert_config.json says.
-        threads: Of one call; 0 means as many as cores.
-        batch_size: Most texts of equal token count per call.
+    The folder holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
+    one vector per text. Texts are cut after `max_tokens` (0: as sentence_bert_config.json says); a call has at most
+    `batch_size` texts, of equal token count, and `threads` (0: as many as cores).
     """
 
     def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
         settings = read_json(folder / "sentence_bert_config.json") or {}
-        self.max_tokens = max_tokens or int(settings.get("max_seq_length") or DEFAULT_MAX_TOKENS)
+        self.max_tokens = max_tokens or int(settings.get("max_seq_length") or 512)  # the positions of BERT
         self._is_lowered = bool(settings.get("do_lower_case"))
-        self._model = OnnxModel(
-            folder, SETTING, "a sentence encoder", max_tokens=self.max_tokens, advice="export it again", threads=threads
-        )
+        setting, limits = "encoder.name = onnx:…", {"max_tokens": self.max_tokens, "threads": threads}
+        self._model = OnnxModel(folder, setting, "a sentence encoder", advice="export it again", **limits)
         self._output, self._pool = _output(self._model.session, folder)
         self._batch_size = batch_size
         graph = self._model.graph
         outside = sorted(file.relative_to(folder).as_posix() for file in graph.parent.glob(f"{graph.name}*"))
-        name = folder_hash(folder, [*outside, "tokenizer.json", *_SETTINGS])
+        settings_files = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+        name = folder_hash(folder, [*outside, "tokenizer.json", *settings_files])
         self.model = f"onnx:{folder.name}-{name}<{self.max_tokens}"
         self.dimension = self._raw(["dimension"]).shape[1]
 
@@ -89,11 +73,12 @@ class OnnxEncoder:
 def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray[np.float32]] | None]:
     """The output to take, and how its tokens become one vector; None if it has one per text."""
     ranks = {one.name: len(one.shape) for one in session.get_outputs()}
-    sentences = _of_rank(2, ranks, _SENTENCES)
-    tokens = _of_rank(3, ranks, _TOKENS)
-    named = [name for name in sentences if name in _SENTENCES]
+    usual = ("sentence_embedding", "sentence_embeddings")
+    named = [name for name in usual if ranks.get(name) == 2]
+    sentences = named or [name for name, rank in ranks.items() if rank == 2]
+    tokens = [name for name in ("token_embeddings", "last_hidden_state", *ranks) if ranks.get(name) == 3]
     if named or (sentences and not tokens):
-        return (named or sentences)[0], None
+        return sentences[0], None
     if not tokens:
         raise ModelFileError(f"The model in {folder} gives neither vectors of texts nor of tokens; export it again.")
     # How the vectors of tokens become that of a text, as sentence-transformers noted it.
@@ -111,24 +96,16 @@ def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray
             f"The model in {folder} gives vectors of tokens, and no 1_Pooling/config.json says how they become one of "
             'a text; add that file, for example with {"pooling_mode_mean_tokens": true}.'
         )
-    return tokens[0], _POOLINGS[_pooling_mode(config, folder)]
-
-
-def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[str]:
-    """Names of the outputs of a rank, the usual names first."""
-    return [name for name in (*usual, *ranks) if ranks.get(name) == rank]
-
-
-def _pooling_mode(config: Mapping[str, Any], folder: Path) -> str:
-    """The one way of pooling that a configuration names, in the older form (a flag for each) or the newer (a name)."""
-    modes = [mode for name, mode in _OLDER_NAMES.items() if config.get(name)]
+    # The one way of pooling that it names, in the older form (a flag for each) or the newer (a name).
+    flags = {"cls": "cls_token", "mean": "mean_tokens", "max": "max_tokens"}
+    modes = [mode for mode in _POOLINGS if config.get(f"pooling_mode_{flags.get(mode, mode)}")]
     modes = modes or [str(config.get("pooling_mode", ""))]
     if len(modes) > 1 or modes[0] not in _POOLINGS:
         raise ModelFileError(
             f"The model in {folder} is pooled by {' and '.join(modes) or 'nothing'}; Polyhop knows one of "
             f"{', '.join(_POOLINGS)}."
         )
-    return modes[0]
+    return tokens[0], _POOLINGS[modes[0]]
 
 
 _Encode = Callable[[list[str]], Any]
@@ -202,9 +179,8 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
-
-    encoder = OnnxEncoder(Path(needs.model), max_tokens=needs.choice.max_tokens, threads=needs.threads)
-    return _both(encoder, needs.choice)
+    limits = {"max_tokens": needs.choice.max_tokens, "threads": needs.threads}
+    return _both(OnnxEncoder(Path(needs.model), **limits), needs.choice)
 
 
 def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
@@ -218,21 +194,14 @@ def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
         raise ConfigurationError(
             f"fastembed does not know the encoder '{model}'; it knows: {', '.join(sorted(dimension))}."
         )
-    try:
+    with fetching("fastembed", f"the encoder '{model}'", "set encoder.name to onnx:FOLDER"):
         opened = models(model_name=model, cache_dir=str(cache_folder), threads=needs.threads or None)
-    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
-        raise ConfigurationError(
-            f"fastembed cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to the model "
-            "hub, or set encoder.name to onnx:FOLDER."
-        ) from error
-    name, wide = f"fastembed:{model}", dimension[model.lower()]
-    passages = NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=BATCH_SIZE))
+    side = partial(NamedEncoder, f"fastembed:{model}", dimension[model.lower()], 0)
+    passages = side(partial(opened.passage_embed, batch_size=BATCH_SIZE))
     _both(passages, needs.choice)
     if needs.choice.max_tokens:
         raise ConfigurationError("fastembed cuts texts where its model says; set encoder.max_tokens to 0.")
-    return OpenedEncoder(
-        passages, NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=BATCH_SIZE))
-    )
+    return OpenedEncoder(passages, side(partial(opened.query_embed, batch_size=BATCH_SIZE)))
 
 
 def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
@@ -248,13 +217,8 @@ def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
             f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
             "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
         ) from error
-    try:
+    with fetching("sentence-transformers", f"the encoder '{model}'", "name a folder that holds the model"):
         opened = opening(model, truncate_dim=dimension or None)
-    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
-        raise ConfigurationError(
-            f"sentence-transformers cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to "
-            "the model hub, or name a folder that holds the model."
-        ) from error
     if needs.choice.max_tokens:
         opened.max_seq_length = needs.choice.max_tokens
     longest = int(opened.max_seq_length or 0)
@@ -275,14 +239,10 @@ def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.models.litellm_encoder import LitellmEncoder
     from polyhop.warehouse.open_models import open_embeddings
 
-    choice = needs.choice
-    encoder = LitellmEncoder(
-        needs.model,
-        lambda: open_embeddings(choice, needs.models, needs.root, needs.max_cost_usd, needs.max_tokens),
-        asked_dimension=choice.dimension,
-        max_tokens=choice.max_tokens,
-        batch_size=SERVER_BATCH_SIZE,
-    )
+    choice, limits = needs.choice, (needs.max_cost_usd, needs.max_tokens)
+    gateway = partial(open_embeddings, choice, needs.models, needs.root, *limits)
+    sizes = {"asked_dimension": choice.dimension, "max_tokens": choice.max_tokens, "batch_size": SERVER_BATCH_SIZE}
+    encoder = LitellmEncoder(needs.model, gateway, **sizes)
     return OpenedEncoder(encoder, encoder.for_questions())
 
 

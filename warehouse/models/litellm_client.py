@@ -65,17 +65,11 @@ def drop_odd_usage(response: httpx.Response) -> None:
         return
     if not isinstance(document, dict) or "usage" not in document:
         return
-    if not _is_counted(document["usage"]):
+    usage = document["usage"]
+    counts = [n for name, n in usage.items() if name.endswith("_tokens")] if isinstance(usage, dict) else [None]
+    if not all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts):
         del document["usage"]
         response._content = json.dumps(document).encode()  # noqa: SLF001 - httpx has no public way
-
-
-def _is_counted(usage: object) -> bool:
-    """Whether all token counts are whole numbers."""
-    if not isinstance(usage, dict):
-        return False
-    counts = [value for name, value in usage.items() if name.endswith("_tokens")]
-    return all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts)
 
 
 def bounded(client: httpx.Client) -> httpx.Client:
@@ -140,8 +134,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 _KEY_WORDS = re.compile(r"\b(missing|pass|set|no|provide|requires?)\b.{0,60}\b(api[ _]?key|credentials)", re.IGNORECASE)
-
-
+"""The provider's package refuses to begin without a key, whatever class of error it takes for that."""
 UNANSWERED = " did not answer: "
 """Between a server and the reason, in the sentences about calls that may be tried again."""
 _PACKAGE_WORDS = re.compile(
@@ -150,8 +143,6 @@ _PACKAGE_WORDS = re.compile(
 )
 """Names of classes that packages put before what a server says, and advice about the package."""
 _TRACE = re.compile(r"Traceback \(most recent.*", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
-LONGEST_REASON = 300  # characters; chosen: two lines of a terminal
 
 
 class Reach(Enum):
@@ -166,7 +157,6 @@ class Reach(Enum):
 
 def reach_of(error: BaseException) -> Reach:
     """How far the call came, by the chain of errors down to that of the HTTP client."""
-    import httpx
     import openai
 
     for cause in _causes(error):
@@ -178,7 +168,7 @@ def reach_of(error: BaseException) -> Reach:
             return Reach.ANSWERED
         if isinstance(cause, httpx.TransportError):
             return Reach.LOST
-    return Reach.UNSENT if is_key_missing(error) else Reach.LOST
+    return Reach.UNSENT if _KEY_WORDS.search(" ".join(str(error).split())[:500]) else Reach.LOST
 
 
 def said_by(error: BaseException) -> str:
@@ -186,41 +176,20 @@ def said_by(error: BaseException) -> str:
 
     Without secrets before it is cut, for half a secret would not be found.
     """
-    said = _server_words(error) or _connection_words(error) or str(error)
+    causes = list(_causes(error))
+    bodies = [getattr(cause, "body", None) for cause in causes]
+    written = [body.get("message") or body.get("error") if isinstance(body, dict) else body for body in bodies]
+    of_server = [re.sub(r"<[^>]*>", " ", words) for words in written if isinstance(words, str) and words.strip()]
+    of_system = [str(cause.strerror).lower() for cause in causes if isinstance(cause, OSError) and cause.strerror]
+    of_client = [str(cause).lower() for cause in causes if isinstance(cause, httpx.TransportError)]
+    said = [*of_server[:1], *of_system[-1:], *of_client[-1:], ""][0] or str(error)
     words = " ".join(_PACKAGE_WORDS.sub("", _TRACE.sub("", said)).split()).rstrip(".")
-    return f"{redact(words)[:LONGEST_REASON] or 'the reply could not be understood'}."
-
-
-def _server_words(error: BaseException) -> str:
-    """What the server wrote in its answer, "" if nothing came."""
-    for cause in _causes(error):
-        body = getattr(cause, "body", None)
-        if isinstance(body, dict):
-            body = body.get("message") or (body.get("error") if isinstance(body.get("error"), str) else None)
-        if isinstance(body, str) and body.strip():
-            return _TAG.sub(" ", body)
-    return ""
-
-
-def _connection_words(error: BaseException) -> str:
-    """What the system or the HTTP client says of the connection, "" if it is not to blame."""
-    import httpx
-
-    of_system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
-    if of_system:
-        return str(of_system[-1].strerror).lower()
-    of_client = [cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)]
-    return str(of_client[-1]).lower() if of_client else ""
+    return f"{redact(words)[:300] or 'the reply could not be understood'}."  # two lines of a terminal
 
 
 def in_attempts(said: str, attempts: int) -> str:
     """The sentence of a failed call, with how often the server was asked."""
     return said if attempts < 2 else said.replace(UNANSWERED, f" did not answer in {attempts} attempts: ", 1)
-
-
-def is_key_missing(error: BaseException) -> bool:
-    """Whether the provider's package refused to begin without a key, whatever class of error it took for that."""
-    return _KEY_WORDS.search(" ".join(str(error).split())[:500]) is not None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -241,12 +210,8 @@ def status_of(error: BaseException) -> int | None:
 
 def retry_after_seconds(error: BaseException) -> float | None:
     """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
-    value = None
-    for headers in (
-        getattr(error, "litellm_response_headers", None),
-        getattr(getattr(error, "response", None), "headers", None),
-    ):
-        value = value or (headers or {}).get("retry-after")
+    own, sent = getattr(error, "litellm_response_headers", None), getattr(error, "response", None)
+    value = (own or {}).get("retry-after") or (getattr(sent, "headers", None) or {}).get("retry-after")
     return None if value is None else parse_retry_after(value, datetime.now(UTC))
 
 
@@ -262,8 +227,6 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
         seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
     return max(0.0, seconds) if isfinite(seconds) else None
 
-
-MAX_IDLE_CONNECTIONS = 64  # chosen: httpx keeps 20, fewer than `models.concurrency` may be
 
 _IMPORTING = Lock()
 
@@ -294,7 +257,6 @@ def require_litellm() -> None:
 def import_litellm() -> Any:
     """The package litellm without its price list from the network, its hints on the screen and its usage statistics."""
     with _IMPORTING:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         return _quiet_litellm()
 
 
@@ -320,30 +282,29 @@ def open_connections(litellm: Any) -> None:
 
     The time limit of a call bounds its reply as a whole, and token counts that are no numbers are left out of it.
     """
-    import httpx
-
     with _IMPORTING:
         if litellm.client_session is None:
-            limits = httpx.Limits(max_keepalive_connections=MAX_IDLE_CONNECTIONS)
-            litellm.client_session = bounded(
-                httpx.Client(limits=limits, event_hooks={"request": [begin_deadline], "response": [drop_odd_usage]})
-            )
+            # httpx keeps 20, fewer than `models.concurrency` may be
+            limits = httpx.Limits(max_keepalive_connections=64)
+            hooks: dict[str, list[Callable[..., Any]]] = {"request": [begin_deadline], "response": [drop_odd_usage]}
+            litellm.client_session = bounded(httpx.Client(limits=limits, event_hooks=hooks))
 
 
 @cache
 def _quiet_litellm() -> Any:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.DEFAULT_MAX_RETRIES = 0  # of embeddings, where max_retries=0 counts as unset
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    with warnings.catch_warnings():  # its first reply builds pydantic models that warn; this one is made on the spot
-        warnings.simplefilter("ignore")
-        message = {"role": "user", "content": "-"}
-        litellm.completion(model="openai/none", messages=[message], mock_response="-", api_key="none")
+
+        litellm.suppress_debug_info = True
+        litellm.telemetry = False
+        litellm.DEFAULT_MAX_RETRIES = 0  # of embeddings, where max_retries=0 counts as unset
+        for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        # its first reply builds pydantic models that warn; this one is made on the spot
+        messages = [{"role": "user", "content": "-"}]
+        litellm.completion(model="openai/none", messages=messages, mock_response="-", api_key="none")
     return litellm
 
 
@@ -351,8 +312,11 @@ def address_of(model: str, api_base: str) -> dict[str, str]:
     """Where to call; a server of one's own often wants no key, but the protocol's client does."""
     if not api_base:
         return {}
-    provider = model.partition("/")[0].upper().replace("-", "_")
-    return {"api_base": api_base} | ({} if os.environ.get(f"{provider}_API_KEY") else {"api_key": "none"})
+    return {"api_base": api_base} | ({} if os.environ.get(_key_variable(model)) else {"api_key": "none"})
+
+
+def _key_variable(model: str) -> str:
+    return f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY"
 
 
 def named(model: str, api_base: str) -> str:
@@ -372,12 +336,13 @@ def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, 
     if reach is Reach.UNREACHED:
         return ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
     if reach is Reach.UNSENT or status == 401:
-        missing = f"No key for {model}: set {_key_variables(model)}."
-        return ModelKeyError(missing if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
+        missing: list[str] = sorted(litellm.validate_environment(model)["missing_keys"]) or [_key_variable(model)]
+        names = (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
+        unset = f"No key for {model}: set {names}."
+        return ModelKeyError(unset if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
     if reach is Reach.TIMED_OUT or status in {408, 504}:
-        return ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds."), (
-            reach is Reach.TIMED_OUT
-        )
+        late = ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds.")
+        return late, reach is Reach.TIMED_OUT
     retry_after = retry_after_seconds(error)
     if status == 429 or (status == 503 and retry_after is not None):
         return ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after), False
@@ -385,14 +350,6 @@ def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, 
         return ModelRejectedError(f"{where} does not accept the request ({status}): {said}"), False
     answered = f"HTTP {status}, " if reach is Reach.ANSWERED and status is not None else ""
     return ModelUnavailableError(f"{where}{UNANSWERED}{answered}{said}"), reach is Reach.LOST
-
-
-def _key_variables(model: str) -> str:
-    """The variables that litellm looks for a key of a model in."""
-    missing: list[str] = sorted(import_litellm().validate_environment(model)["missing_keys"])
-    if not missing:
-        return f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY"
-    return (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
 
 
 PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
@@ -449,48 +406,39 @@ class Completions:
         parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
         if form < PLAIN:
             wanted = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
-            parameters["response_format"] = (
-                {"type": "json_schema", "json_schema": wanted} if form == 0 else {"type": "json_object"}
-            )
+            strictest = {"type": "json_schema", "json_schema": wanted}
+            parameters["response_format"] = strictest if form == 0 else {"type": "json_object"}
+        parameters |= {"max_tokens": max_output_tokens, "timeout": self._timeout_seconds, **self._address}
         try:
-            answer = litellm.completion(
-                model=self._model,
-                messages=[dict(message) for message in messages],
-                max_tokens=max_output_tokens,
-                timeout=self._timeout_seconds,
-                num_retries=0,
-                max_retries=0,
-                **self._address,
-                **parameters,
-            )
+            sent = [dict(message) for message in messages]
+            answer = litellm.completion(model=self._model, messages=sent, num_retries=0, max_retries=0, **parameters)
         except openai.OpenAIError as error:
-            raise self._failure(error, form) from error
+            ours, may_be_billed = translated(error, self._model, self._where)
+            is_unsupported = isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error)
+            is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
+            is_wrong = status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown
+            if is_unsupported and self._has_temperature:
+                self._has_temperature = False
+            elif is_wrong and not self._is_form_proven and form < PLAIN:
+                # the server found the request itself wrong: perhaps the form, unless that has worked before
+                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
+            else:
+                if is_wrong and not self._is_form_proven:
+                    self._form = 0
+                raise CallFailedError(ours, may_be_billed=may_be_billed) from error
+            # The server refuses a parameter; the next call goes without it.
+            rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
+            rejected.retryable = True
+            raise CallFailedError(rejected, may_be_billed=False) from error
         self._is_form_proven = True
         return _completion(answer)
-
-    def _failure(self, error: Exception, form: int) -> CallFailedError:
-        """A vendor's error in our words."""
-        litellm = import_litellm()
-        if isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error) and self._has_temperature:
-            self._has_temperature = False
-            return _again(error)
-        ours, may_be_billed = translated(error, self._model, self._where)
-        is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
-        if status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown:
-            # the server found the request itself wrong: perhaps the form, unless that has worked before
-            if form < PLAIN and not self._is_form_proven:
-                self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
-                return _again(error)
-            if not self._is_form_proven:
-                self._form = 0
-        return CallFailedError(ours, may_be_billed=may_be_billed)
 
 
 @cache
 def reply_schema(reply: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a form as strict structured output wants it: every field required, no others, no defaults."""
-    strict = _strict(reply.model_json_schema(by_alias=True))
-    return strict if isinstance(strict, dict) else {}
+    strict: dict[str, Any] = _strict(reply.model_json_schema(by_alias=True))
+    return strict
 
 
 def _strict(schema: Any) -> Any:
@@ -508,24 +456,11 @@ def _strict(schema: Any) -> Any:
 def _completion(answer: Any) -> Answer[Completion]:
     choice = answer.choices[0] if answer.choices else None
     message = getattr(choice, "message", None)
-    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or ""
     reason = getattr(choice, "finish_reason", None)
-    if reason == "content_filter":
-        refusal = refusal or "its content filter stopped it"
-    usage = getattr(answer, "usage", None)
+    stopped = "its content filter stopped it" if reason == "content_filter" else ""
+    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or stopped
     text = without_values(getattr(message, "content", None) or "")
-    said = Completion(text, redact(str(refusal)), reason == "length")
-    return Answer(said, text, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
-
-
-def _count(usage: Any, name: str) -> int:
-    """Reported tokens, 0 for what is no number; most servers' nonsense was left out before."""
-    value = getattr(usage, name, 0)
-    return int(value) if isinstance(value, int | float) and isfinite(value) else 0
-
-
-def _again(error: Exception) -> CallFailedError:
-    """The server refuses a parameter; the next call goes without it."""
-    rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
-    rejected.retryable = True
-    return CallFailedError(rejected, may_be_billed=False)
+    # Reported tokens, 0 for what is no number; most servers' nonsense was left out before.
+    usage = [getattr(getattr(answer, "usage", None), name, 0) for name in ("prompt_tokens", "completion_tokens")]
+    counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
+    return Answer(Completion(text, redact(str(refusal)), reason == "length"), text, counts[0], counts[1])

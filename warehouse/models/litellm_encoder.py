@@ -5,7 +5,8 @@ Every call is in the journal of calls before it is sent, as those of chat models
 
 import time
 from collections.abc import Callable, Sequence
-from threading import Lock
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,13 +73,9 @@ class EmbeddingGateway(PaidCalls):
         self._dimension = dimension
 
     def embed(self, texts: Sequence[str], dimension: int, stop: Stop, *, is_question: bool) -> NDArray[np.float32]:
-        """Vectors of one batch, after at most `models.max_attempts` calls.
+        """Vectors of one batch of texts, none of them "", after at most `models.max_attempts` calls.
 
-        Args:
-            texts: Any texts but "", as many as the server takes at once.
-            dimension: Components that each vector must have; 0: any.
-            stop: Whether to begin nothing any more.
-            is_question: Whether they are asked with, not searched in; some providers want to know.
+        Each vector must have `dimension` components; 0: any. Some providers want to know whether texts are questions.
 
         Returns:
             Shape (len(texts), d), float32, rows of length 1, in input order.
@@ -94,13 +91,8 @@ class EmbeddingGateway(PaidCalls):
         tokens = sum(count_tokens(text, self.model) for text in texts)
 
         def attempt() -> NDArray[np.float32]:
-            return self._call(
-                asked,
-                tokens,
-                0,
-                lambda: self._send(texts, is_question=is_question),
-                lambda vectors: unit_rows(vectors, len(texts), dimension, self.model),
-            )
+            send = partial(self._send, texts, is_question=is_question)
+            return self._call(asked, tokens, 0, send, lambda rows: unit_rows(rows, len(texts), dimension, self.model))
 
         with self._claims.held(asked.source.key, stop.is_set):
             try:
@@ -124,14 +116,8 @@ class EmbeddingGateway(PaidCalls):
         if self._dimension:
             parameters |= {"dimensions": self._dimension, "allowed_openai_params": ["dimensions"]}
         try:
-            answer = litellm.embedding(
-                model=self.model,
-                input=list(texts),
-                timeout=self._settings.timeout_seconds,
-                max_retries=0,
-                **self._address,
-                **parameters,
-            )
+            limits = {"timeout": self._settings.timeout_seconds, "max_retries": 0}
+            answer = litellm.embedding(model=self.model, input=list(texts), **limits, **self._address, **parameters)
         except openai.OpenAIError as error:
             ours, may_be_billed = translated(error, self.model, self._where)
             if status_of(error) == 403:
@@ -152,35 +138,11 @@ class EmbeddingGateway(PaidCalls):
         return Answer([row.get("embedding") for row in rows], "", tokens if isinstance(tokens, int) else 0, 0)
 
 
-NO_TEXT = " "
-"""In place of an empty text, which OpenAI's servers refuse."""
-
-
-class _Dimension:
-    """How long the vectors of a model are, 0 until somebody knows; both sides of the model share it."""
-
-    def __init__(self, known: int) -> None:
-        self.value = known
-        self.lock = Lock()
-
-    def expect(self, dimension: int) -> None:
-        with self.lock:
-            self.value = self.value or dimension
-
-
 class LitellmEncoder:
-    """One side of a model, of questions or of passages; safe for threads.
+    """One side of a model, of questions or of passages; safe for threads. `model` names all that determines a vector.
 
-    Args:
-        name: Provider and model, as litellm names them.
-        gateway: Opens the gateway, whose budget ends with a run; asked before each call.
-        asked_dimension: As the server is asked for; 0: not asked.
-        max_tokens: Texts are cut after so many; 0: not cut.
-        batch_size: Texts of a call.
-
-    Attributes:
-        model: Names all that determines a vector.
-        dimension: 0 until it is known.
+    `name` are provider and model, as litellm names them. The gateway, whose budget ends with a run, is opened before
+    each call of `batch_size` texts, cut after `max_tokens` (0: not cut). A dimension of 0 is not asked for.
     """
 
     def __init__(
@@ -198,22 +160,23 @@ class LitellmEncoder:
         self.is_question = False
         self._name = name
         self._gateway = gateway
-        self._dimension = _Dimension(asked_dimension)
+        self._dimensions = [asked_dimension] if asked_dimension else []  # both sides of the model share the list
         self._batch_size = batch_size
 
     @property
     def dimension(self) -> int:
         """Components of a vector, 0 until it is known."""
-        return self._dimension.value
+        return self._dimensions[0] if self._dimensions else 0
 
     def expect(self, dimension: int) -> None:
         """Every vector from now on must have so many components, unless another number is known."""
-        self._dimension.expect(dimension)
+        if not self.dimension:
+            self._dimensions.append(dimension)  # the first one counts, if two threads come together
 
     def for_questions(self) -> "LitellmEncoder":
         """The same model, which reads questions."""
-        other = LitellmEncoder(self._name, self._gateway, max_tokens=self.max_tokens, batch_size=self._batch_size)
-        other.model, other.is_question, other._dimension = self.model, True, self._dimension
+        other = copy(self)
+        other.is_question = True
         return other
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -231,14 +194,15 @@ class LitellmEncoder:
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         gateway, size = self._gateway(), self._batch_size
-        clean = [clean_text(cut_text(text, self.max_tokens, self._name)) or NO_TEXT for text in texts]
+        # " " stands for an empty text, which OpenAI's servers refuse
+        clean = [clean_text(cut_text(text, self.max_tokens, self._name)) or " " for text in texts]
         batches = [range(start, min(start + size, len(clean))) for start in range(0, len(clean), size)]
         found: dict[int, NDArray[np.float32]] = {}
 
         def embed(places: range, stop: Stop) -> None:
             some = [clean[place] for place in places]
             vectors = gateway.embed(some, self.dimension, stop, is_question=self.is_question)
-            self._dimension.expect(vectors.shape[1])
+            self.expect(vectors.shape[1])
             vectors = unit_rows(vectors, len(some), self.dimension, self._name)  # the first two may differ
             keep(places, vectors)
             found[places.start] = vectors

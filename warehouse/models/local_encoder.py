@@ -20,23 +20,21 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError, ModelFileError, import_extra
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.machine import usable_cores
-from polyhop.warehouse.models.onnx_session import BFloat16Session, load_tokenizer, open_session
+from polyhop.warehouse.models.onnx_session import BFloat16Session, clean_text, load_tokenizer, open_session
 
 PACKAGE = "polyhop-weights"
 IMPORT_NAME = "polyhop_weights"
+
 INSTALL = f"pip install --force-reinstall --no-deps {PACKAGE}, or in a checkout: uv sync --reinstall-package {PACKAGE}"
-REINSTALL = (
-    "install it again: pip install --force-reinstall onnxruntime, or in a checkout: "
-    "uv sync --reinstall-package onnxruntime"
-)
-GRAPH_FILE = "model.onnx"
+_ONNX = "pip install --force-reinstall onnxruntime, or in a checkout: uv sync --reinstall-package onnxruntime"
+REINSTALL = f"install it again: {_ONNX}"
+
 GRAPH_SHA256 = "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58"
 TOKENIZER_FILE = "tokenizer.json"
 _WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db|{tokenizer}|2|{precision}"
 """What the model's name is a hash of: sha256 of the published weights and of the tokenizer, number of the graph that
 was made of them (weights/encoder_graph.py), precision. Raise the number with every change that changes bits."""
 
-MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384  # MiniLM-L6-v2
 MAX_TOKENS = 256  # as sentence-transformers cuts for all-MiniLM-L6-v2
 
@@ -69,8 +67,7 @@ class LocalEncoder:
         precision: Precision = "float32",
         model_folder: Path | None = None,
     ) -> None:
-        if threads is None:
-            threads = usable_cores()
+        threads = usable_cores() if threads is None else threads
         if threads < 1 or batch_size < 1:
             raise ConfigurationError(
                 f"The encoder needs threads >= 1 and batch_size >= 1, not {threads}, {batch_size}."
@@ -82,7 +79,7 @@ class LocalEncoder:
                 f"The encoder's tokenizer {tokenizer} is missing; install its package again: {INSTALL}"
             )
         name = _WEIGHTS.format(tokenizer=sha256(tokenizer.read_bytes()).hexdigest(), precision=precision)
-        self.model = f"{MODEL_NAME}-{sha256(name.encode()).hexdigest()[:8]}"
+        self.model = f"all-MiniLM-L6-v2-{sha256(name.encode()).hexdigest()[:8]}"
         self._threads, self._precision = threads, precision
         self._batch_size = 1 if precision == "int8" else batch_size
         self._opening = Lock()
@@ -103,7 +100,7 @@ class LocalEncoder:
             if self._opened is None:
                 self._opened = load_tokenizer(self._folder / TOKENIZER_FILE, MAX_TOKENS), self._open_session()
         tokenizer, session = self._opened
-        token_ids = [tokenizer.encode(text.encode("utf-8", "replace").decode("utf-8")).ids for text in texts]
+        token_ids = [tokenizer.encode(clean_text(text)).ids for text in texts]
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
         for batch in equal_length_batches([len(ids) for ids in token_ids], self._batch_size):
             inputs = {"input_ids": np.array([token_ids[number] for number in batch], dtype=np.int64)}
@@ -111,7 +108,7 @@ class LocalEncoder:
         return vectors
 
     def _open_session(self) -> Any:
-        graph = self._folder / GRAPH_FILE
+        graph = self._folder / "model.onnx"
         try:
             with graph.open("rb") as file:
                 digest = file_digest(file, "sha256").hexdigest()
@@ -127,9 +124,7 @@ class LocalEncoder:
         if self._precision == "float32":
             return open_session(graph, REINSTALL, self._threads)
         with writing("the quantised encoder", Path(gettempdir())), TemporaryDirectory() as folder:
-            quantised = Path(folder) / "int8.onnx"
-            _quantise(graph, quantised)
-            return open_session(quantised, REINSTALL, self._threads)
+            return open_session(_quantised(graph, Path(folder) / "int8.onnx"), REINSTALL, self._threads)
 
 
 def find_model_folder() -> Path:
@@ -152,13 +147,17 @@ def equal_length_batches(lengths: Sequence[int], batch_size: int) -> Iterator[li
             yield group[start : start + batch_size]
 
 
-def _quantise(graph: Path, target: Path) -> None:
+def _quantised(graph: Path, target: Path) -> Path:
     """Writes the graph with 8-bit weights per channel; 7 bits of range, so that CPUs without VNNI do not saturate."""
     onnx = import_extra("encoder.precision = int8 needs", "onnx", "int8", "set encoder.precision to float32")
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    def is_not_advice(record: logging.LogRecord) -> bool:
+        """False for the quantiser's hints about shape inference, which cannot see through fused operators."""
+        return record.module not in {"quantize", "quant_utils", "onnx_quantizer", "base_quantizer"}
+
     root = logging.getLogger()
-    root.addFilter(_is_not_advice)
+    root.addFilter(is_not_advice)
     try:
         quantize_dynamic(
             graph,
@@ -170,9 +169,5 @@ def _quantise(graph: Path, target: Path) -> None:
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
     finally:
-        root.removeFilter(_is_not_advice)
-
-
-def _is_not_advice(record: logging.LogRecord) -> bool:
-    """False for the quantiser's hints about shape inference, which cannot see through fused operators."""
-    return record.module not in {"quantize", "quant_utils", "onnx_quantizer", "base_quantizer"}
+        root.removeFilter(is_not_advice)
+    return target

@@ -1,9 +1,11 @@
-"""Files and sessions of ONNX models, on onnxruntime or OpenVINO, and vectors of length 1."""
+"""ONNX models, on onnxruntime or OpenVINO: files, sessions, vectors of length 1, and cross-encoders."""
 
 import importlib.util
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError, import_extra
-
-_ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal
+from polyhop.schemas.ports import Reranker
 
 
 def open_session(model: Path, advice: str, threads: int = 0) -> Any:
@@ -21,7 +22,7 @@ def open_session(model: Path, advice: str, threads: int = 0) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = 3  # errors only
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Spinning saves 0.5 ms per question on an idle machine and halves the speed beside another busy process.
@@ -31,11 +32,6 @@ def open_session(model: Path, advice: str, threads: int = 0) -> Any:
         return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the errors of onnxruntime have no common base class
         raise ModelFileError(f"onnxruntime cannot load {model} ({first_line(error)}); {advice}.") from error
-
-
-_CPU = Path("/proc/cpuinfo")
-_FLAGS = ("amx_bf16", "avx512_bf16")
-"""What Linux calls the instructions that multiply bfloat16."""
 
 
 class BFloat16Session:
@@ -62,13 +58,16 @@ class BFloat16Session:
         return [np.array(found[name], np.float32) for name in outputs]
 
 
+_CPU = Path("/proc/cpuinfo")
+
+
 def faster_precision() -> str:
     """What a user could set to encode faster on this machine, in a sentence; "" if there is nothing to say.
 
     Linux says what its processor can do, and the gain was measured there; elsewhere nothing is said.
     """
     flags = _CPU.read_text(encoding="utf-8", errors="replace") if _CPU.is_file() else ""
-    if not any(flag in flags for flag in _FLAGS):
+    if not any(flag in flags for flag in ("amx_bf16", "avx512_bf16")):  # the instructions that multiply bfloat16
         return ""
     install = "" if importlib.util.find_spec("openvino") else " (after pip install 'polyhop[openvino]')"
     return (
@@ -76,8 +75,6 @@ def faster_precision() -> str:
     )
 
 
-GRAPH_FILES = ("model.onnx", "onnx/model.onnx")
-TOKENIZER_FILE = "tokenizer.json"
 FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
 """Inputs of BERT-like models, and what of a tokenizer's encoding each is."""
 
@@ -106,27 +103,15 @@ def load_tokenizer(path: Path, max_tokens: int) -> Any:
 class OnnxModel:
     """A BERT-like model in a folder: model.onnx (or onnx/model.onnx), and tokenizer.json; safe for threads.
 
-    Args:
-        folder: Its path.
-        setting: That names the folder, for sentences.
-        what: What the model is, for sentences.
-        max_tokens: Texts are cut after so many.
-        advice: What to do if the graph cannot be loaded.
-        threads: Of one call; 0 means as many as cores.
+    Texts are cut after `max_tokens`; `threads` are those of one call, 0: as many as cores. Sentences name the `setting`
+    of the folder, say `what` the model is, and give `advice` if the graph cannot be loaded.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        setting: str,
-        what: str,
-        *,
-        max_tokens: int,
-        advice: str = "fetch it again",
-        threads: int = 0,
+        self, folder: Path, setting: str, what: str, max_tokens: int, advice: str = "fetch it again", threads: int = 0
     ) -> None:
-        self.tokenizer = load_tokenizer(existing_file(folder, (TOKENIZER_FILE,), setting), max_tokens)
-        self.graph = existing_file(folder, GRAPH_FILES, setting)
+        self.tokenizer = load_tokenizer(existing_file(folder, ("tokenizer.json",), setting), max_tokens)
+        self.graph = existing_file(folder, ("model.onnx", "onnx/model.onnx"), setting)
         self.session = open_session(self.graph, advice, threads)
         names = [one.name for one in self.session.get_inputs()]
         unknown = sorted(set(names) - set(FIELD_OF_INPUT))
@@ -139,9 +124,8 @@ class OnnxModel:
 
     def run(self, encodings: Sequence[Any], outputs: Sequence[str] | None = None) -> list[NDArray[Any]]:
         """The outputs (None: all) for encodings of equal length by the tokenizer."""
-        feed = {
-            name: np.array([getattr(one, field) for one in encodings], np.int64) for name, field in self._fields.items()
-        }
+        columns = {name: [getattr(one, field) for one in encodings] for name, field in self._fields.items()}
+        feed = {name: np.array(rows, np.int64) for name, rows in columns.items()}
         found: list[NDArray[Any]] = self.session.run(outputs, feed)
         return found
 
@@ -156,6 +140,18 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
+@contextmanager
+def fetching(package: str, what: str, otherwise: str) -> Iterator[None]:
+    """A model that a package fetches or loads within the block, with whatever goes wrong in our words."""
+    try:
+        yield
+    except Exception as error:  # of the model hub's client, of the network, of onnxruntime or PyTorch: no base class
+        raise ConfigurationError(
+            f"{package} cannot fetch or load {what} ({first_line(error)}). Connect once to the model hub, or "
+            f"{otherwise}."
+        ) from error
+
+
 def read_json(path: Path) -> Any:
     """The content of a JSON file, None if there is none."""
     if not path.is_file():
@@ -167,10 +163,7 @@ def read_json(path: Path) -> Any:
 
 
 def folder_hash(folder: Path, names: Sequence[str] = ()) -> str:
-    """Eight hexadecimal digits that change with the content of the files.
-
-    Cost: a second per GB.
-    """
+    """Eight hexadecimal digits that change with the content of the files. Cost: a second per GB."""
     files = [folder / name for name in names] if names else sorted(folder.rglob("*"))
     digest = sha256()
     for file in files:
@@ -179,10 +172,6 @@ def folder_hash(folder: Path, names: Sequence[str] = ()) -> str:
                 digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
                 digest.update(file_digest(content, "sha256").digest())
     return digest.hexdigest()[:8]
-
-
-_AS_IT_IS = 1e-6
-"""Lengths so near to 1 are float32's rounding of it; scaling again would change last bits, and nothing else."""
 
 
 def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[np.float32]:
@@ -218,6 +207,69 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
             f"The encoder {model} gave a vector that is zero or not finite for {len(bad)} of {count} texts; use "
             "another one."
         )
-    scaled = np.abs(lengths - 1) > _AS_IT_IS
+    # Lengths nearer to 1 are float32's rounding of it; scaling again would change last bits, and nothing else.
+    scaled = np.abs(lengths - 1) > 1e-6
     rows[scaled] /= lengths[scaled, np.newaxis]
     return rows.astype(np.float32)
+
+
+@cache
+def open_reranker(model: str, cache_folder: Path) -> Reranker:
+    """A cross-encoder by its folder or by a name that fastembed knows, one per process and name."""
+    folder = Path(model)
+    return OnnxReranker(folder) if folder.is_dir() else FastembedReranker(model, cache_folder)
+
+
+class FastembedReranker:
+    """A cross-encoder by name, fetched once from a model hub by fastembed (an optional dependency)."""
+
+    def __init__(self, model: str, cache_folder: Path) -> None:
+        self.model = model
+        needs = f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need"
+        instead, module = "leave models.rerank empty for the lexical fallback", "fastembed.rerank.cross_encoder"
+        encoders = import_extra(needs, "fastembed", "fastembed", instead, module=module).TextCrossEncoder
+        known = sorted(description["model"] for description in encoders.list_supported_models())
+        if model.lower() not in [name.lower() for name in known]:
+            raise ConfigurationError(
+                f"The cross-encoder models.rerank = '{model}' is neither a folder nor known to fastembed; "
+                f"it knows: {', '.join(known)}."
+            )
+        otherwise = "set models.rerank to a folder with model.onnx and tokenizer.json, or leave it empty"
+        with fetching("fastembed", f"the cross-encoder '{model}'", otherwise):
+            self._encoder = encoders(model_name=model, cache_dir=str(cache_folder))
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """The model's own scores (logits), shape (len(passages),)."""
+        return _finite(list(self._encoder.rerank(question, list(passages), batch_size=1)), self.model)
+
+
+class OnnxReranker:
+    """A cross-encoder in a folder: model.onnx (or onnx/model.onnx) with one score per pair, and tokenizer.json.
+
+    One pair per call, so that nothing is padded and a passage's score does not depend on the passages beside it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.model = folder.as_posix()
+        # 512 positions has BERT, from which many published cross-encoders are made
+        self._model = OnnxModel(folder, "models.rerank", "a cross-encoder", max_tokens=512)
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens."""
+        scores = []
+        for passage in passages:
+            encoded = self._model.tokenizer.encode(clean_text(question), clean_text(passage))
+            output = np.asarray(self._model.run([encoded])[0])
+            if output.size != 1:
+                raise ModelFileError(
+                    f"The model in {self.model} gives {output.size} numbers for a question and a passage; "
+                    "a cross-encoder for ranking gives one."
+                )
+            scores.append(float(output.reshape(-1)[0]))
+        return _finite(scores, self.model)
+
+
+def _finite(scores: Sequence[float], model: str) -> NDArray[np.float64]:
+    if not np.isfinite(scores).all():
+        raise ModelFileError(f"The cross-encoder {model} gave a score that is not a number; use another model.")
+    return np.array(scores, np.float64)

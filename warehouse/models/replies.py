@@ -41,14 +41,10 @@ _WRAPPERS = ("arguments", "parameters", "input", "function", "tool_calls", "func
 
 REPLY_TOKENS = {
     "kg.extract": 4096,
-    "prop.entities": 1024,
-    "prop.propositions": 2048,
     "kg.resolve": 4096,
-    "hub.path_text": 512,
-    "qa.answer": 1024,
-    "qa.chains": 1024,
-    "qa.closed_book": 1024,
-    "query.entities": 512,
+    "prop.propositions": 2048,
+    **dict.fromkeys(("prop.entities", "qa.answer", "qa.chains", "qa.closed_book"), 1024),
+    **dict.fromkeys(("hub.path_text", "query.entities"), 512),
 }
 """Most tokens of a reply of each step; chosen. A reply that its length ended is asked for again under a higher one."""
 

@@ -8,20 +8,14 @@ import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
-from types import TracebackType
+from functools import partial, wraps
+from itertools import chain
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 from sqlalchemy import RowMapping
 
-from polyhop.schemas.errors import (
-    IdempotencyKeyError,
-    QueueFullError,
-    RetryRefusedError,
-    StoreError,
-    UnknownJobError,
-)
+from polyhop.schemas.errors import IdempotencyKeyError, QueueFullError, RetryRefusedError, StoreError, UnknownJobError
 from polyhop.schemas.queue import (
     DEADLINE_ERROR,
     DEATHS_PER_ATTEMPT,
@@ -55,7 +49,7 @@ from polyhop.warehouse.queue.schema import (
     applied_version,
     connect,
     migrate,
-    newest_version,
+    migrations,
     transact,
 )
 
@@ -71,9 +65,11 @@ RETENTION_DAYS = 30.0  # of finished jobs; chosen: a month's accounts can still 
 FORGET_SECONDS = SECONDS_PER_DAY  # of a silent worker; chosen: readers of the list ask for the last minute
 WORKER_SILENCE_SECONDS = 60.0  # chosen: two leases of 30 s, which six heartbeats would have renewed
 _IDS_PER_LOOK = 500  # each id is a variable of a statement: SQLite before 3.32 takes at most 999
-_OPEN = {QuestionState.QUEUED, QuestionState.LEASED}
+
 T = TypeVar("T")
 P = ParamSpec("P")
+_Work = Callable[Concatenate["QuestionQueue", Transaction, P], T]
+_Method = Callable[Concatenate["QuestionQueue", P], T]
 
 
 def open_queue(
@@ -108,16 +104,10 @@ def open_queue(
     return QuestionQueue(database, ageing_seconds, max_depth, patience_seconds)
 
 
-def _transaction(
-    kind: Kind,
-) -> Callable[
-    [Callable[Concatenate["QuestionQueue", Transaction, P], T]], Callable[Concatenate["QuestionQueue", P], T]
-]:
+def _transaction(kind: Kind) -> Callable[[_Work[P, T]], _Method[P, T]]:
     """Makes a method of one that is called within a transaction, once per try."""
 
-    def decorate(
-        work: Callable[Concatenate["QuestionQueue", Transaction, P], T],
-    ) -> Callable[Concatenate["QuestionQueue", P], T]:
+    def decorate(work: _Work[P, T]) -> _Method[P, T]:
         @wraps(work)
         def method(queue: "QuestionQueue", /, *args: P.args, **kwargs: P.kwargs) -> T:
             return queue.run(lambda tx: work(queue, tx, *args, **kwargs), kind)
@@ -148,9 +138,7 @@ class QuestionQueue:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -175,10 +163,10 @@ class QuestionQueue:
         """
         check_submission(spec, questions)
         # Without a key of the asker's own it gets one, so that a try whose end nobody saw is not repeated.
-        key = f"once:{uuid4().hex}" if spec.key is None else _submission_key(spec.key)
-        return self._submit(spec, questions, key, submission_hash(spec, questions))
+        key = f"once:{uuid4().hex}" if spec.key is None else f"key:{storable(spec.key)}"
+        hashed = submission_hash(spec, questions)
+        return self.run(lambda tx: self._submit(tx, spec, questions, key, hashed), "durable")
 
-    @_transaction("durable")
     def _submit(
         self, tx: Transaction, spec: JobSpec, questions: Sequence[NewQuestion], key: str, hashed: str
     ) -> tuple[int, bool]:
@@ -196,40 +184,37 @@ class QuestionQueue:
             raise QueueFullError(spec.queue, waiting, len(questions), self._max_depth)
         job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
         first_number = int(tx.rows("submit.next_number", name="questions", count=len(questions))[0]["first_number"])
-        shared = {
-            "job_id": job_id,
-            "queue": spec.queue,
-            "max_attempts": spec.max_attempts,
-            "deadline_at": None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds,
-        }
-        tx.run(
-            "submit.add_job",
-            **shared,
-            submission_key=key,
-            content_hash=hashed,
-            name=storable(spec.name),
-            index_name=spec.index,
-            strategy=spec.strategy,
-            parameters_json=to_json(dict(spec.parameters)),
-            passage_limit=spec.limit,
-            min_confidence=spec.min_confidence,
-            where_text=None if spec.where is None else storable(spec.where),
-            priority=spec.priority,
-            deadline_seconds=spec.deadline_seconds,
-            now=tx.now,
-            first_number=first_number,
-            question_count=len(questions),
-        )
+        deadline = None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds
+        shared = {"job_id": job_id, "queue": spec.queue, "max_attempts": spec.max_attempts, "deadline_at": deadline}
+        own = {"submission_key": key, "content_hash": hashed, "name": storable(spec.name), "priority": spec.priority}
+        asked = {"index_name": spec.index, "strategy": spec.strategy, "parameters_json": to_json(dict(spec.parameters))}
+        where = None if spec.where is None else storable(spec.where)
+        limits = {"passage_limit": spec.limit, "min_confidence": spec.min_confidence, "where_text": where}
+        times = {"now": tx.now, "deadline_seconds": spec.deadline_seconds}
+        numbers = {"first_number": first_number, "question_count": len(questions)}
+        tx.run("submit.add_job", **shared, **own, **asked, **limits, **times, **numbers)
         shared |= {"available_at": tx.now, "effective_at": effective_time(tx.now, spec.priority, self._ageing_seconds)}
-        rows = (shared | _question_row(question) for question in questions)
-        numbered = (row | {"number": first_number + n, "ordinal": n} for n, row in enumerate(rows))
-        tx.run_many("submit.add_question", numbered)
+        rows = (
+            {
+                **shared,
+                "number": first_number + n,
+                "ordinal": n,
+                "question_id": storable(question.id),
+                "question": storable(question.question),
+                "topic": None if question.topic is None else storable(question.topic),
+                "answers_json": to_json(list(question.answers)),
+                "supporting_json": to_json(list(question.supporting)),
+                "metadata_json": to_json(dict(question.metadata)),
+            }
+            for n, question in enumerate(questions)
+        )
+        tx.run_many("submit.add_question", rows)
         return job_id, True
 
     @_transaction("read")
     def job_of_key(self, tx: Transaction, key: str) -> int | None:
         """The job that was submitted under an idempotency key, None if there is none."""
-        known = tx.rows("submit.job_by_key", submission_key=_submission_key(key))
+        known = tx.rows("submit.job_by_key", submission_key=f"key:{storable(key)}")
         return int(known[0]["job_id"]) if known else None
 
     def claim(
@@ -241,37 +226,31 @@ class QuestionQueue:
         and is on its last attempt comes alone, so that one that kills workers takes no others with it. Every claim
         gives every question a new token, and only the holder of the current one can change the question.
         """
-        return self._claim(uuid4().hex, queues, worker_id, limit, lease_seconds)
+        claim_id = uuid4().hex
 
-    @_transaction("write")
-    def _claim(
-        self, tx: Transaction, claim_id: str, queues: Sequence[str], worker_id: str, limit: int, lease_seconds: float
-    ) -> list[ClaimedQuestion]:
-        if tx.attempt > 1:
-            tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
-        _sweep(tx)
-        # One indexed look per queue; a common ORDER BY over several queues would sort all that waits.
-        waiting = [
-            row
-            for queue in sorted(set(queues))
-            for row in tx.rows("claim.candidates", queue=queue, now=tx.now, limit=limit)
-        ]
-        waiting.sort(key=lambda row: (row["effective_at"], row["number"]))
-        suspects = {row["number"] for row in waiting if row["lost_leases"] >= SUSPECT_AFTER_DEATHS}
-        chosen = [row for row in waiting if row["number"] not in suspects][:limit]
-        if waiting and waiting[0]["number"] in suspects:
-            chosen = waiting[:1]  # alone, so it kills no neighbours
-        if not chosen:
-            return []
-        lease: dict[str, Any] = {"worker_id": worker_id, "lease_until": tx.now + lease_seconds}
-        leased = [lease | {"number": row["number"], "lease_token": f"{row['number']}.{claim_id}"} for row in chosen]
-        rows = tx.rows("claim.job_specs", job_ids=sorted({row["job_id"] for row in chosen}))
-        jobs = {row["job_id"]: _decoded(row) for row in rows}
-        tx.run_many("claim.lease", leased)
-        return [
-            _made(ClaimedQuestion, {**row, **jobs[row["job_id"]], **its_lease, "attempt": row["attempts"] + 1})
-            for row, its_lease in zip(chosen, leased, strict=True)
-        ]
+        def work(tx: Transaction) -> list[ClaimedQuestion]:
+            if tx.attempt > 1:
+                tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
+            _sweep(tx)
+            # One indexed look per queue; a common ORDER BY over several queues would sort all that waits.
+            looks = [tx.rows("claim.candidates", queue=each, now=tx.now, limit=limit) for each in sorted(set(queues))]
+            waiting = sorted(chain.from_iterable(looks), key=lambda row: (row["effective_at"], row["number"]))
+            chosen = [row for row in waiting if row["lost_leases"] < SUSPECT_AFTER_DEATHS][:limit]
+            if waiting and waiting[0]["lost_leases"] >= SUSPECT_AFTER_DEATHS:
+                chosen = waiting[:1]  # alone, so it kills no neighbours
+            if not chosen:
+                return []
+            lease: dict[str, Any] = {"worker_id": worker_id, "lease_until": tx.now + lease_seconds}
+            leased = [lease | {"number": row["number"], "lease_token": f"{row['number']}.{claim_id}"} for row in chosen]
+            rows = tx.rows("claim.job_specs", job_ids=sorted({row["job_id"] for row in chosen}))
+            jobs = {row["job_id"]: _decoded(row) for row in rows}
+            tx.run_many("claim.lease", leased)
+            return [
+                _made(ClaimedQuestion, {**row, **jobs[row["job_id"]], **its_lease, "attempt": row["attempts"] + 1})
+                for row, its_lease in zip(chosen, leased, strict=True)
+            ]
+
+        return self.run(work)
 
     @_transaction("write")
     def heartbeat(
@@ -291,68 +270,57 @@ class QuestionQueue:
         Raises:
             ContractError: If a result is not JSON-able; then nothing is stored.
         """
-        return self._finish({q.lease_token: (q, to_json(dict(q.result))) for q in finished}) if finished else set()
+        by_token = {}
+        for question in finished:
+            how = {"version": question.version, "strategy": question.strategy, "seconds": question.seconds}
+            said = {"answer": storable(question.answer), "result_json": to_json(dict(question.result))}
+            by_token[question.lease_token] = how | said
 
-    @_transaction("write")
-    def _finish(self, tx: Transaction, by_token: Mapping[str, tuple[FinishedQuestion, str]]) -> set[str]:
-        before = tx.rows("finish.finished_before", **_held(by_token)) if tx.attempt > 1 else []
-        closed = tx.rows("finish.finish", **_held(by_token), now=tx.now)
-        results = [
-            {
-                **row,
-                "answer": storable(finished.answer),
-                "version": finished.version,
-                "strategy": finished.strategy,
-                "seconds": finished.seconds,
-                "now": tx.now,
-                "result_json": text,
-            }
-            for row in closed
-            for finished, text in [by_token[row["lease_token"]]]
-        ]
-        if results:
-            tx.run_many("finish.add_result", results)
-        return {row["lease_token"] for row in (*before, *closed)}
+        def work(tx: Transaction) -> set[str]:
+            before = tx.rows("finish.finished_before", **_held(by_token)) if tx.attempt > 1 else []
+            closed = tx.rows("finish.finish", **_held(by_token), now=tx.now)
+            if closed:
+                results = ({**row, **by_token[row["lease_token"]], "now": tx.now} for row in closed)
+                tx.run_many("finish.add_result", results)
+            return {row["lease_token"] for row in (*before, *closed)}
+
+        return self.run(work) if finished else set()
 
     def fail(self, failed: Sequence[FailedQuestion]) -> set[str]:
         """Queues questions again after a growing pause, or ends them; gives the tokens that still held."""
-        return self._fail({each.lease_token: each for each in failed}) if failed else set()
+        by_token = {each.lease_token: each for each in failed}
 
-    @_transaction("write")
-    def _fail(self, tx: Transaction, by_token: Mapping[str, FailedQuestion]) -> set[str]:
-        rows = tx.rows("finish.held", **_held(by_token))
-        changes = []
-        for row in rows:
-            failed = by_token[row["lease_token"]]
+        def change_of(tx: Transaction, row: RowMapping) -> dict[str, Any]:
+            its = by_token[row["lease_token"]]
             # Ended if the error is permanent or no attempt is left.
-            is_dead = not failed.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
-            pause = failed.delay_seconds
+            is_dead = not its.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
+            said = {"number": row["number"], "error": storable(its.error), "error_class": storable(its.error_class)}
+            if is_dead:
+                return said | {"state": QuestionState.DEAD.value, "available_at": tx.now, "finished_at": tx.now}
+            pause = its.delay_seconds
             if pause is None:
                 pause = backoff_seconds(row["attempts"], str(row["number"]))
-            changes.append(
-                {
-                    "number": row["number"],
-                    "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
-                    "available_at": tx.now if is_dead else tx.now + max(0.0, pause),
-                    "error": storable(failed.error),
-                    "error_class": storable(failed.error_class),
-                    "finished_at": tx.now if is_dead else None,
-                }
-            )
-        if changes:
-            tx.run_many("finish.fail", changes)
-        return {row["lease_token"] for row in rows}
+            again = {"state": QuestionState.QUEUED.value, "available_at": tx.now + max(0.0, pause)}
+            return said | again | {"finished_at": None}
+
+        def work(tx: Transaction) -> set[str]:
+            rows = tx.rows("finish.held", **_held(by_token))
+            if rows:
+                tx.run_many("finish.fail", [change_of(tx, row) for row in rows])
+            return {row["lease_token"] for row in rows}
+
+        return self.run(work) if failed else set()
 
     def release(self, lease_tokens: Sequence[str]) -> set[str]:
         """Gives leases back without using an attempt; gives the tokens that still held."""
-        return self._release(lease_tokens) if lease_tokens else set()
 
-    @_transaction("write")
-    def _release(self, tx: Transaction, lease_tokens: Sequence[str]) -> set[str]:
-        rows = tx.rows("finish.held", **_held(lease_tokens))
-        if rows:
-            tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
-        return {row["lease_token"] for row in rows}
+        def work(tx: Transaction) -> set[str]:
+            rows = tx.rows("finish.held", **_held(lease_tokens))
+            if rows:
+                tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
+            return {row["lease_token"] for row in rows}
+
+        return self.run(work) if lease_tokens else set()
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
@@ -417,26 +385,22 @@ class QuestionQueue:
         """
         job = self.run(lambda tx: _job(tx, job_id), "read")
         before = int(job["first_number"]) - 1
-        return self._pages(before, before + int(job["question_count"]), states, with_evidence=with_evidence)
+        last = before + int(job["question_count"])
 
-    def _pages(
-        self, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
-    ) -> Iterator[ResultRow]:
-        while rows := self._page(after, last, states, with_evidence=with_evidence):
-            yield from rows.values()
-            after = max(rows)
+        def pages(after: int) -> Iterator[ResultRow]:
+            page = partial(_page, last=last, states=states, with_evidence=with_evidence)
+            while rows := self.run(partial(page, after=after), "read"):
+                yield from rows.values()
+                after = max(rows)
 
-    @_transaction("read")
-    def _page(
-        self, tx: Transaction, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
-    ) -> dict[int, ResultRow]:
-        return _page(tx, after, last, states, with_evidence=with_evidence)
+        return pages(before)
 
     @_transaction("read")
     def result(self, tx: Transaction, job_id: int, question_id: str) -> ResultRow | None:
         """One question of a job by the asker's own id, or None."""
         for row in tx.rows("results.number", job_id=job_id, question_id=question_id):
-            return _page(tx, row["number"] - 1, row["number"], tuple(QuestionState), with_evidence=True)[row["number"]]
+            number = row["number"]
+            return _page(tx, after=number - 1, last=number, states=QuestionState, with_evidence=True)[number]
         return None
 
     @_transaction("read")
@@ -480,7 +444,8 @@ class QuestionQueue:
         """Forgets a finished job with its questions and results; False if it was retried or forgotten meanwhile."""
         if not tx.rows("jobs.touch", job_id=job_id, now=tx.now):
             return False
-        if any(QuestionState(row["state"]) in _OPEN for row in tx.rows("jobs.counts", job_ids=[job_id])):
+        states = {QuestionState(row["state"]) for row in tx.rows("jobs.counts", job_ids=[job_id])}
+        if states & {QuestionState.QUEUED, QuestionState.LEASED}:
             return False
         for statement in ("jobs.purge_results", "jobs.purge_questions", "jobs.purge_job"):
             tx.run(statement, job_id=job_id)
@@ -503,17 +468,10 @@ class QuestionQueue:
         Forgets workers silent for a day.
         """
         tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
-        tx.run(
-            "workers.report",
-            worker_id=worker_id,
-            host=host,
-            process_id=process_id,
-            queues_json=to_json(list(queues)),
-            versions_json=to_json(dict(versions)),
-            outage=None if outage is None else storable(outage),
-            outage_since=None if outage is None else tx.now,
-            now=tx.now,
-        )
+        held = {"queues_json": to_json(list(queues)), "versions_json": to_json(dict(versions))}
+        waits = (None, None) if outage is None else (storable(outage), tx.now)
+        about = {"host": host, "process_id": process_id, "outage": waits[0], "outage_since": waits[1]}
+        tx.run("workers.report", worker_id=worker_id, now=tx.now, **held, **about)
 
     @_transaction("read")
     def workers(self, tx: Transaction, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
@@ -527,37 +485,16 @@ class QuestionQueue:
         tx.run("workers.leave", worker_id=worker_id)
 
 
-def _submission_key(key: str) -> str:
-    return f"key:{storable(key)}"
-
-
-def _question_row(question: NewQuestion) -> dict[str, Any]:
-    return {
-        "question_id": storable(question.id),
-        "question": storable(question.question),
-        "topic": None if question.topic is None else storable(question.topic),
-        "answers_json": to_json(list(question.answers)),
-        "supporting_json": to_json(list(question.supporting)),
-        "metadata_json": to_json(dict(question.metadata)),
-    }
-
-
 def _sweep(tx: Transaction) -> None:
     """Takes back the leases of dead workers and ends questions whose deadline has passed."""
     changes = []
     for row in tx.rows("claim.expired", now=tx.now, limit=LEASES_PER_SWEEP):
         deaths = row["lost_leases"] + 1
         is_dead = deaths >= DEATHS_PER_ATTEMPT * row["max_attempts"]
-        changes.append(
-            {
-                "number": row["number"],
-                "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
-                "error": f"worker died {deaths} {'time' if deaths == 1 else 'times'}",
-                "error_class": WORKER_DIED_ERROR,
-                "finished_at": tx.now if is_dead else None,
-                "now": tx.now,
-            }
-        )
+        state = QuestionState.DEAD if is_dead else QuestionState.QUEUED
+        end = {"number": row["number"], "state": state.value, "finished_at": tx.now if is_dead else None, "now": tx.now}
+        said = f"worker died {deaths} {'time' if deaths == 1 else 'times'}"
+        changes.append(end | {"error": said, "error_class": WORKER_DIED_ERROR})
     if changes:
         tx.run_many("claim.expire", changes)
     tx.run("claim.pass_deadlines", now=tx.now, error_class=DEADLINE_ERROR)
@@ -609,7 +546,7 @@ def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
 
 
 def _page(
-    tx: Transaction, after: int, last: int, states: Collection[QuestionState], *, with_evidence: bool
+    tx: Transaction, *, after: int, last: int, states: Iterable[QuestionState], with_evidence: bool
 ) -> dict[int, ResultRow]:
     """Some rows with `after` < number <= `last`, by number; none at the end."""
     asked = {"states": [state.value for state in states], "limit": ROWS_PER_PAGE, "with_evidence": int(with_evidence)}
@@ -644,19 +581,14 @@ class QueueHealth:
 
 
 def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
-    """Looks at a whole queue.
-
-    Raises:
-        ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreError: If the database cannot be used, or a row cannot be read.
-    """
+    """Looks at a whole queue; raises as `open_queue` does, and StoreError if a row cannot be read."""
     database = connect(url, patience_seconds)
     queue = QuestionQueue(database, AGEING_SECONDS, MAX_DEPTH, patience_seconds)
     try:
         checked = [] if database.row_locks else queue.run(lambda tx: tx.rows("sqlite.quick_check"), "read")
         # What SQLite finds wrong with its file, at most as much as the statement lists.
         faults = tuple(str(row["quick_check"]) for row in checked if row["quick_check"] != "ok")
-        version, newest = queue.run(applied_version, "read"), newest_version()
+        version, newest = queue.run(applied_version, "read"), max(migrations())
         if faults or version != newest:
             return QueueHealth(version, newest, faults=faults)
         jobs = queue.jobs(_ALL_JOBS)

@@ -29,7 +29,7 @@ from polyhop.warehouse.files.disk import connect_read_only, is_writable, writing
 from polyhop.warehouse.statements import read_statements, slow_noted
 
 SQL_FOLDER = Path(__file__).parent / "sql"
-MIGRATIONS_FOLDER = SQL_FOLDER / "migrations"
+
 
 _LOCKING = re.compile(r"^-- locking: (\w+)$", re.MULTILINE)
 _LIST = re.compile(r"\bIN :(\w+)")
@@ -82,9 +82,8 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
     try:
         parsed = make_url(url)
     except ArgumentError as error:
-        raise ConfigurationError(
-            "The queue's url is malformed; it looks like sqlite:///FILE or postgresql://…"
-        ) from error
+        form = "sqlite:///FILE or postgresql://…"
+        raise ConfigurationError(f"The queue's url is malformed; it looks like {form}") from error
     parsed = parsed.set(database=unquote(parsed.database)) if parsed.database else parsed  # SQLAlchemy 2.0 does not
     name, where = parsed.get_backend_name(), parsed.render_as_string(hide_password=True)
     if name == "sqlite":
@@ -93,28 +92,32 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
                 "The queue needs a SQLite file (sqlite:///FILE): workers are processes of their own."
             )
         path = Path(str(parsed.database))
-        if is_writable(path):
-            return Database(_sqlite_engine(parsed, path, patience_seconds), where, clock or time.time, row_locks=False)
-        return Database(_reading_engine(path), where, clock or time.time, row_locks=False, is_read_only=True)
+        is_read_only = not is_writable(path)
+        engine = _reading_engine(path) if is_read_only else _writing_engine(parsed, path, patience_seconds)
+        event.listen(engine, "begin", _begin_sqlite)
+        return Database(engine, where, clock or time.time, row_locks=False, is_read_only=is_read_only)
     if name in {"postgresql", "postgres"}:
         try:
             engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
         except ImportError as error:
-            raise ConfigurationError(
-                "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
-            ) from error
+            install = "pip install 'polyhop[postgres]'"
+            raise ConfigurationError(f"A queue on PostgreSQL needs the package psycopg: {install}.") from error
         return Database(engine, where, clock, row_locks=True)
     raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
 
 
-def _sqlite_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
+def _writing_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
     folder = path.absolute().parent
     with writing("the question queue", folder):
         folder.mkdir(parents=True, exist_ok=True)
-    # isolation_level None: the driver begins nothing by itself, _begin does.
+    # isolation_level None: the driver begins nothing by itself, _begin_sqlite does.
     engine = create_engine(url, connect_args={"timeout": patience_seconds, "isolation_level": None})
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute("PRAGMA foreign_keys = ON")
+
     return engine
 
 
@@ -125,14 +128,7 @@ def _reading_engine(path: Path) -> Engine:
         options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
         return connect_read_only(path, **options) if path.exists() else sqlite3.connect(":memory:", **options)
 
-    engine = create_engine("sqlite://", creator=opened, poolclass=NullPool if path.exists() else StaticPool)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    connection.execute("PRAGMA foreign_keys = ON")
+    return create_engine("sqlite://", creator=opened, poolclass=NullPool if path.exists() else StaticPool)
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -152,8 +148,7 @@ def passes_by_itself(error: BaseException) -> bool:
     if error.connection_invalidated:
         return True
     if isinstance(error.orig, sqlite3.Error):
-        code = getattr(error.orig, "sqlite_errorcode", 0) or 0
-        return code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+        return _sqlite_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
     state = getattr(error.orig, "sqlstate", None)
     if state:
         return str(state).startswith(_PASSING_STATES)
@@ -220,10 +215,12 @@ def transact(
         kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
     """
     is_said = False
+    options = {"read": {"reads_only": True}, "write": {}, "durable": {"survives_power_cut": True}}[kind]
+    tries = count(1)
 
     def patience(state: RetryCallState) -> float:
         """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
-        is_refused = is_opening and "connection refused" in _said(state).lower()
+        is_refused = is_opening and "connection refused" in _said(state.outcome and state.outcome.exception()).lower()
         return min(patience_seconds, REFUSED_SECONDS) if is_refused else patience_seconds
 
     def say(state: RetryCallState) -> None:
@@ -231,13 +228,10 @@ def transact(
         nonlocal is_said
         if not is_said and (state.seconds_since_start or 0.0) >= SAID_AFTER_SECONDS:
             is_said = True
-            seconds = patience(state)
-            _LOG.warning("waiting up to %.0f s for the question queue %s: %s", seconds, database.where, _said(state))
-
-    tries = count(1)
+            seconds, said = patience(state), _said(state.outcome and state.outcome.exception())
+            _LOG.warning("waiting up to %.0f s for the question queue %s: %s", seconds, database.where, said)
 
     def try_once() -> T:
-        options = {"read": {"reads_only": True}, "write": {}, "durable": {"survives_power_cut": True}}[kind]
         with database.engine.connect().execution_options(**options) as connection, connection.begin():
             return work(Transaction(connection, database.row_locks, database.now(connection), next(tries)))
 
@@ -253,56 +247,49 @@ def transact(
     except DBAPIError as error:
         raise _translated(error, database) from error
     except (ValueError, KeyError) as error:  # JSON, a state or a job's number that is not what was written
-        raise StoreError(
-            f"Cannot use the question queue {database.where}: a row is damaged ({error}){_REMEDY}"
-        ) from error
+        reason = f"a row is damaged ({error}){_REMEDY}"
+        raise StoreError(f"Cannot use the question queue {database.where}: {reason}") from error
 
 
-def _said(state: RetryCallState) -> str:
-    """What the database said when the last try failed."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    return first_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
+def _said(error: object) -> str:
+    """The first line of what the driver said."""
+    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return str(said).strip().split("\n", 1)[0]
 
 
-def first_line(error: object) -> str:
-    """The first line of what a driver says."""
-    return str(error).strip().split("\n", 1)[0]
+def _sqlite_code(error: DBAPIError) -> int:
+    return int(getattr(error.orig, "sqlite_errorcode", None) or 0) & 0xFF
 
 
 def _translated(error: DBAPIError, database: Database) -> StoreError:
-    said = first_line(error.orig)
+    said = _said(error)
     if passes_by_itself(error):
         return StoreUnavailableError(
             f"The question queue {database.where} is busy or unavailable ({said}); try again later."
         )
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-        is_broken = code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT} or "Could not decode" in said
+        is_damage = _sqlite_code(error) in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+        is_broken = is_damage or "Could not decode" in said
         return StoreError(f"Cannot use the question queue {database.where}: {said}{_REMEDY if is_broken else '.'}")
     return StatementRejectedError(f"The question queue {database.where} refused a statement: {said}.")
 
 
 def migrations() -> dict[int, Path]:
     """{version: file}, by version; a file is called NNNN_name.sql."""
-    return {int(path.name.split("_", 1)[0]): path for path in sorted(MIGRATIONS_FOLDER.glob("*.sql"))}
+    return {int(path.name.split("_", 1)[0]): path for path in sorted((SQL_FOLDER / "migrations").glob("*.sql"))}
 
 
 def migrate(database: Database, patience_seconds: float) -> None:
     """Applies what is missing."""
-    newest = newest_version()
+    newest = max(migrations())
     applied = transact(database, patience_seconds, applied_version, "read", is_opening=True)
     if applied < newest:
-        applied = transact(database, patience_seconds, lambda tx: _apply(tx, database), "durable")
+        applied = transact(database, patience_seconds, _apply, "durable")
     if applied > newest:
         raise ManifestMismatchError(
             f"The question queue {database.where} has tables of version {applied}, this Polyhop knows {newest}: "
             "upgrade Polyhop."
         )
-
-
-def newest_version() -> int:
-    """The version that opening a queue brings its tables to."""
-    return max(migrations())
 
 
 def applied_version(tx: Transaction) -> int:
@@ -312,8 +299,8 @@ def applied_version(tx: Transaction) -> int:
     return int(tx.rows("migrate.applied")[0]["version"])
 
 
-def _apply(tx: Transaction, database: Database) -> int:
-    if database.row_locks:  # until no other process changes the tables; a SQLite transaction that writes already has
+def _apply(tx: Transaction) -> int:
+    if tx.row_locks:  # until no other process changes the tables; a SQLite transaction that writes already has
         tx.rows("postgresql.lock_migrations")
     tx.run("migrate.create_migrations")
     applied = int(tx.rows("migrate.applied")[0]["version"])

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import cast
 
@@ -24,11 +23,6 @@ from polyhop.warehouse.statements import statement
 
 GROUP = "polyhop.vectors"
 """Entry points of other packages: the name of a kind, and the `VectorKind` of that name."""
-
-_NAME = re.compile(r"[a-z][a-z0-9]*")
-"""Part of file names, of artefacts, and of the SQL view `<name>_vectors`; `-` and `_` separate their parts."""
-_TABLE = re.compile(r"[a-z][a-z0-9_]*")
-"""`-` is for the number of a table that was made from nothing."""
 
 
 def no_parameters(_: Settings) -> Mapping[str, object]:
@@ -59,11 +53,12 @@ class VectorKind:
 
     def __post_init__(self) -> None:
         """Checks the names."""
-        if not _NAME.fullmatch(self.name):
+        # part of file names, of artefacts, and of the SQL view `<name>_vectors`; `-` and `_` separate their parts
+        if not re.fullmatch(r"[a-z][a-z0-9]*", self.name):
             raise ConfigurationError(
                 f"The vector kind '{self.name}' needs another name: lower-case letters and digits only, a letter first."
             )
-        if not _TABLE.fullmatch(self.table):
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.table):  # `-` is for the number of a table made from nothing
             raise ConfigurationError(
                 f"The vector kind '{self.name}' needs another table than '{self.table}': lower-case letters, digits "
                 "and _ only, a letter first."
@@ -100,7 +95,8 @@ def _hub_texts(_: Settings, kind: str) -> Mapping[str, object]:
 
 _searched, _triples = partial(_noun, noun="proposition"), partial(_noun, noun="triple")
 _TEXTS, _NAMES = statement("propositions", "proposition_texts"), statement("propositions", "proposition_names")
-_HUB_TEXTS = statement("hubs", "hub_texts")
+
+_of_hubs = partial(VectorKind, rows=statement("hubs", "hub_texts"), text=_first, input="hubs", shown=_first)
 _of_propositions = partial(VectorKind, text=_first, input="entities", shown=_first)
 
 OURS: Mapping[str, VectorKind] = {
@@ -112,10 +108,8 @@ OURS: Mapping[str, VectorKind] = {
         _of_propositions("name", "names", _NAMES, parameters=_searched),
         _of_propositions("triple", "triples", _TEXTS, parameters=_triples, encoded_as="proposition"),
         _of_propositions("triplename", "triple_names", _NAMES, parameters=_triples, encoded_as="name"),
-        *(
-            VectorKind(name, table, _HUB_TEXTS, _first, "hubs", _first, parameters=partial(_hub_texts, kind=name))
-            for name, table in (("hubpath", "hub_paths"), ("hubvalue", "hub_values"))
-        ),
+        _of_hubs("hubpath", "hub_paths", parameters=partial(_hub_texts, kind="hubpath")),
+        _of_hubs("hubvalue", "hub_values", parameters=partial(_hub_texts, kind="hubvalue")),
     )
 }
 """In the order in which they are published."""
@@ -147,7 +141,10 @@ def kind_of(name: str) -> VectorKind:
             f"Unknown vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
             "again."
         )
-    return declare(_loaded(point))
+    kind = load_extension(point, "vector kind")
+    if not isinstance(kind, VectorKind) or kind.name != point.name:
+        raise unusable_extension(point, "vector kind", f"is {point.value}, which is not a VectorKind of that name")
+    return declare(kind)
 
 
 def space_of(name: str) -> Space:
@@ -164,13 +161,6 @@ def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[Vector
     return [kind_of(name) for name in (*(n for n in OURS if n in names), *sorted(names - OURS.keys()))]
 
 
-def _loaded(point: EntryPoint) -> VectorKind:
-    kind = load_extension(point, "vector kind")
-    if not isinstance(kind, VectorKind) or kind.name != point.name:
-        raise unusable_extension(point, "vector kind", f"is {point.value}, which is not a VectorKind of that name")
-    return kind
-
-
 HASH_BYTES = 32  # of a sha256
 _BLOCK = 8192
 """Rows that are copied at a time: 12 MB."""
@@ -182,10 +172,8 @@ Rows = NDArray[np.int64]
 class EarlierVectors:
     """A matrix of vectors with the content hash of every row.
 
-    Args:
-        hashes: Shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
-        open_matrix: Opens the matrix, shape (n, d), float32; it is closed after every use, because its version may be
-            removed while this is kept.
+    `hashes` has shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
+    The matrix, shape (n, d), float32, is closed after every use, because its version may be removed meanwhile.
     """
 
     def __init__(self, hashes: Hashes, open_matrix: Callable[[], NDArray[np.float32]]) -> None:
@@ -254,8 +242,7 @@ MOST = 20.0
 TEXTS = 1_000
 """Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th nearest is on another topic."""
 SENTENCES = 200  # algorithms.md 2B.5.
-LEAST_WORDS = 4
-"""A shorter sentence (a heading, a number) is no question."""
+
 
 Vectors = NDArray[np.float32]
 
@@ -268,7 +255,7 @@ def sampled_texts(texts: Sequence[str]) -> list[int]:
 def sampled_sentences(bodies: Sequence[str]) -> list[str]:
     """The sentences of these texts that stand for questions; which ones, only their words decide."""
     found = {body[start:end] for body in bodies for start, end in split_sentences(body)}
-    long = [sentence for sentence in found if len(sentence.split()) >= LEAST_WORDS]
+    long = [sentence for sentence in found if len(sentence.split()) >= 4]  # a heading, a number is no question
     return sorted(long, key=content_hash)[:SENTENCES]
 
 
@@ -287,12 +274,7 @@ def spread(questions: Vectors, texts: Vectors, rank: int = RANK) -> float:
 def cosine_scale(own: float, reference: float) -> float:
     """How much a cosine of an encoder is worth beside the reference's, by their spreads over the same texts.
 
-    Args:
-        own: Spread of the encoder.
-        reference: Spread of the reference; at 0 nothing can be said, and both count alike.
-
-    Returns:
-        `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count.
+    `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count; else 1.
     """
     if own <= 0 or reference <= 0:
         return 1.0

@@ -26,8 +26,6 @@ from polyhop.warehouse.files.layout import index_of
 CHECKSUMS = "checksums.json"
 CHECKED_BYTES = 64 * 2**20
 """Files up to this size are checked when a table is opened to be searched; as for arrays (graph/arrays.py)."""
-_UNLISTED = "latest_version_hint.json"
-"""The one file that LanceDB overwrites: where to begin to look for the latest version; any content does."""
 
 
 @contextmanager
@@ -40,20 +38,16 @@ def translated(database: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, RuntimeError, ValueError, pa.ArrowException) as error:
-        raise _ours(error, database) from error
-    except BaseException as error:  # pyo3's PanicException derives from it, and no module exports that class
-        if type(error).__name__ != "PanicException":
+    except BaseException as error:
+        # pyo3's PanicException derives from BaseException, and no module exports that class
+        is_of_lance = isinstance(error, OSError | RuntimeError | ValueError | pa.ArrowException)
+        if not is_of_lance and type(error).__name__ != "PanicException":
             raise
-        raise _ours(error, database) from error
-
-
-def _ours(error: BaseException, database: Path) -> StoreError:
-    reason = disk_sentence(error)
-    if reason is not None:
-        return StoreError(f"Cannot write vectors to {database}: {reason}.")
-    said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
-    return DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}")
+        reason = disk_sentence(error)
+        if reason is not None:
+            raise StoreError(f"Cannot write vectors to {database}: {reason}.") from error
+        said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
+        raise DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}") from error
 
 
 # Source: architecture.md section 3; algorithms.md 2.8, 2.9.
@@ -62,28 +56,22 @@ SAMPLE = 200  # rows; decision 0008
 RECALL_DEPTH = 10  # as questions ask by default
 # candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
 RECALL_EF = 64
-_COLUMN = "vector"
 
 
 def has_hnsw(table: Any) -> bool:
     """Whether a graph of our making covers every row."""
-    for index in table.list_indices():
-        if list(index.columns) != [_COLUMN]:
-            continue
-        made = (index.index_details or {}).get("hnsw", {})
-        wanted = {"max_connections": HNSW_M, "construction_ef": HNSW_EF_CONSTRUCTION}
-        return not index.num_unindexed_rows and all(made.get(name) == value for name, value in wanted.items())
-    return False
+    index = next((one for one in table.list_indices() if list(one.columns) == ["vector"]), None)
+    if index is None or index.num_unindexed_rows:
+        return False
+    made = (index.index_details or {}).get("hnsw", {})
+    return (made.get("max_connections"), made.get("construction_ef")) == (HNSW_M, HNSW_EF_CONSTRUCTION)
 
 
 def measured_hnsw(table: Any, vectors: NDArray[np.float32]) -> HnswRecord:
     """The graph's share of the exact nearest `RECALL_DEPTH` rows, over `SAMPLE` rows spread evenly over the table.
 
     Each sampled vector is moved half-way to its neighbour in the sample: a row's own vector would be too easy to find.
-
-    Args:
-        table: Indexed table, its ids in the order of `vectors`.
-        vectors: Shape (n, d), float32, length 1, n at least 1.
+    The vectors have shape (n, d), n at least 1, float32, length 1, in the order of the table's ids.
     """
     sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
     moved = sample + np.roll(sample, 1, axis=0)
@@ -97,12 +85,8 @@ def measured_hnsw(table: Any, vectors: NDArray[np.float32]) -> HnswRecord:
         exact = np.argpartition(-(vectors @ query), depth - 1)[:depth]
         near = {ids[order[number]] for number in exact}
         found += len(near.intersection(search_hnsw(table, query, depth, RECALL_EF)))
-    return HnswRecord(
-        m=HNSW_M,
-        ef_construction=HNSW_EF_CONSTRUCTION,
-        ef_search=RECALL_EF,
-        recall_at_10=round(found / (depth * len(queries)), 2),
-    )
+    recall = round(found / (depth * len(queries)), 2)
+    return HnswRecord(m=HNSW_M, ef_construction=HNSW_EF_CONSTRUCTION, ef_search=RECALL_EF, recall_at_10=recall)
 
 
 def search_hnsw(table: Any, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
@@ -131,59 +115,44 @@ class LanceVectors:
     def sync(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        Args:
-            table: Name of the table.
-            rows: Everything that it is to hold; at least one row if it has a graph.
-            has_graph: Whether to build an HNSW graph for approximate search.
+        A table with at least one row may have an HNSW graph for approximate search.
         """
         with translated(self._database):
-            return self._synced(table, rows, has_graph=has_graph)
+            import lancedb
+            from lancedb.index import FTS, BTree, IvfHnswFlat
 
-    def _synced(self, name: str, rows: VectorRows, *, has_graph: bool) -> SyncedTable:
-        import lancedb
-        from lancedb.index import IvfHnswFlat
-
-        os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
-        connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
-        table: Any = connection.create_table(name, schema=schema, exist_ok=True)
-        if table.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
-            table = connection.create_table(name, schema=schema, mode="overwrite")
-        stored, wanted = _stored_hashes(table), dict(zip(rows.ids, rows.hashes, strict=True))
-        changed = [number for number, (key, digest) in enumerate(wanted.items()) if stored.get(key) != digest]
-        vanished = sorted(stored.keys() - wanted.keys())
-        # Rows are written and deleted a chunk at a time.
-        for start in range(0, len(changed), _CHUNK):
-            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
-        for start in range(0, len(vanished), _CHUNK):
-            quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
-            table.delete(f"id IN ({quoted})")
-        is_changed = bool(changed or vanished)
-        if wanted and (is_changed or not _is_indexed(table)):
-            # Makes the indexes of ids and texts from scratch, of compacted rows.
-            from lancedb.index import FTS, BTree
-
-            for index in table.list_indices():
-                table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
-            _optimize(table, timedelta(days=7))
-            table.create_index("id", config=BTree(), replace=True)
-            table.create_index("text", config=FTS(with_position=False), replace=True)
-        if has_graph and (is_changed or not has_hnsw(table)):
-            table.create_index(  # of all rows; LanceDB cannot index a table without rows
-                _COLUMN,
-                config=IvfHnswFlat(
-                    distance_type="cosine",
-                    num_partitions=1,
-                    m=HNSW_M,
-                    ef_construction=HNSW_EF_CONSTRUCTION,
-                ),
-                replace=True,
-            )
-        if table.count_rows() != len(wanted) or _stored_hashes(table) != wanted:
-            reason = f"table '{name}' holds {table.count_rows()} rows instead of {len(wanted)}"
-            raise DamagedStoreError(self._database, index_of(self._database), reason)
-        measured = measured_hnsw(table, rows.vectors) if has_graph else None
-        return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+            os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
+            connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
+            held: Any = connection.create_table(table, schema=schema, exist_ok=True)
+            if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
+                held = connection.create_table(table, schema=schema, mode="overwrite")
+            stored, wanted = _stored_hashes(held), dict(zip(rows.ids, rows.hashes, strict=True))
+            changed = [number for number, (key, digest) in enumerate(wanted.items()) if stored.get(key) != digest]
+            vanished = sorted(stored.keys() - wanted.keys())
+            # Rows are written and deleted a chunk at a time.
+            for start in range(0, len(changed), _CHUNK):
+                merge = held.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+                merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
+            for start in range(0, len(vanished), _CHUNK):
+                quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
+                held.delete(f"id IN ({quoted})")
+            is_changed = bool(changed or vanished)
+            if wanted and (is_changed or not _is_indexed(held)):
+                # Makes the indexes of ids and texts from scratch, of compacted rows.
+                for index in held.list_indices():
+                    held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
+                _optimize(held, timedelta(days=7))
+                held.create_index("id", config=BTree(), replace=True)
+                held.create_index("text", config=FTS(with_position=False), replace=True)
+            if has_graph and (is_changed or not has_hnsw(held)):
+                limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
+                # of all rows; LanceDB cannot index a table without rows
+                held.create_index("vector", config=IvfHnswFlat(distance_type="cosine", **limits), replace=True)
+            if held.count_rows() != len(wanted) or _stored_hashes(held) != wanted:
+                reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(wanted)}"
+                raise DamagedStoreError(self._database, index_of(self._database), reason)
+            measured = measured_hnsw(held, rows.vectors) if has_graph else None
+            return SyncedTable(table, held.version, len(changed), len(vanished), measured)
 
     def rebuild(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
         """A table of its own beside those of that base name, from nothing.
@@ -220,12 +189,9 @@ class LanceVectors:
             tags.update(name, version)
 
     def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
-        """Frees what no published version holds any more.
+        """Frees what no published version holds any more: other tags than `pins`, other tables than `tables`.
 
-        Args:
-            pins: Tags of the published versions; others no longer pin anything.
-            tables: Those that published versions name; others are removed.
-            at_once: Also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
+        `at_once`: also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
         """
         for folder in sorted(self._database.glob("*.lance")):
             if folder.stem not in tables:
@@ -260,7 +226,9 @@ class LanceVectors:
         for temporary in self._unfinished_lists():
             temporary.unlink()
         known, files = self._known(), (file for file in self._database.glob("*.lance/**/*") if file.is_file())
-        present = sorted(file.relative_to(self._database).as_posix() for file in files if file.name != _UNLISTED)
+        # The one file that LanceDB overwrites: where to begin to look for the latest version; any content does.
+        unlisted = "latest_version_hint.json"
+        present = sorted(file.relative_to(self._database).as_posix() for file in files if file.name != unlisted)
         checksums = {name: known.get(name) or file_checksum(self._database / name) for name in present}
         self._write_list(checksums, is_changing=False)
 
@@ -356,14 +324,8 @@ def _is_indexed(table: Any) -> bool:
 
 
 def _schema(dimension: int) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field("id", pa.string(), nullable=False),
-            pa.field("text", pa.string(), nullable=False),
-            pa.field("content_hash", pa.string(), nullable=False),
-            pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
-        ]
-    )
+    types = dict.fromkeys(("id", "text", "content_hash"), pa.string()) | {"vector": pa.list_(pa.float32(), dimension)}
+    return pa.schema(pa.field(name, kind, nullable=False) for name, kind in types.items())
 
 
 def _stored_hashes(table: Any) -> dict[str, str]:
@@ -373,14 +335,9 @@ def _stored_hashes(table: Any) -> dict[str, str]:
 
 def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
     dimension = rows.vectors.shape[1]
+    texts = (pa.array([column[n] for n in numbers], pa.string()) for column in (rows.ids, rows.texts, rows.hashes))
     vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(rows.vectors[numbers])), dimension)
-    columns = [
-        pa.array([rows.ids[n] for n in numbers], pa.string()),
-        pa.array([rows.texts[n] for n in numbers], pa.string()),
-        pa.array([rows.hashes[n] for n in numbers], pa.string()),
-        vectors,
-    ]
-    return pa.table(columns, schema=_schema(dimension))
+    return pa.table([*texts, vectors], schema=_schema(dimension))
 
 
 def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:

@@ -12,8 +12,7 @@ import pytest
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.records import Document
-from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
-from polyhop.warehouse.cache.documents import DocumentCache
+from polyhop.warehouse.cache.database import DocumentCache, find_damaged_caches, set_aside
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout

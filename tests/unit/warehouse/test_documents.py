@@ -17,7 +17,7 @@ import pytest
 
 from polyhop.schemas.records import BadRecord, Document, Section, SourceRecord, Unread, location_of
 from polyhop.tasks.passages.records import split_record
-from polyhop.warehouse.cache.documents import DocumentCache
+from polyhop.warehouse.cache.database import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.corpora import read_corpus
@@ -292,11 +292,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "encrypted Word": ("a.docx", encrypted_office, "it is encrypted with a password; save it without one"),
     "old Word": ("a.docx", old_office, "it is in the format of Office 97 to 2003"),
     "truncated Word": ("a.docx", lambda p: truncated(made.word(p)), "it is damaged (BadZipFile: "),
-    "Word without a document": (
-        "a.docx",
-        lambda p: made.zipped(p, {"word/x": b""}),
-        "it is damaged (KeyError: ",
-    ),
+    "Word without a document": ("a.docx", lambda p: made.zipped(p, {"word/x": b""}), "it is damaged (KeyError: "),
     "Word of one bad member": (
         "a.docx",
         lambda p: made.with_member(made.word(p), "word/document.xml", b"<w:document"),

@@ -183,9 +183,7 @@ def test_eviction_gives_room_back_and_keeps_the_journal(cache: ReplyCache) -> No
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    puts=st.lists(st.tuples(st.integers(0, 5), st.text(st.characters(), max_size=40), st.booleans()), max_size=20),
-)
+@given(puts=st.lists(st.tuples(st.integers(0, 5), st.text(st.characters(), max_size=40), st.booleans()), max_size=20))
 def test_the_last_reply_to_a_key_counts_and_failures_hide_none(
     tmp_path_factory: pytest.TempPathFactory, puts: list[Any]
 ) -> None:

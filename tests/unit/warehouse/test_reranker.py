@@ -20,7 +20,7 @@ from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Reranker
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ModelSettings, Settings
-from polyhop.warehouse.models.reranker import FastembedReranker, OnnxReranker, open_reranker
+from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker, open_reranker
 from polyhop.worker.session import IndexPool
 
 WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "a", "city", "where", "river")
