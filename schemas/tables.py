@@ -322,10 +322,7 @@ RELATION_SOURCES = Table(
     "relation_sources",
     "The passages that state a relation; none of a graph's.",
     ("relation_id", "passage_id"),
-    (
-        text_column("relation_id", "relation stated"),
-        text_column("passage_id", "passage that states it"),
-    ),
+    (text_column("relation_id", "relation stated"), text_column("passage_id", "passage that states it")),
 )
 
 

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from polyhop.schemas.text import printable
 from polyhop.tasks.evaluation.metrics import PREFIX, RECALL_DEPTHS
-from polyhop.tasks.evaluation.page import (
-    COMPARED_METRICS,
-    Document,
-    differences_plot,
-    metric,
-    paired,
-    ranked,
-)
+from polyhop.tasks.evaluation.page import COMPARED_METRICS, Document, differences_plot, metric, paired, ranked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
