@@ -278,17 +278,12 @@ def parse_range(label: str) -> Range:
     spread = {
         name: list(dict.fromkeys(str(one) for piece in pieces for one in piece)) for name, pieces in values.items()
     }
-    return Range(label, several, _points(strategy, spread, several))
-
-
-def _points(strategy: str, spread: Mapping[str, Sequence[str]], several: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Label of each combination of values, to its values of the parameters that have several."""
-    found = {}
+    points = {}
     for chosen in product(*spread.values()):
         given = dict(zip(spread, chosen, strict=True))
         point = ":".join((strategy, *(f"{name}={value}" for name, value in given.items())))
-        found[point] = tuple(given[name] for name in several)
-    return found
+        points[point] = tuple(given[name] for name in several)
+    return Range(label, several, points)
 
 
 def expand_labels(labels: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -172,15 +172,8 @@ RESULT_PASSAGES = Table(
     ),
 )
 FROM_EVIDENCE = (
-    "guess",
-    "confidence",
-    "read_by",
-    "model",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost_usd",
-    "passage_ids",
-)
+    "guess", "confidence", "read_by", "model", "prompt_tokens", "completion_tokens", "cost_usd", "passage_ids",
+)  # fmt: skip
 """Columns of `results` that are stored with the evidence, which takes long to read: of an answer, some kilobytes."""
 
 
@@ -457,27 +450,10 @@ CHANGES = Table(
 """In every version, but not among the tables that a full build must repeat: those are in `TABLES`."""
 
 TABLES: tuple[Table, ...] = (
-    DOCUMENTS,
-    RECORDS,
-    METADATA_VALUES,
-    METADATA_COLUMNS,
-    PASSAGES,
-    ENTITIES,
-    MENTIONS,
-    RELATIONS,
-    RELATION_SOURCES,
-    PROPOSITIONS,
-    PROPOSITION_PASSAGES,
-    PROPOSITION_ENTITIES,
-    TRIPLES,
-    TRIPLE_PASSAGES,
-    TRIPLE_ENTITIES,
-    ALIASES,
-    EMBEDDINGS,
-    QUARANTINE,
-    EXTRACTION_LEDGER,
-    VERSION_STAGES,
-)
+    DOCUMENTS, RECORDS, METADATA_VALUES, METADATA_COLUMNS, PASSAGES, ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES,
+    PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES, TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES, ALIASES,
+    EMBEDDINGS, QUARANTINE, EXTRACTION_LEDGER, VERSION_STAGES,
+)  # fmt: skip
 TABLE_OF: dict[str, Table] = {table.name: table for table in TABLES}
 
 
