@@ -120,7 +120,14 @@ def summary_markdown(run: Document, timings: Document) -> str:
     title = f"# Evaluation of index {escaped(str(run['index']))}, version {escaped(str(run['version']))}"
     about = "\n".join(f"* {escaped(name)}: {escaped(value)}" for name, value in facts(run, timings).items())
     tables = [table for section in sections(run, timings) for table in section.tables if table.rows]
-    return "\n\n".join([title, about, *map(_markdown_table, tables)]) + "\n"
+    shown = [title, about]
+    for table in tables:
+        header = [escaped(name) for name in table.columns]
+        body = [
+            [f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text) for cell in row] for row in table.rows
+        ]
+        shown.append(f"{escaped(table.caption)}:\n\n" + "\n".join(table_lines([header, *body], table.name_columns)))
+    return "\n\n".join(shown) + "\n"
 
 
 def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], plots: Mapping[str, bytes]) -> str:
@@ -150,12 +157,6 @@ def render(title: str, facts: Mapping[str, str], sections: Sequence[Section], pl
     ]
     shown = [one for one in drawn if one["images"] or one["tables"]]
     return environment.get_template("report.html.jinja").render(title=title, facts=facts, sections=shown)
-
-
-def _markdown_table(table: Table) -> str:
-    header = [escaped(name) for name in table.columns]
-    body = [[(f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)) for cell in row] for row in table.rows]
-    return f"{escaped(table.caption)}:\n\n" + "\n".join(table_lines([header, *body], table.name_columns))
 
 
 def facts(run: Document, timings: Document) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from polyhop.schemas.text import printable
@@ -110,7 +110,9 @@ def _paired_differences(run: Document, baseline: str) -> Figure | None:
         axes.margins(x=0.08)
         axes.locator_params(axis="x", nbins=3)  # three narrow panels stand side by side
         axes.set(title=name, xlabel=f"difference in {name}")
-    _name_rows(panels[0], names)
+    panels[0].set_yticks(range(len(names)), [_label(name) for name in names])  # one row per name, the first at the top
+    panels[0].set_ylim(len(names) - 0.4, -0.6)
+    panels[0].grid(visible=False, axis="y")
     title = f"Better (right) or worse (left), mean and 95 % interval, than {_label(baseline)}"
     drawn.suptitle(title, x=0.01, ha="left")
     return drawn
@@ -133,13 +135,6 @@ def _look(place: int) -> dict[str, Any]:
         "linestyle": LINES[place % len(LINES)],
         "marker": MARKERS[place % len(MARKERS)],
     }
-
-
-def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """One row per name, the first at the top."""
-    axes.set_yticks(range(len(names)), [_label(name) for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(visible=False, axis="y")
 
 
 def _label(name: str) -> str:
