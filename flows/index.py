@@ -22,9 +22,8 @@ from polyhop.schemas.errors import (
     redact,
 )
 from polyhop.schemas.logs import span
-from polyhop.schemas.manifest import Manifest, StageRecord
+from polyhop.schemas.manifest import SENTENCE_CHARACTERS, Manifest, Outcome, RunRecord, StageRecord, StageUse
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
 from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed

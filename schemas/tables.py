@@ -1,4 +1,4 @@
-"""Every table of a published version: columns, types, keys and the comments that people read in SQL.
+"""Every table of a published version, its runs and results: columns, types, keys and the comments people read in SQL.
 
 Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house- style.md.
 """
@@ -175,6 +175,61 @@ FROM_EVIDENCE = (
     "guess", "confidence", "read_by", "model", "prompt_tokens", "completion_tokens", "cost_usd", "passage_ids",
 )  # fmt: skip
 """Columns of `results` that are stored with the evidence, which takes long to read: of an answer, some kilobytes."""
+
+
+_RUN = count("run", "number of the run, from 1 within the index")
+_UNITS = (
+    count("computed", "units (passages or documents, as the stage counts them) that were computed"),
+    count("reused", "units that came from caches or from the version before"),
+)
+_MODELS = (
+    count("calls", "calls of language models"),
+    count("prompt_tokens", "tokens sent to them"),
+    count("completion_tokens", "tokens received from them"),
+    real("cost_usd", "price of the calls in United States dollars, NULL where unknown", nullable=True),
+)
+INDEX_RUNS = Table(
+    "index_runs",
+    "Every run of this index, also those that found nothing, failed or were stopped; the newest 10,000.",
+    ("run",),
+    (
+        _RUN,
+        Column("started", pa.timestamp("s", tz="UTC"), "when it began (UTC)"),
+        real("seconds", "how long it took; 0 while it runs, or if it was killed"),
+        text_column(
+            "outcome", "published, unchanged, failed, stopped (by a person, Prefect, its budget), killed or running"
+        ),
+        text_column(
+            "sentence", "why it failed or was stopped, or what it found; empty while it runs, or if it was killed"
+        ),
+        count("version", "version that was current when it ended, 0 if there was none"),
+        text_column("seconds_json", "seconds by stage, as JSON; the table index_stages has them as rows"),
+        text_column("counts_json", "what the version holds, as JSON"),
+        *_UNITS,
+        *_MODELS,
+        count("cached", "replies of models that came from the cache"),
+        real("peak_memory_mb", "the most memory that its process ever held, in MB (10**6 bytes)"),
+        text_column("started_by", "user@host"),
+        count("process", "process id"),
+        text_column("flow_run_id", "id of the Prefect flow run, empty without one"),
+        text_column("flow_run_url", "page of the flow run on the dashboard, empty without one"),
+        text_column("source", "corpus or graph that it read, empty if it took over the version's"),
+        text_column("polyhop", "version of Polyhop"),
+    ),
+)
+INDEX_STAGES = Table(
+    "index_stages",
+    "What each stage took in each run of this index: the runs of index_runs.",
+    ("run", "stage"),
+    (
+        _RUN,
+        text_column("stage", "stage, in the order in which they ran"),
+        real("seconds", "seconds of this run, reading and writing included"),
+        *_UNITS,
+        flag("is_taken_over", "the whole result is that of the version before"),
+        *_MODELS,
+    ),
+)
 
 
 DOCUMENTS = Table(
