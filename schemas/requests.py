@@ -197,16 +197,7 @@ class MaintenanceReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop maintain` (architecture.md section 9)."""
-        return {
-            "dry_run": self.dry_run,
-            "removed_versions": self.removed_versions,
-            "removed": self.removed,
-            "compacted": self.compacted,
-            "skipped": self.skipped,
-            "parts": [asdict(part) for part in self.parts],
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-        }
+        return {**asdict(self), "before": asdict(self.before), "after": asdict(self.after)}
 
 
 ALL = "all"
