@@ -145,8 +145,7 @@ def evaluate_index(
 
 
 def _files(evaluation: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page, summary_markdown
-    from polyhop.tasks.evaluation.plots import report_plots
+    from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
 
     run, timings = evaluation.run, evaluation.timings
     plots = report_plots(run)
