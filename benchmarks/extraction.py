@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from polyhop.schemas.languages import plain_tokens, stem_tokens
 from polyhop.schemas.names import NameFinder, split_sentences
 from polyhop.schemas.records import Passage
-from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page

@@ -17,9 +17,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_se
 from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 
+from polyhop.flows.export import MAKERS, ExportRow, compare, graph_row
 from polyhop.schemas.ports import GraphKind
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
-from polyhop.tasks.export.rows import MAKERS, ExportRow, compare, graph_row
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 

@@ -20,11 +20,10 @@ from machine import describe_machine
 
 from polyhop.api import open_index
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.schemas.languages import ENGLISH
+from polyhop.schemas.languages import ENGLISH, stem_tokens
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.schemas.stems import stem_tokens
 from polyhop.tasks.evaluation.metrics import exact_match, token_f1
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions

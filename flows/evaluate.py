@@ -32,16 +32,20 @@ from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_co
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
-from polyhop.tasks.evaluation.comparison import check_measured, check_names, compare_runs, gate_rows, parse_gate
 from polyhop.tasks.evaluation.metrics import find_golden, possible_subjects
 from polyhop.tasks.evaluation.report import (
     RANKING_KEPT,
     GoldQuestion,
     Outcome,
     QuestionValues,
+    check_measured,
+    check_names,
+    compare_runs,
     evaluate,
+    gate_rows,
     json_bytes,
     json_lines,
+    parse_gate,
     question_values,
     rounded,
     run_document,
@@ -141,8 +145,7 @@ def evaluate_index(
 
 
 def _files(evaluation: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page, summary_markdown
-    from polyhop.tasks.evaluation.plots import report_plots
+    from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
 
     run, timings = evaluation.run, evaluation.timings
     plots = report_plots(run)

@@ -3,8 +3,10 @@
 A run that was killed leaves a database that says it is incomplete; the next run writes what is still missing.
 """
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -22,12 +24,12 @@ from polyhop.schemas.ports import (
     RELATIONSHIP_KINDS,
     GraphKind,
     GraphRecord,
+    GraphRow,
     GraphStore,
 )
 from polyhop.schemas.records import Address
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.text import content_hash
-from polyhop.tasks.export.rows import MAKERS, Difference, ExportRow, compare, graph_row, wanted_rows
+from polyhop.schemas.text import ID_LENGTH, content_hash
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import Layout
@@ -36,6 +38,129 @@ from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.version_rows import export_rows
 
 REVISION = 1  # counts changes of what is written for the same tables
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRow:
+    """A node, or a relationship (with ends): an id unique in kind and index, properties, row of its vector or None."""
+
+    id: str
+    properties: Mapping[str, Any]
+    source: str = ""
+    target: str = ""
+    number: int | None = None
+
+    @property
+    def hash(self) -> str:
+        """sha256 over everything that is written of it."""
+        return row_hash(self.properties, self.source, self.target)
+
+
+def row_hash(properties: Mapping[str, Any], source: str | None, target: str | None) -> str:
+    """sha256 over properties and ends, alike before writing and after reading; the vector has `content_hash`."""
+    shown = {name: value for name, value in properties.items() if value is not None}
+    return content_hash(json.dumps([source or "", target or "", shown], sort_keys=True, ensure_ascii=False))
+
+
+def graph_row(row: ExportRow, vector: Sequence[float] | None) -> GraphRow:
+    """A row as a graph store takes it."""
+    properties = {name: value for name, value in row.properties.items() if value is not None}
+    return GraphRow(row.id, row.hash, properties, row.source, row.target, vector)
+
+
+def _document(row: Mapping[str, Any]) -> ExportRow:
+    return ExportRow(row["document_id"], {"title": row["title"], "paragraph_count": row["passage_count"]})
+
+
+def _paragraph(row: Mapping[str, Any]) -> ExportRow:
+    shown = {"text": row["text"], "doc_title": row["title"], "text_hash": row["content_hash"]}
+    return ExportRow(row["passage_id"], shown | {"ordinal": row["ordinal"], "record_id": row["record_id"]})
+
+
+def _entity(row: Mapping[str, Any]) -> ExportRow:
+    properties = {
+        "key": row["norm_name"],
+        "folded_key": row["key"],
+        "name": row["name"],
+        "type": row["type"],
+        "description": row["description"],
+        "content_hash": row["content_hash"],
+        "is_named": row["is_named"],
+        "doc_count": row["document_count"],
+    }
+    return ExportRow(row["entity_id"], properties, number=row["number"])
+
+
+def _edge(kind: str, row: Mapping[str, Any], source: str, target: str, *names: str) -> ExportRow:
+    ends = row[source], row[target]
+    key = content_hash(kind, *ends)[:ID_LENGTH]
+    return ExportRow(key, {name: row[name] for name in names}, *ends)
+
+
+def _relation(row: Mapping[str, Any]) -> ExportRow:
+    names = ("relation", "count", "confidence", "extractor", "provenance")
+    return ExportRow(row["relation_id"], {n: row[n] for n in names}, row["source_id"], row["target_id"])
+
+
+def _hub_path_id(row: Mapping[str, Any]) -> str:
+    """Id of a path's node: hashes of paths are unique in a hub only."""
+    return content_hash("hub path", row["hub_id"], row["path_hash"])[:ID_LENGTH]
+
+
+def _hub_path_entity(row: Mapping[str, Any]) -> ExportRow:
+    ends = _hub_path_id(row), row["entity_id"]
+    key = content_hash("passes", str(row["ordinal"]), *ends)[:ID_LENGTH]  # a path may pass an entity again
+    return ExportRow(key, {"ordinal": row["ordinal"], "relation": row["relation"]}, *ends)
+
+
+_OF_HUB = ("definition", "index_level", "path_count", "left_out_count", "graph_hash")
+_OF_PATH = ("hub_id", "path_hash", "length", "text", "textualiser", "end_kind")
+MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
+    "documents": _document,
+    "paragraphs": _paragraph,
+    "entities": _entity,
+    "document_paragraphs": lambda row: _edge("has", row, "document_id", "passage_id"),
+    "document_mentions": lambda row: _edge("document", row, "document_id", "entity_id"),
+    "paragraph_mentions": lambda row: _edge("paragraph", row, "passage_id", "entity_id", "tf"),
+    "relations": _relation,
+    "hubs": lambda row: ExportRow(row["hub_id"], {name: row[name] for name in _OF_HUB}),
+    "hub_paths": lambda row: ExportRow(_hub_path_id(row), {name: row[name] for name in _OF_PATH}),
+    "hub_entities": lambda row: _edge("hub", row, "hub_id", "entity_id"),
+    "paths_of_hubs": lambda row: _edge("hub path", {**row, "path": _hub_path_id(row)}, "hub_id", "path", "ordinal"),
+    "hub_path_entities": _hub_path_entity,
+    "hub_candidates": lambda row: _edge("candidate", row, "hub_id", "next_entity_id", "kind", "path_hash"),
+}
+"""How the row of a table becomes a row of each kind."""
+
+
+# Source: architecture.md section 7. Cost: O(rows).
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Ids that differ between tables and database, ascending; what stands there twice is surplus, and missing."""
+
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    surplus: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many differ."""
+        return len({*self.missing, *self.changed, *self.surplus})
+
+
+def compare(expected: Mapping[str, str], stored: Iterable[tuple[str, str]]) -> Difference:
+    """The difference between hashes by id that should be there and (id, hash) that are."""
+    pairs = list(stored)
+    repeated = {key for key, times in Counter(key for key, _ in pairs).items() if times > 1}
+    held = {key: digest for key, digest in pairs if key not in repeated}
+    return Difference(
+        missing=tuple(sorted(expected.keys() - held.keys())),
+        changed=tuple(sorted(key for key in expected.keys() & held.keys() if expected[key] != held[key])),
+        surplus=tuple(sorted((held.keys() - expected.keys()) | repeated)),
+    )
+
 
 _TABLES = ("documents", "passages", "entities", "mentions", "relations", "relation_sources", "embeddings")
 _HUB_TABLES = ("hubs", "hub_candidates", "hub_paths")
@@ -147,7 +272,8 @@ def write_rows(published: Published, store: GraphStore, kind: GraphKind, differe
     if not difference.missing and not difference.changed:
         return
     vectors = published.vectors() if published.has_vectors and kind == "entities" else None
-    rows = wanted_rows(published.rows(kind), difference)
+    wanted = {*difference.missing, *difference.changed}
+    rows = (row for row in published.rows(kind) if row.id in wanted)
     store.write(kind, (graph_row(row, vector_of(row, vectors)) for row in rows))
 
 

@@ -22,10 +22,9 @@ from polyhop.schemas.errors import (
     redact,
 )
 from polyhop.schemas.logs import span
-from polyhop.schemas.manifest import Manifest, StageRecord
+from polyhop.schemas.manifest import SENTENCE_CHARACTERS, Manifest, Outcome, RunRecord, StageRecord, StageUse
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
-from polyhop.schemas.tables import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for

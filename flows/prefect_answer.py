@@ -43,7 +43,7 @@ from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
-from polyhop.tasks.evaluation.comparison import failure_sentence
+from polyhop.tasks.evaluation.report import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue

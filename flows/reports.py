@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.language_names import likely_language
-from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
+from polyhop.schemas.languages import ENGLISH, language_name, likely_language, recorded_language
 from polyhop.schemas.settings import LOCAL, Settings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.schemas.text import escaped, plural, printable, table_lines

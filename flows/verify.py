@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyhop.flows.export import Published, vector_of, write_differences
+from polyhop.flows.export import Difference, Published, compare, row_hash, vector_of, write_differences
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
@@ -21,7 +21,6 @@ from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
-from polyhop.tasks.export.rows import Difference, compare, row_hash
 from polyhop.tasks.publish.publish import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import open_array

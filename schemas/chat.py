@@ -62,12 +62,12 @@ class Prompt:
         """
         if inputs.keys() != self.placeholders:
             raise PromptInputError(self.name, self.placeholders - inputs.keys(), inputs.keys() - self.placeholders)
-        return _PLACEHOLDER.sub(lambda match: _harmless(inputs[match.group(1)]), self.text)
 
+        def value_of(placeholder: re.Match[str]) -> str:
+            sent = inputs[placeholder[1]].encode("utf-8", "replace").decode("utf-8")
+            return _MARK.sub(lambda mark: mark[0].replace("<", "(").replace(">", ")"), sent)
 
-def _harmless(value: str) -> str:
-    sent = value.encode("utf-8", "replace").decode("utf-8")
-    return _MARK.sub(lambda match: match.group().replace("<", "(").replace(">", ")"), sent)
+        return _PLACEHOLDER.sub(value_of, self.text)
 
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)

@@ -156,8 +156,14 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         seeds=tuple(Seed(**seed) for seed in row.get("seeds", ())),
         nodes=tuple(Node(**node) for node in row.get("nodes", ())),
         edges=_edges(row.get("edges", ())),
-        paths=tuple(map(_path, row.get("paths", ()))),
-        notes=tuple(map(_note, row.get("notes", ()))),
+        paths=tuple(
+            Path(one["text"], tuple(one["nodes"]), tuple(one["names"]), _edges(one["edges"]), one["score"])
+            for one in row.get("paths", ())
+        ),
+        notes=tuple(
+            Note(one["label"], one["text"], tuple((name, weight) for name, weight in one["items"]))
+            for one in row.get("notes", ())
+        ),
         fallback=Fallback(**fallback) if fallback else None,
         measure=row.get("measure", ""),
         node_count=row.get("node_count", 0),
@@ -171,14 +177,6 @@ def shown_id(node: Mapping[str, Any]) -> str:
     """The id of a triple's subject or object; "" if it says no more than the name or Polyhop made it."""
     own_id, name = str(node["id"]), " ".join(str(node["name"]).split())
     return "" if own_id.casefold() == name.casefold() or _MADE_ID.fullmatch(own_id) else own_id
-
-
-def _path(row: Mapping[str, Any]) -> Path:
-    return Path(row["text"], tuple(row["nodes"]), tuple(row["names"]), _edges(row["edges"]), row["score"])
-
-
-def _note(row: Mapping[str, Any]) -> Note:
-    return Note(row["label"], row["text"], tuple((name, weight) for name, weight in row["items"]))
 
 
 def _plain(value: Any) -> Any:

@@ -1,15 +1,18 @@
-"""Languages of corpora: their words, stems and stop words, as the setting `corpus.language` names them.
+"""Words of texts, in English and in the languages of `corpus.language`: stems, stop words, analysers, and detection.
 
-English is not among them: its stems and stop words are as published. Finds no names (language_names.py).
-Decided here (decision 0032): Snowball stems of the lower-case word, then the accents dropped, so that stemmers see the
-letters that they know; stop words of the package `stop-words`; Chinese, Japanese and Korean by overlapping pairs of
-characters, as Lucene's CJK analyser has them.
+An analyser says what a text's terms are, for BM25 at build time and at question time. Source: algorithms.md 2.4
+("plain", SPRIG), 2B.2 ("stems", bridge). Finds no names and scores nothing.
+English is none of the class `Language`: its stems and stop words are as published. Decided here (decision 0032):
+Snowball stems of the lower-case word, then the accents dropped, so that stemmers see the letters that they know; stop
+words of the package `stop-words`; Chinese, Japanese and Korean by overlapping pairs of characters, as Lucene's CJK
+analyser has them.
 """
 
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -18,6 +21,15 @@ from polyhop.schemas.errors import ConfigurationError, nearest_name
 from polyhop.schemas.text import fold
 
 ENGLISH, AUTO = "en", "auto"
+_STOP = (
+    "a about after all also an and any are as at be been before being between both but by can could did do does done "
+    "down during each for from had has have he her here him his how i if in into is it its just may me might more most "
+    "must my no not of off on only or other our out over own s same she should so some such t than that the their them "
+    "then there these they this those to too under up us very was we were what when where which who whom whose why "
+    "will with would you your"
+)
+STOP_WORDS = frozenset(_STOP.split())
+"""English function words of names and of BM25 alike."""
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 """Ranges of characters that are written without blanks, or (Korean) with endings that pairs of characters absorb."""
 _SIGNS = "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963"
@@ -29,29 +41,11 @@ _IS_CJK = re.compile(rf"[{CJK}]")
 
 _CASELESS = frozenset(("ar", "fa", "hi", "zh", "ja", "ko"))
 _SNOWBALL = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "es": "spanish",
-    "fa": "persian",
-    "fi": "finnish",
-    "fr": "french",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "id": "indonesian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pl": "polish",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "tr": "turkish",
-}
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "es": "spanish",
+    "fa": "persian", "fi": "finnish", "fr": "french", "hi": "hindi", "hu": "hungarian", "id": "indonesian",
+    "it": "italian", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
 """Those for which PyStemmer has a stemmer and `stop-words` a list, by ISO 639-1 code."""
 _PAIRS = {"ja": "japanese", "ko": "korean", "zh": "chinese"}
 CODES = (ENGLISH, *sorted((*_SNOWBALL, *_PAIRS)))
@@ -111,14 +105,6 @@ def recorded_language(settings: Mapping[str, Any]) -> str:
     return str(settings.get("corpus", {}).get("language", ENGLISH))
 
 
-def function_words() -> dict[str, frozenset[str]]:
-    """Stop words by code, of all languages that have a list, English among them."""
-    from stop_words import get_stop_words
-
-    english = frozenset(word.lower() for word in get_stop_words("english"))
-    return {ENGLISH: english} | {code: language(code).stop_words for code in _SNOWBALL}
-
-
 class _Stemmers(threading.local):
     """Snowball stemmers of one thread: PyStemmer's are not safe to share."""
 
@@ -127,9 +113,9 @@ class _Stemmers(threading.local):
 
     def of(self, name: str) -> Any:
         if name not in self._known:
-            import Stemmer
+            import Stemmer  # here, so that commands that stem nothing do without it
 
-            self._known[name] = Stemmer.Stemmer(name, 100_000)
+            self._known[name] = Stemmer.Stemmer(name, 0 if name == "english" else 100_000)
         return self._known[name]
 
 
@@ -185,3 +171,117 @@ def _detector() -> Callable[[str], str]:
     known = [code for code in CODES if code in set(identifier.labels)]
     identifier.set_languages(known)
     return lambda text: str(identifier.classify(text)[0])
+
+
+MIN_WORDS = 10
+"""Function words that a language needs before it is named; chosen: a text of two sentences has as many."""
+
+MIN_SHARE = 0.1
+"""Of all words; in texts of their own language 15 % (Arabic) to 49 % (English) are function words."""
+
+MIN_RATIO = 1.5
+"""How many times more function words than English has: Spanish, whose list shares most with English, has 1.9."""
+
+_SHARE_OF_SCRIPT, _SHARE_OF_KANA = 1 / 3, 0.05
+"""Of all letters, and of those; chosen: Latin names fill at most half of a text, Japanese is a third kana."""
+
+_LETTER, _KANA = re.compile(r"[^\W\d_]"), re.compile("[\u3040-\u30ff]")
+_OWN_SCRIPTS = {
+    "el": re.compile("[\u0370-\u03ff\u1f00-\u1fff]"),
+    "hi": re.compile("[\u0900-\u097f]"),
+    "ko": re.compile("[\uac00-\ud7af]"),
+    "zh": re.compile(f"[{CJK}]"),
+}
+"""Scripts that one of our languages is written in; Chinese stands for Japanese, too, which kana tell apart."""
+
+
+def likely_language(texts: Iterable[str]) -> str:
+    """The code of the language, other than English, that texts look like; "" if they look English or like none.
+
+    Args:
+        texts: Sentences, not titles or names alone: where the script does not decide, function words are counted.
+    """
+    whole = "\n".join(texts)
+    least = _SHARE_OF_SCRIPT * len(_LETTER.findall(whole))
+    for code, script in _OWN_SCRIPTS.items():
+        count = len(script.findall(whole))
+        if count > least:
+            is_japanese = code == "zh" and len(_KANA.findall(whole)) > _SHARE_OF_KANA * count
+            return "ja" if is_japanese else code
+    words = words_of(whole)
+    counts = Counter(code for word in words for code in _languages_of().get(word, ()))
+    of_english = counts.pop(ENGLISH, 0)
+    if not counts:
+        return ""
+    code, count = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
+    return code if count >= max(MIN_WORDS, MIN_SHARE * len(words), MIN_RATIO * of_english) else ""
+
+
+@cache
+def _languages_of() -> dict[str, list[str]]:
+    """Codes of the languages, English among them, that have a word as a function word."""
+    from stop_words import get_stop_words
+
+    found: dict[str, list[str]] = {word.lower(): [ENGLISH] for word in get_stop_words("english")}
+    for code in _SNOWBALL:
+        for word in language(code).stop_words:
+            found.setdefault(word, []).append(code)
+    return found
+
+
+_PLAIN = re.compile(r"[a-z0-9]+")
+_TOKEN = re.compile(r"[^\W_]+")
+# words; chosen: those that texts use often, in at most 70 MB (two strings of 89 bytes and an entry each)
+_CACHE_LIMIT = 300_000
+_LONGEST_CACHED = 40  # letters; chosen: longer ones are hashes and addresses, which hardly come again
+
+
+class _Stems(dict[str, str]):
+    """Stem by word, filled on demand; a word's stem never changes, so threads may share it."""
+
+    def __missing__(self, word: str) -> str:
+        stem: str = _STEMMERS.of("english").stemWord(word)
+        if len(self) < _CACHE_LIMIT and len(word) <= _LONGEST_CACHED:
+            self[word] = stem
+        return stem
+
+
+_STEMS = _Stems()
+
+
+def plain_tokens(text: str) -> list[str]:
+    """Runs of ASCII letters and digits of the lower-cased text. Source: algorithms.md 2.4 (SPRIG)."""
+    return _PLAIN.findall(text.lower())
+
+
+def stem_tokens(text: str) -> list[str]:
+    """English Snowball stems of the folded lower-case words, stop words left out.
+
+    Source: algorithms.md 2B.2. Cost: O(characters); each distinct word is stemmed once per process.
+    """
+    words = _TOKEN.findall(fold(text).lower())
+    return [_STEMS[word] for word in words if word not in STOP_WORDS]
+
+
+def stem(word: str) -> str:
+    """English Snowball stem of a folded lower-case word. Cost: as `stem_tokens`."""
+    return _STEMS[word]
+
+
+Tokens = Callable[[str], list[str]]
+ANALYSERS: dict[str, Tokens] = {"plain": plain_tokens, "stems": stem_tokens}
+"""Analyser by the name it has in settings and in stored indexes."""
+
+
+def analyser_of(name: str, code: str) -> Tokens:
+    """An analyser in the language of an index: `plain` and `stems` differ in English only.
+
+    Args:
+        name: One of `ANALYSERS`.
+        code: `corpus.language`; with `auto` each text is taken apart in the language that is detected in it.
+    """
+    if code == ENGLISH:
+        return ANALYSERS[name]
+    if code == AUTO:
+        return lambda text: analyser_of(name, detected(text))(text)
+    return language(code).tokens

@@ -86,19 +86,15 @@ def configure_logs(level: str | None = None, *, as_json: bool | None = None) -> 
         os.environ[LEVEL_VARIABLE] = chosen
     if as_json:
         os.environ[JSON_VARIABLE] = "1"
-    _install(JsonFormatter() if lines_are_json else PlainFormatter(is_short=not chosen), chosen or "warning")
-
-
-def _install(formatter: logging.Formatter, level: str) -> None:
-    """Makes one handler on standard error the only one of ours."""
+    # one handler on standard error, the only one of ours
     handler = _StandardError()
-    handler.setFormatter(formatter)
+    handler.setFormatter(JsonFormatter() if lines_are_json else PlainFormatter(is_short=not chosen))
     handler.set_name(ROOT)
     logger = logging.getLogger(ROOT)
     for earlier in [one for one in logger.handlers if one.name == ROOT]:
         logger.removeHandler(earlier)
     logger.addHandler(handler)
-    logger.setLevel(level.upper())
+    logger.setLevel((chosen or "warning").upper())
 
 
 def configure_logs_as_parent() -> None:

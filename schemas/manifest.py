@@ -1,10 +1,12 @@
-"""The manifest of a published version: what is in it, what it was made from, and checksums of every part.
+"""The manifest of a published version: what is in it, what it was made from, checksums of every part; and runs.
 
-Holds no clock: the same inputs give the same manifest, whatever machine or day, but for the checksum of the file of
-tables, in which DuckDB lays out the same rows in more than one way.
+A manifest holds no clock: the same inputs give the same one, whatever machine or day, but for the checksum of the file
+of tables, in which DuckDB lays out the same rows in more than one way. What is recorded of an index run and its stages
+is in no version: a version is equal to a rebuild, and a run that published nothing is recorded as well.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -131,3 +133,78 @@ class Manifest(_Frozen):
         rows = (("mentions", self.tables["mentions"].rows), ("relations", self.counts.get("relations", 0)))
         units = (("passage", self.counts.get("passages", 0)), ("entity", self.counts.get("entities", 0)))
         return {f"{name}_per_{unit}": round(n / total, 2) for unit, total in units if total for name, n in rows}
+
+
+Outcome = Literal["running", "published", "unchanged", "failed", "stopped", "killed"]
+SENTENCE_CHARACTERS = 1_000
+"""Chosen: the longest sentence of ours is shorter; a vendor's error that is longer says nothing more."""
+
+
+class _Recorded(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # a later Polyhop may record more
+
+
+class StageTiming(_Recorded):
+    """Seconds and units of a stage in one run; those not computed came from caches or the version before."""
+
+    seconds: float = 0.0
+    units: int = 0
+    computed: int = 0
+
+
+class StageUse(StageTiming):
+    """What a stage took in one run."""
+
+    is_taken_over: bool = False
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+class Starter(_Recorded):
+    """Who started a run: user and host, process, and the Prefect flow run with its page, "" without one."""
+
+    user: str = ""
+    host: str = ""
+    process: int = 0
+    flow_run_id: str = ""
+    flow_run_url: str = ""
+
+
+class RunRecord(_Recorded):
+    """One index run; `running` is written when it begins, and replaced by its outcome when it ends.
+
+    Attributes:
+        run: Counts from 1 within an index.
+        started: UTC, ISO 8601.
+        sentence: Why it failed or was stopped, or what it found; "" while it runs.
+        version: The version that was current when it ended, 0 if there was none.
+        published: The version that it published, 0 if none.
+        peak_memory_mb: The most memory that its process ever held, in MB (10**6 bytes).
+    """
+
+    run: int = Field(ge=1)
+    started: str
+    started_by: Starter = Field(default_factory=Starter)
+    polyhop: str = ""
+    source: str = ""
+    outcome: Outcome = "running"
+    sentence: str = ""
+    seconds: float = 0.0
+    version: int = 0
+    published: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
+    stages: dict[str, StageUse] = Field(default_factory=dict)
+    cached: int = 0
+    peak_memory_mb: float = 0.0
+
+    def total(self, name: str) -> Any:
+        """The sum of a number over the stages; None if it is unknown of one."""
+        numbers = [getattr(stage, name) for stage in self.stages.values()]
+        return None if None in numbers else sum(numbers)
+
+
+def reused_units(stages: Mapping[str, StageUse]) -> int:
+    """Units that stages did not compute."""
+    return sum(stage.units - stage.computed for stage in stages.values())

@@ -15,27 +15,17 @@ Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bri
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.languages import STOP_WORDS
 from polyhop.schemas.text import fold
 
-_STOP = (
-    "a about after all also an and any are as at be been before being between both but by can could did do does done "
-    "down during each for from had has have he her here him his how i if in into is it its just may me might more most "
-    "must my no not of off on only or other our out over own s same she should so some such t than that the their them "
-    "then there these they this those to too under up us very was we were what when where which who whom whose why "
-    "will with would you your"
-)
 _LEADING = (
     "although however while because since according despite following additionally furthermore among within currently "
     "today born"
 )
-STOP_WORDS = frozenset(_STOP.split())
-"""Function words of names and of BM25 alike."""
-
 FUNCTION_WORDS = STOP_WORDS | frozenset(_LEADING.split())
 """Words that never begin a capitalised run."""
 
@@ -79,15 +69,9 @@ def title_forms(title: str) -> list[tuple[str, str]]:
     for spelling in spellings:
         words = _TOKEN.findall(fold(spelling))
         key = " ".join([word.lower() for word in words])
-        if key not in forms and _is_key(key, words):
-            forms[key] = spelling.strip()
+        if len(key) >= 2 and key not in _NO_KEY and (key not in STOP_WORDS or words[0].isupper()):
+            forms.setdefault(key, spelling.strip())
     return list(forms.items())
-
-
-def _is_key(key: str, words: list[str]) -> bool:
-    if len(key) < 2 or key in _NO_KEY:
-        return False
-    return key not in STOP_WORDS or words[0].isupper()
 
 
 class NameFinder:
@@ -138,7 +122,11 @@ class NameFinder:
         named = sorted((edges[2 * first], edges[2 * last + 1], first, last) for first, last in found)
         mentions = []
         for folded_start, folded_end, first, last in named:
-            start, end = (folded_start, folded_end) if places is None else places.original(folded_start, folded_end)
+            start, end = folded_start, folded_end
+            if places is not None:
+                start, end = places[start], places[end - 1] + 1
+                while end < len(text) and not fold(text[end]):  # marks after the last letter
+                    end += 1
             mentions.append(Mention(" ".join(lows[first : last + 1]), text[start:end], start, end))
         return mentions
 
@@ -149,12 +137,9 @@ class NameFinder:
         found: list[tuple[int, int]] = []
         free = 0
         for place in sorted(set(starts)):
-            if place < free:
-                continue
-            length = self._longest(words, lows, place)
-            if length:
-                found.append((place, place + length - 1))
+            if place >= free and (length := self._longest(words, lows, place)):
                 free = place + length
+                found.append((place, free - 1))
         return found
 
     def _longest(self, words: list[str], lows: list[str], place: int) -> int:
@@ -228,46 +213,13 @@ def _is_function(word: str, low: str, gap: str) -> bool:
     return not word.isupper()
 
 
-class _Places:
-    """Offsets of a folded text in its original, kept only where folding changed the length."""
-
-    def __init__(self, steps: list[tuple[int, int]]) -> None:
-        self._folded_after = []
-        self._shift_after = []
-        self._dropped = {place for place, size in steps if size == 0}
-        self._wide = []
-        shift = 0
-        for place, size in steps:
-            self._wide.append((place + shift, size, place))
-            shift += size - 1
-            self._folded_after.append(place + 1 + shift)
-            self._shift_after.append(shift)
-
-    def _origin(self, folded: int) -> int:
-        step = bisect_right(self._folded_after, folded)
-        if step < len(self._wide):
-            begin, size, place = self._wide[step]
-            if begin <= folded < begin + size:
-                return place
-        return folded - (self._shift_after[step - 1] if step else 0)
-
-    def original(self, start: int, end: int) -> tuple[int, int]:
-        """The original's range of a folded range; it includes marks after its last letter."""
-        last = self._origin(end - 1) + 1
-        while last in self._dropped:
-            last += 1
-        return self._origin(start), last
-
-
-def _fold_places(text: str) -> tuple[str, _Places | None]:
-    """`fold(text)`, and where its characters come from unless each comes from one."""
-    if text.isascii():
-        return text, None
-    size_of = {char: len(fold(char)) for char in set(_NOT_ASCII.findall(text))}
-    if all(size == 1 for size in size_of.values()):
-        return fold(text), None
-    steps = [(hit.start(), size_of[hit[0]]) for hit in _NOT_ASCII.finditer(text) if size_of[hit[0]] != 1]
-    return fold(text), _Places(steps)
+def _fold_places(text: str) -> tuple[str, list[int] | None]:
+    """`fold(text)`, and the place in `text` of each of its characters, None where all places are the same."""
+    folded = fold(text)
+    sizes = {} if text.isascii() else {char: len(fold(char)) for char in set(_NOT_ASCII.findall(text))}
+    if all(size == 1 for size in sizes.values()):
+        return folded, None
+    return folded, [place for place, char in enumerate(text) for _ in range(sizes.get(char, 1))]
 
 
 # Source: algorithms.md 0.8 (F-SENT), abbreviations of reader.md. Decided here: after an initial or an abbreviation
@@ -311,51 +263,35 @@ def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, in
     found = []
     start = 0
     for match in (_SENTENCE_END if is_english else _OTHER_STOP).finditer(text):
-        if not _ends(text, match) or (not is_english and _is_ordinal(text, match)):
-            continue
-        found.append(_trimmed(text, start, match.end()))
-        start = match.end()
-    found.append(_trimmed(text, start, len(text)))
-    return [(first, last) for first, last in found if first < last]
+        place, end = match.span()
+        is_ordinal = not is_english and match[0].strip() == "." and _ORDINAL.search(text[max(0, place - 4) : place])
+        if _ends(text, match) and not (is_ordinal and end < len(text)):
+            found.append((start, end))
+            start = end
+    found.append((start, len(text)))
+    pieces = [(first, text[first:last]) for first, last in found]
+    spans = [(first + len(piece) - len(piece.lstrip()), first + len(piece.rstrip())) for first, piece in pieces]
+    return [(first, last) for first, last in spans if first < last]
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
-    stop = match[0]
+    """Whether a sentence ends at a stop."""
+    stop, (dot, after) = match[0], match.span()
     if stop[0] == "\n" or stop.count("\n") > 1:  # an empty line
         return True
-    if match.end() == len(text) or stop[0] in _FULL_WIDTH:
+    if after == len(text) or stop[0] in _FULL_WIDTH:
         return True
-    if not stop[-1].isspace() or not _opens(text[match.end()]):
-        return False
-    return stop.rstrip() != "." or not _is_abbreviation(text, match.start(), match.end())
-
-
-def _is_ordinal(text: str, match: re.Match[str]) -> bool:
-    place = match.start()
-    return (
-        match[0].strip() == "." and match.end() < len(text) and bool(_ORDINAL.search(text[max(0, place - 4) : place]))
-    )
-
-
-def _opens(char: str) -> bool:
-    return char in _OPENING or char.isdigit() or (char.isalpha() and not char.islower())
-
-
-def _is_abbreviation(text: str, dot: int, after: int) -> bool:
-    """Whether the word before `dot` is an abbreviation or single letters (`J`, `U.S`), so the sentence continues."""
-    before = text[max(0, dot - _LONGEST_ABBREVIATION) : dot]
-    word = _BEFORE_WORD.split(before)[-1].lower()
+    char = text[after]
+    opens = char in _OPENING or char.isdigit() or (char.isalpha() and not char.islower())
+    if stop.rstrip() != "." or not stop[-1].isspace() or not opens:
+        return stop[-1].isspace() and opens
+    # an abbreviation or single letters (`J`, `U.S`) before the stop: the sentence goes on
+    word = _BEFORE_WORD.split(text[max(0, dot - _LONGEST_ABBREVIATION) : dot])[-1].lower()
     initials = word not in _ABBREVIATIONS and all(len(part) == 1 and part.isalpha() for part in word.split("."))
     if initials or word in _MAY_STAND_LAST:
         follower = _WORD.match(text, after)
-        return follower is None or follower[0].lower() not in STOP_WORDS
-    return word in _ABBREVIATIONS
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    return start + left, start + max(left, len(piece.rstrip()))
+        return follower is not None and follower[0].lower() in STOP_WORDS
+    return word not in _ABBREVIATIONS
 
 
 _DEMONYMS = """

@@ -375,29 +375,16 @@ class SyncedTable:
 
 NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]
 RelationshipKind = Literal[
-    "document_paragraphs",
-    "document_mentions",
-    "paragraph_mentions",
-    "relations",
-    "hub_entities",
-    "paths_of_hubs",
-    "hub_path_entities",
-    "hub_candidates",
-]
+    "document_paragraphs", "document_mentions", "paragraph_mentions", "relations", "hub_entities", "paths_of_hubs",
+    "hub_path_entities", "hub_candidates",
+]  # fmt: skip
 GraphKind = NodeKind | RelationshipKind
 
 NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 RELATIONSHIP_KINDS: tuple[RelationshipKind, ...] = get_args(RelationshipKind)
 GRAPH_KINDS: tuple[GraphKind, ...] = (*NODE_KINDS, *RELATIONSHIP_KINDS)
 """In the order in which they are written: a relationship after both its ends."""
-HUB_KINDS: tuple[GraphKind, ...] = (
-    "hubs",
-    "hub_paths",
-    "hub_entities",
-    "paths_of_hubs",
-    "hub_path_entities",
-    "hub_candidates",
-)
+HUB_KINDS: tuple[GraphKind, ...] = tuple(kind for kind in GRAPH_KINDS if "hub" in kind)
 """Those that only a version with hubs has."""
 
 

@@ -136,14 +136,8 @@ class PropositionGraph:
 
 _VALUES = ("clique_counts", "similarities")
 _ROWS = (
-    "entities",
-    "passages",
-    "entity_propositions",
-    "passage_propositions",
-    "passage_entities",
-    "cliques",
-    "synonyms",
-)
+    "entities", "passages", "entity_propositions", "passage_propositions", "passage_entities", "cliques", "synonyms",
+)  # fmt: skip
 
 
 def _dashed(name: str) -> str:

@@ -246,28 +246,24 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
         "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use and use.prompt else None,
         "cached": use.is_cached if use else False,
         "rung": use.rung if use else "",
-        "usage": _usage_row(usage),
-        "spent": _usage_row(spent),
+        "usage": dataclasses.asdict(usage),
+        "spent": dataclasses.asdict(spent),
         "reasoning": reading.reasoning,
         "citations": [_citation_row(citation) for citation in reading.citations],
         "dropped_citations": reading.dropped_citations,
         "fallback": _failure_row(use),
-        "naming": _naming_row(naming),
-        **({"parts": [_part_row(part) for part in use.parts]} if use and use.parts else {}),
+        "naming": {"model": naming.model, **_use_row(naming)} if naming else None,
+        **({"parts": [_use_row(part) for part in use.parts]} if use and use.parts else {}),
     }
 
 
-def _usage_row(usage: Usage) -> dict[str, Any]:
-    return dataclasses.asdict(usage)
-
-
-def _part_row(part: ModelUse) -> dict[str, Any]:
-    """One of several questions to the model."""
+def _use_row(use: ModelUse) -> dict[str, Any]:
+    """One of several questions to models."""
     return {
-        "prompt": {"name": part.prompt, "hash": part.prompt_hash},
-        "cached": part.is_cached,
-        "usage": _usage_row(part.usage),
-        "fallback": _failure_row(part),
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash},
+        "cached": use.is_cached,
+        "usage": dataclasses.asdict(use.usage),
+        "fallback": _failure_row(use),
     }
 
 
@@ -287,15 +283,3 @@ def _citation_row(citation: Citation) -> dict[str, Any]:
 
 def _failure_row(use: ModelUse | None) -> dict[str, str] | None:
     return {"error_class": use.error_class, "error": use.error} if use and use.error_class else None
-
-
-def _naming_row(use: ModelUse | None) -> dict[str, Any] | None:
-    if use is None:
-        return None
-    return {
-        "model": use.model,
-        "prompt": {"name": use.prompt, "hash": use.prompt_hash},
-        "cached": use.is_cached,
-        "usage": _usage_row(use.usage),
-        "fallback": _failure_row(use),
-    }

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -83,23 +84,15 @@ def interval_of(text: str) -> tuple[datetime, datetime] | None:
         begin = begin.astimezone(UTC).replace(tzinfo=None) if zone else begin
     except (ValueError, OverflowError):
         return None
+    sizes = ((minute, timedelta(days=1)), (second, timedelta(minutes=1)), (fraction, timedelta(seconds=1)))
     try:
-        return begin, _next(begin, month, day, minute, second, fraction)
+        if month is None:
+            return begin, begin.replace(year=begin.year + 1)
+        if day is None:
+            return begin, (begin + timedelta(days=31)).replace(day=1)
+        return begin, begin + next((size for part, size in sizes if part is None), timedelta(microseconds=1))
     except (ValueError, OverflowError):
         return begin, _LAST
-
-
-def _next(begin: datetime, *parts: str | None) -> datetime:
-    month, day, minute, second, fraction = parts
-    if month is None:
-        return begin.replace(year=begin.year + 1)
-    if day is None:
-        return (begin + timedelta(days=31)).replace(day=1)
-    if minute is None:
-        return begin + timedelta(days=1)
-    if second is None:
-        return begin + timedelta(minutes=1)
-    return begin + (timedelta(seconds=1) if fraction is None else timedelta(microseconds=1))
 
 
 def _finite(text: str) -> float | None:
@@ -190,24 +183,19 @@ def location_of(sections: Sequence[Section], text: str, start: int, end: int) ->
         return None
     bodies = [number for number in inside if not is_heading_only(sections, text, number)] or inside
     of_container = sections[bodies[0]]
-    first_page, last_page = _pages(sections[number] for number in inside)
+    pages = [page for number in inside if (page := sections[number].page) is not None]
+    paths = [sections[number].headings for number in bodies]
     found = Location(
-        first_page=first_page,
-        last_page=last_page,
+        first_page=pages[0] if pages else None,
+        last_page=pages[-1] if pages else None,
         slide=of_container.slide,
         sheet=of_container.sheet or None,
         chapter=of_container.chapter or None,
-        headings=_shared([sections[number].headings for number in bodies]),
+        headings=tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))),
         first_row=of_container.first_row,
         last_row=of_container.last_row,
     )
     return None if found == Location() else found
-
-
-def _pages(sections: Iterable[Section]) -> tuple[int | None, int | None]:
-    """The first and the last page of some sections; None where no section has one."""
-    pages = [section.page for section in sections if section.page is not None]
-    return (pages[0], pages[-1]) if pages else (None, None)
 
 
 def is_heading_only(sections: Sequence[Section], text: str, number: int) -> bool:
@@ -219,15 +207,6 @@ def is_heading_only(sections: Sequence[Section], text: str, number: int) -> bool
     end = sections[number + 1].start if number + 1 < len(sections) else len(text)
     # without this a section of a megabyte would be copied for each of its passages
     return end - section.start <= len(heading) + 4 and text[section.start : end].strip() in {heading, ""}
-
-
-def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The beginning that all paths have in common."""
-    shortest, longest = min(paths), max(paths)
-    count = 0
-    while count < min(len(shortest), len(longest)) and shortest[count] == longest[count]:
-        count += 1
-    return shortest[:count]
 
 
 def sections_json(sections: Iterable[Section]) -> str:
@@ -448,14 +427,12 @@ def some_of(shown: Sequence[str], count: int) -> list[str]:
 
 def unread_words(unread: Mapping[str, int]) -> str:
     """Files that were not read, by kind, most first: `2 .pdf, 1 .docx`."""
-    return ", ".join(_counted(kind, count) for kind, count in sorted(unread.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _counted(kind: str, count: int) -> str:
-    words = f"{count} {kind.replace('link', 'links', 1) if count > 1 else kind}"
-    return (
-        f"{words} (--set corpus.follow_links=true reads {'them' if count > 1 else 'it'})" if kind == LINK_OUT else words
-    )
+    counted = []
+    for kind, count in sorted(unread.items(), key=lambda one: (-one[1], one[0])):
+        words = f"{count} {kind.replace('link', 'links', 1) if count > 1 else kind}"
+        how = f" (--set corpus.follow_links=true reads {'them' if count > 1 else 'it'})" if kind == LINK_OUT else ""
+        counted.append(words + how)
+    return ", ".join(counted)
 
 
 TripleIds = tuple[str, str, str]

@@ -145,16 +145,7 @@ class MaintenanceReport:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop maintain` (architecture.md section 9)."""
-        return {
-            "dry_run": self.dry_run,
-            "removed_versions": self.removed_versions,
-            "removed": self.removed,
-            "compacted": self.compacted,
-            "skipped": self.skipped,
-            "parts": [asdict(part) for part in self.parts],
-            "before": asdict(self.before),
-            "after": asdict(self.after),
-        }
+        return {**asdict(self), "before": asdict(self.before), "after": asdict(self.after)}
 
 
 ALL = "all"
@@ -222,17 +213,12 @@ def parse_range(label: str) -> Range:
     spread = {
         name: list(dict.fromkeys(str(one) for piece in pieces for one in piece)) for name, pieces in values.items()
     }
-    return Range(label, several, _points(strategy, spread, several))
-
-
-def _points(strategy: str, spread: Mapping[str, Sequence[str]], several: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Label of each combination of values, to its values of the parameters that have several."""
-    found = {}
+    points = {}
     for chosen in product(*spread.values()):
         given = dict(zip(spread, chosen, strict=True))
         point = ":".join((strategy, *(f"{name}={value}" for name, value in given.items())))
-        found[point] = tuple(given[name] for name in several)
-    return found
+        points[point] = tuple(given[name] for name in several)
+    return Range(label, several, points)
 
 
 def expand_labels(labels: Iterable[str], known: Iterable[str]) -> list[str]:

@@ -21,6 +21,7 @@ from pydantic import (
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.languages import ENGLISH, known_code
+from polyhop.schemas.text import names_in
 
 if TYPE_CHECKING:
     from polyhop.schemas.records import SourceKind
@@ -342,18 +343,9 @@ class ReaderSettings(Section):
 
 
 DEFAULT_STRATEGIES = (
-    "bridge",
-    "bridge-lexical",
-    "bm25",
-    "dense",
-    "rrf",
-    "graph",
-    "graph-hybrid",
-    "graph-dense",
-    "graph-rrf",
-    "graph-search",
-    "fusion",
-)
+    "bridge", "bridge-lexical", "bm25", "dense", "rrf", "graph", "graph-hybrid",
+    "graph-dense", "graph-rrf", "graph-search", "fusion",
+)  # fmt: skip
 
 
 class CorpusSettings(Section):
@@ -586,15 +578,11 @@ def stored_section(kind: type[SectionT], stored: object) -> SectionT:
 def known_settings(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, object]]:
     """(dotted name, description, default) of every setting that takes a value."""
     for name, field in section.model_fields.items():
-        inner = _section_of(field.annotation)
-        if inner is not None:
-            yield from known_settings(inner, f"{prefix}{name}.")
+        kind: Any = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from known_settings(kind, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", field.description or "", field.default
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
 def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
@@ -618,7 +606,16 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
             if key not in known:
                 raise UnknownSettingError(key, known, where)
             origin[key] = where
-            _put(tree, key.split("."), _as_list(key, value))
+            *path, last = key.split(".")
+            place = tree
+            for part in path:
+                place = place.setdefault(part, {})
+            if isinstance(value, str) and not path:  # comma lists, so that the environment can set several values
+                annotation = Settings.model_fields[key].annotation
+                is_list = tuple in (getattr(annotation, "__origin__", annotation), *get_args(annotation))
+                place[last] = names_in(value) if is_list else value
+            else:
+                place[last] = value
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
@@ -626,23 +623,6 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
         key = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         where = origin.get(key, "the settings")
         raise ConfigurationError(f"Setting '{key}' in {where} {broken_rule(error).rstrip('.')}.") from error
-
-
-def _put(tree: dict[str, Any], path: list[str], value: object) -> None:
-    for part in path[:-1]:
-        tree = tree.setdefault(part, {})
-    tree[path[-1]] = value
-
-
-def _as_list(key: str, value: object) -> object:
-    """Comma lists for settings that hold several values, so that the environment can set them."""
-    if isinstance(value, str) and "." not in key and tuple in _origins(Settings.model_fields[key].annotation):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
-def _origins(annotation: Any) -> tuple[Any, ...]:
-    return (getattr(annotation, "__origin__", annotation), *get_args(annotation))
 
 
 def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -675,11 +655,9 @@ def as_environment(values: Mapping[str, object]) -> dict[str, str]:
     They do not go on a command line: everybody on the machine can read it, and addresses hold passwords.
     """
     return {
-        ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): _as_variable(value)
+        ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): (
+            ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        )
         for name, value in values.items()
         if value is not None
     }
-
-
-def _as_variable(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

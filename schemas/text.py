@@ -90,11 +90,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES))
-    return _NOT_ASCII.sub(_without_combining, decomposed)
-
-
-def _without_combining(match: re.Match[str]) -> str:
-    return "".join([c for c in match.group() if not unicodedata.combining(c)])
+    return _NOT_ASCII.sub(lambda run: "".join([c for c in run[0] if not unicodedata.combining(c)]), decomposed)
 
 
 def without_last_parenthesis(title: str) -> str:

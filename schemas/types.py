@@ -158,22 +158,17 @@ PLACE_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio"
 LOCATIVES = frozenset(("in", "at", "near"))
 
 
-def _heads() -> dict[str, str]:
-    """Type by head noun; a word in two lists has the type of the later one here."""
-    heads: dict[str, str] = {}
-    for kind, words in (
-        (EVENT, _EVENT_HEADS),
-        (WORK, _WORK_HEADS),
-        (ORGANIZATION, _ORGANIZATION_HEADS),
-        (LOCATION, _LOCATION_HEADS),
-        (PERSON, _PERSON_HEADS),
-    ):
-        heads.update(dict.fromkeys(words.split(), kind))
-    return heads
+HEADS: dict[str, str] = {
+    **dict.fromkeys(_EVENT_HEADS.split(), EVENT),
+    **dict.fromkeys(_WORK_HEADS.split(), WORK),
+    **dict.fromkeys(_ORGANIZATION_HEADS.split(), ORGANIZATION),
+    **dict.fromkeys(_LOCATION_HEADS.split(), LOCATION),
+    **dict.fromkeys(_PERSON_HEADS.split(), PERSON),
+}
+"""Type by the head noun of a definition or of a title's parenthesis (`is an American film`, `(band)`).
 
-
-HEADS = _heads()
-"""Type by the head noun of a definition or of a title's parenthesis (`is an American film`, `(band)`)."""
+A word in two lists has the type of the later one here.
+"""
 
 
 Typed = tuple[str | None, float]
@@ -231,7 +226,9 @@ def title_type(title: str, key: str, lead: str) -> Typed:
     Source: algorithms.md 0.8 (F-TYPE); the definition in the first sentence is ours.
     """
     lead = lead[:_LEAD_CHARACTERS]
-    plain = _without_parentheses(lead)
+    plain = lead  # what stands in parentheses is blank in it; two of them may be nested
+    for _ in range(2):
+        plain = _PARENTHESES.sub(lambda hit: " " * len(hit[0]), plain)
     said = _type_in_parenthesis(title)
     if said and not (said[1] and (_type_of_definition(key, plain, lead) or (None, 0.0))[1] >= DEFINED):
         return said[0], 0.95
@@ -268,9 +265,13 @@ def name_type(key: str) -> Typed:
 def _type_of_words(words: list[str], core: list[str], front: list[str]) -> Typed | None:
     """By head nouns, ranks and first words."""
     if len(words) > 1:
-        typed = _type_of_phrase(words, core, front) or _type_of_heads(core, front) or _type_of_first_word(words, front)
+        typed = _type_of_phrase(words, core, front) or _type_of_heads(core, front)
         if typed:
             return typed
+        if words[0] in PLACE_STARTS:
+            return LOCATION, 0.85
+        if words[0] in TITLES_OF_PERSONS or front[-1] in TITLES_OF_PERSONS:
+            return PERSON, 0.85
     if "university" in words or "olympics" in words:
         return (ORGANIZATION, 0.9) if "university" in words else (EVENT, 0.9)
     return (None, 0.8) if len(words) > 1 and core[-1] in UNTYPED_HEADS else None
@@ -295,12 +296,6 @@ def _type_of_heads(core: list[str], front: list[str]) -> Typed | None:
     return HEADS[head], (0.75 if HEADS[head] == WORK else 0.9)
 
 
-def _type_of_first_word(words: list[str], front: list[str]) -> Typed | None:
-    if words[0] in PLACE_STARTS:
-        return LOCATION, 0.85
-    return (PERSON, 0.85) if words[0] in TITLES_OF_PERSONS or front[-1] in TITLES_OF_PERSONS else None
-
-
 def _type_of_bearer(words: list[str], core: list[str], front: list[str], *, is_king: bool) -> Typed:
     """By what names of persons look like; the defaults where they do not."""
     if len(words) == 1:
@@ -322,20 +317,10 @@ def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *
         return PERSON, 0.6
     if len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
         return PERSON, 0.5
-    is_short = len(core) <= 3 and len(front) == len(core)
-    return (PERSON, DEFAULT) if is_short and not _is_of_a_thing(words) else (None, UNSHOWN)
-
-
-def _is_of_a_thing(words: list[str]) -> bool:
-    """Whether a name has what names of persons do not have: an abstract noun, a possessive, a number."""
-    if words[-1].endswith(_ABSTRACT_ENDINGS) or "s" in words[1:-1] or not UNTYPED.isdisjoint(words):
-        return True
-    return any(word[0].isdigit() for word in words)
-
-
-def is_of_common_words(key: str) -> bool:
-    """Whether a name has common words only (`The Time`): then `in` or `by` before it show nothing."""
-    return COMMON_WORDS.issuperset(key.split())
+    # what names of persons do not have: an abstract noun, a possessive, a number
+    is_thing = words[-1].endswith(_ABSTRACT_ENDINGS) or "s" in words[1:-1] or not UNTYPED.isdisjoint(words)
+    is_thing = is_thing or any(word[0].isdigit() for word in words)
+    return (PERSON, DEFAULT) if len(front) == len(core) <= 3 and not is_thing else (None, UNSHOWN)
 
 
 def may_be_person(surface: str, key: str, confidence: float) -> bool:
@@ -366,26 +351,15 @@ def head_type(words: list[str]) -> Typed | None:
             continue
         if word in _STOPS or word in _STOPS_AFTER_HEAD:
             break
-        kind = _head(word) or kind
+        singular = f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+        head = HEADS.get(word) or HEADS.get(singular) or HEADS.get(word.rpartition("-")[2])
+        kind = head or (_NO_TYPE if word in UNTYPED_HEADS else kind)
     return (None if kind == _NO_TYPE else kind, DEFINED) if kind else None
-
-
-def _head(word: str) -> str | None:
-    singular = f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
-    kind = HEADS.get(word) or HEADS.get(singular) or HEADS.get(word.rpartition("-")[2])
-    return kind or (_NO_TYPE if word in UNTYPED_HEADS else None)
 
 
 def phrase_words(phrase: str) -> list[str]:
     """Lower-case words and signs of a phrase."""
     return _WORD_OR_STOP.findall(phrase.lower())
-
-
-def _without_parentheses(lead: str) -> str:
-    """The same length, what stands in parentheses blank; two of them may be nested."""
-    for _ in range(2):
-        lead = _PARENTHESES.sub(lambda hit: " " * len(hit[0]), lead)
-    return lead
 
 
 def _type_in_parenthesis(title: str) -> tuple[str | None, bool] | None:
@@ -476,7 +450,10 @@ def mention_type(key: str, text: str, start: int, end: int) -> Typed:
     before = text[max(0, start - _AROUND) : start]
     after = text[end : end + _BEYOND]
     around = _surest(_type_after(before, after), _type_before(before), _type_beyond(after))
-    if around is None or around[1] <= by_name[1] or (around[0] in _FOR_NAMES and is_of_common_words(key)):
+    if around is None or around[1] <= by_name[1]:
+        return by_name
+    # before a name of common words only (`The Time`) `in` or `by` show nothing
+    if around[0] in _FOR_NAMES and COMMON_WORDS.issuperset(key.split()):
         return by_name
     return around
 
@@ -539,7 +516,11 @@ def _type_before(before: str) -> Typed | None:
     if not words or (bare[-1] in ",;:!?)" or (bare[-1] == "." and len(words[-1]) > 4)):
         return None
     last, front = words[-1], words[-2] if len(words) > 1 else ""
-    return _surest(_person_before(last, front), _place_before(last, front), _kind_before(last))
+    if last in _WORK_BEFORE:
+        kind: Typed | None = (WORK, 0.7)
+    else:
+        kind = (ORGANIZATION, 0.7) if last in _GROUP_BEFORE else None
+    return _surest(_person_before(last, front), _place_before(last, front), kind)
 
 
 def _person_before(last: str, front: str) -> Typed | None:
@@ -555,9 +536,3 @@ def _place_before(last: str, front: str) -> Typed | None:
     if last in LOCATIVES or last == "from":
         return LOCATION, 0.75 if front in _PLACE_LINKS else 0.55 if last != "from" else 0.5
     return (LOCATION, 0.35) if last == "the" and front in LOCATIVES else None
-
-
-def _kind_before(last: str) -> Typed | None:
-    if last in _WORK_BEFORE:
-        return WORK, 0.7
-    return (ORGANIZATION, 0.7) if last in _GROUP_BEFORE else None

@@ -86,23 +86,15 @@ def find_numbers(text: str, dates: list[Mention] | None = None) -> list[Mention]
         while date is not None and date.end <= match.start():
             date = next(taken, None)
         if date is None or match.end() <= date.start:
-            found += _in_digits(text, match)
-    found += [_in_words(text, match) for match in _NUMBER_WORD.finditer(text)]
+            surface = match[0].rstrip(",")
+            whole, dot, fraction = surface.partition(".")
+            if len(surface) <= _MOST_DIGITS and _GROUPED.fullmatch(whole):
+                value = Decimal(whole.replace(",", "") + dot + fraction)
+                found.append(_scaled(text, match.start(), match.start() + len(surface), value))
+    for match in _NUMBER_WORD.finditer(text):
+        value = Decimal(sum(_VALUES[word.lower()] for word in match.groups() if word))
+        found.append(_scaled(text, *match.span(), value))
     return sorted(found, key=lambda mention: mention.start)
-
-
-def _in_digits(text: str, match: re.Match[str]) -> list[Mention]:
-    surface = match[0].rstrip(",")
-    whole, dot, fraction = surface.partition(".")
-    if len(surface) > _MOST_DIGITS or not _GROUPED.fullmatch(whole):
-        return []
-    value = Decimal(whole.replace(",", "") + dot + fraction)
-    return [_scaled(text, match.start(), match.start() + len(surface), value)]
-
-
-def _in_words(text: str, match: re.Match[str]) -> Mention:
-    words = [word.lower() for word in match.groups() if word]
-    return _scaled(text, match.start(), match.end(), Decimal(sum(_VALUES[word] for word in words)))
 
 
 def _scaled(text: str, start: int, end: int, value: Decimal) -> Mention:

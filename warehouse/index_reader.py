@@ -28,7 +28,7 @@ from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
 
 if TYPE_CHECKING:
-    from polyhop.schemas.tables import StageTiming
+    from polyhop.schemas.manifest import StageTiming
     from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 T = TypeVar("T")

@@ -1,41 +1,41 @@
-"""The configured name finder: rules, SPRIG's regular expression, or a spaCy model; the latter two are here.
+"""The configured name finder: rules, SPRIG's regular expression, or a spaCy model; the rules of English are not here.
 
-The only place that decides which one; builder and reader both come here, so both find the same names. The rules are
-schemas/names.py; spaCy is an optional dependency, and its models are not on PyPI.
+The only place that decides which one; builder and reader both come here, so both find the same names. The rules of
+English are schemas/names.py. In other languages a title counts in every form that has its stems; what has a title's
+stems gets the title's key, so that `в Марвальске` is Марвальск; decided, with the reasons, in
+decisions/0032-languages.md. spaCy is an optional dependency, and its models are not on PyPI.
 Source: algorithms.md 2.3.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError, import_extra
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import ENGLISH
-from polyhop.schemas.names import STOP_WORDS, NameFinder
+from polyhop.schemas.languages import AUTO, ENGLISH, STOP_WORDS, WORD, Language, detected, is_cjk, language
+from polyhop.schemas.names import FUNCTION_WORDS, MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms
 from polyhop.schemas.ports import NameFinding
-from polyhop.schemas.text import norm_simple
+from polyhop.schemas.text import fold, norm_simple
 
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-def open_finder(ner: str, titles: Iterable[str], language: str = ENGLISH) -> NameFinding:
+def open_finder(ner: str, titles: Iterable[str], code: str = ENGLISH) -> NameFinding:
     """The name finder of `extraction.ner`.
 
     Args:
         ner: "rules", "regex", "spacy" or "spacy:MODEL".
         titles: Titles of the corpus, the gazetteer of the rules.
-        language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
+        code: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
     """
     if ner == "regex":
         return RegexNames()
     if ner != "rules":
         return SpacyNames(ner.partition(":")[2] or SPACY_MODEL)
-    if language == ENGLISH:
-        return NameFinder(titles)
-    from polyhop.schemas.language_names import LanguageNames
-
-    return LanguageNames(titles, language)
+    return NameFinder(titles) if code == ENGLISH else LanguageNames(titles, code)
 
 
 SPACY_MODEL = "en_core_web_sm"
@@ -45,7 +45,12 @@ class SpacyNames:
     """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text."""
 
     def __init__(self, model: str = SPACY_MODEL) -> None:
-        self._pipeline = _load(model)
+        spacy = import_extra("Names by spaCy need", "spacy", "spacy")
+        try:
+            self._pipeline: Any = spacy.load(model)
+        except OSError as error:
+            message = f"spaCy has no model '{model}'. Install it with: uv run python -m spacy download {model}"
+            raise ConfigurationError(message) from error
 
     def find(self, text: str) -> list[Mention]:
         """Entities of every label, in order of place."""
@@ -55,15 +60,6 @@ class SpacyNames:
             if key:
                 found.append(Mention(key, entity.text, entity.start_char, entity.end_char))
         return found
-
-
-def _load(model: str) -> Any:
-    spacy = import_extra("Names by spaCy need", "spacy", "spacy")
-    try:
-        return spacy.load(model)
-    except OSError as error:
-        message = f"spaCy has no model '{model}'. Install it with: uv run python -m spacy download {model}"
-        raise ConfigurationError(message) from error
 
 
 class RegexNames:
@@ -86,3 +82,164 @@ class RegexNames:
             if key not in self._dropped:
                 found.append(Mention(key, match[0], match.start(), match.end()))
         return found
+
+
+_QUOTED = re.compile(r"[«„“”《「『]\s*([^«»„“”《》「」『』]{2,60}?)\s*[»“”》」』]")
+_MOST_QUOTED_WORDS = 8  # chosen: longer quotations are sentences more often than names
+_SHORTEST_TITLE = 3
+"""Letters of a title of one word, as in English."""
+_JOINS = re.compile(r"[ \t]*|[-'’]|\. ?")
+"""Between words of one run: blanks, a hyphen or apostrophe, the stop of an initial."""
+_SMALL = "de la du des le les von van der den zu del della di da dos y e"
+_PARTICLES = frozenset(_SMALL.split())
+"""Small words inside names, of all languages: they end no run."""
+_BEFORE_NAMES = frozenset(("in", "aus", "nach", "bei", "von", "bis", "gegen", "für", "mit", "durch", "über", "um"))
+"""In German, where nouns have capitals: a single capitalised word without an article is a name behind one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    start: int
+    end: int
+    form: str
+
+
+class LanguageNames:
+    """Finds names in one language, or in the language of each text.
+
+    Immutable after construction; may be pickled and shared between threads.
+
+    Args:
+        titles: Of the corpus, in any order.
+        code: `corpus.language`, not English.
+    """
+
+    def __init__(self, titles: Iterable[str], code: str) -> None:
+        self._code = code
+        self._english = NameFinder(titles := sorted(set(titles))) if code == AUTO else None
+        self._phrases: dict[tuple[str, ...], str] = {}
+        self._runs: set[str] = set()
+        for key, spelling in sorted({form for title in titles for form in title_forms(title)}):
+            forms = tuple(word.form for word in _words(spelling, self._one))
+            if len(forms) == 1 and is_cjk(key):
+                self._runs.add(key)
+            elif forms and (len(forms) > 1 or sum(map(str.isalpha, key)) >= _SHORTEST_TITLE):
+                self._phrases.setdefault(forms, key)
+        self._lengths = _lengths(self._phrases)
+        self._run_lengths = _lengths(map(tuple, self._runs))
+
+    @property
+    def _one(self) -> Language | None:
+        """The language, None where it differs from text to text."""
+        return None if self._code == AUTO else language(self._code)
+
+    def find(self, text: str) -> list[Mention]:
+        """Names in a text, each place and key once, in order of start, end, key. Cost: O(characters)."""
+        code = detected(text) if self._code == AUTO else self._code
+        if code == ENGLISH and self._english is not None:
+            return self._english.find(text)
+        spoken, words = language(code), _words(text, self._one)
+        # what stands in quotes, if it is short enough to be a name
+        quoted = {hit.span(1): " ".join(name_tokens(hit[1])) for hit in _QUOTED.finditer(text)}
+        found = {span: key for span, key in quoted.items() if 0 < len(key.split()) <= _MOST_QUOTED_WORDS}
+        if spoken.has_case:
+            for first, last in _capitals(text, words, spoken):
+                found[words[first].start, words[last].end] = self._key(words[first : last + 1])
+        found |= {(words[a].start, words[b].end): key for a, b, key in self._titles(words, spoken)}
+        for word in words:
+            if is_cjk(word.text):
+                found |= {(word.start + a, word.start + b): key for a, b, key in self._inside(word.text)}
+        return [Mention(key, text[start:end], start, end) for (start, end), key in sorted(found.items()) if key]
+
+    def _key(self, words: Sequence[_Word]) -> str:
+        return self._phrases.get(tuple(word.form for word in words)) or " ".join(
+            name_tokens(" ".join(word.text for word in words))
+        )
+
+    def _titles(self, words: Sequence[_Word], spoken: Language) -> list[tuple[int, int, str]]:
+        """(first, last, key) of each title of words with blanks, longest match from left to right."""
+        found = []
+        place = 0
+        while place < len(words):
+            word = words[place].text
+            is_name = (not spoken.has_case or not word[0].islower()) and word.lower() not in spoken.stop_words
+            for length in self._lengths.get(words[place].form, ()):
+                forms = tuple(one.form for one in words[place : place + length])
+                if len(forms) == length and forms in self._phrases and (length > 1 or is_name):
+                    found.append((place, place + length - 1, self._phrases[forms]))
+                    place += length
+                    break
+            else:
+                place += 1
+        return found
+
+    def _inside(self, run: str) -> list[tuple[int, int, str]]:
+        """(start, end, key) of titles inside a run of characters without blanks, longest match from left to right."""
+        folded = fold(run)
+        folded = folded if len(folded) == len(run) else run  # so that places are those of the text
+        found, place = [], 0
+        while place < len(folded):
+            for length in self._run_lengths.get(folded[place], ()):
+                if folded[place : place + length] in self._runs:
+                    found.append((place, place + length, folded[place : place + length]))
+                    place += length
+                    break
+            else:
+                place += 1
+        return found
+
+
+def _words(text: str, spoken: Language | None) -> list[_Word]:
+    """Words with their places and forms: the stem's stem, for endings of names (Рутов, Рутова) hide in stems."""
+    return [
+        _Word(hit[0], hit.start(), hit.end(), spoken.stem(spoken.stem(hit[0])) if spoken else fold(hit[0]).lower())
+        for hit in WORD.finditer(text)
+    ]
+
+
+def _lengths(phrases: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
+    """By first word: lengths, longest first."""
+    found: dict[str, set[int]] = {}
+    for phrase in phrases:
+        if phrase:
+            found.setdefault(phrase[0], set()).add(len(phrase))
+    return {first: sorted(lengths, reverse=True) for first, lengths in found.items()}
+
+
+def _capitals(text: str, words: Sequence[_Word], spoken: Language) -> list[tuple[int, int]]:
+    """(first, last) word of each run of capitalised words that is a name."""
+    found = []
+    after = 0
+    for place, word in enumerate(words):
+        if place < after or not word.text[0].isupper():
+            continue
+        last = _run_end(text, words, place)
+        first, after = place, last + 1
+        while first <= last and (words[first].text.lower() in spoken.stop_words or words[first].text[0].islower()):
+            first += 1
+        if first < last or (first == last and _is_name(words, first, spoken)):
+            found.append((first, last))
+    return found
+
+
+def _run_end(text: str, words: Sequence[_Word], first: int) -> int:
+    last = first
+    for before, place in pairwise(range(first, min(len(words), first + MAX_NAME_TOKENS))):
+        gap = text[words[before].end : words[place].start]
+        is_initial = gap.startswith(".") and len(words[before].text) == 1
+        if not _JOINS.fullmatch(gap) or (gap.startswith(".") and not is_initial):
+            break
+        if words[place].text[0].isupper():
+            last = place
+        elif words[place].text not in _PARTICLES:
+            break
+    return last
+
+
+def _is_name(words: Sequence[_Word], place: int, spoken: Language) -> bool:
+    """Whether a capitalised word is a name by itself."""
+    word = words[place].text
+    if len(word) < _SHORTEST_TITLE - 1 or word.lower() in FUNCTION_WORDS:
+        return False
+    return not spoken.capitalises_nouns or (place > 0 and words[place - 1].text in _BEFORE_NAMES)

@@ -31,8 +31,7 @@ from drawing import (
     rows,
 )
 
-from polyhop.tasks.evaluation.page import Document, leading_metric, ranked
-from polyhop.tasks.evaluation.plots import COLOURS, GREY
+from polyhop.tasks.evaluation.page import COLOURS, GREY, Document, leading_metric, ranked
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

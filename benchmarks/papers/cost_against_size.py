@@ -30,8 +30,7 @@ from polyhop.schemas.requests import Variant, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.evaluation.page import Document
-from polyhop.tasks.evaluation.plots import GREY
+from polyhop.tasks.evaluation.page import GREY, Document
 from polyhop.warehouse.files.disk import write_whole, writing
 from polyhop.warehouse.machine import peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of

@@ -11,8 +11,19 @@ from math import ceil, floor, isfinite, log10
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from polyhop.tasks.evaluation.page import RANGE_METRICS, Document, metric
-from polyhop.tasks.evaluation.plots import COLOURS, DPI, GREY, HIGHLIGHTED, INK, LINES, MARKERS, WIDTH_INCHES
+from polyhop.tasks.evaluation.page import (
+    COLOURS,
+    DPI,
+    GREY,
+    HIGHLIGHTED,
+    INK,
+    LINES,
+    MARKERS,
+    RANGE_METRICS,
+    WIDTH_INCHES,
+    Document,
+    metric,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -34,8 +34,7 @@ from drawing import (
     stored_ranges,
 )
 
-from polyhop.tasks.evaluation.page import Document, metric
-from polyhop.tasks.evaluation.plots import GREY, INK
+from polyhop.tasks.evaluation.page import GREY, INK, Document, metric
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -110,7 +110,7 @@ def evaluate(
         )
     from polyhop.flows.evaluate import evaluate_index, left_out_sentences
     from polyhop.schemas.requests import EvaluationRequest
-    from polyhop.tasks.evaluation.comparison import failure_sentence
+    from polyhop.tasks.evaluation.report import failure_sentence
 
     request = EvaluationRequest(
         questions=questions,

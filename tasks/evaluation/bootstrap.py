@@ -5,7 +5,7 @@ Source: algorithms.md 6.3.
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations, starmap
+from itertools import combinations
 from math import fsum
 from typing import Any, TypeVar
 
@@ -64,8 +64,12 @@ def bootstrap_columns(
     rounded = np.round(differences, 12)
     means = _resampled_means(rounded, resamples, seed)
     low, high = np.percentile(means, [2.5, 97.5], axis=0)
-    columns = zip(rounded.T, low.tolist(), high.tolist(), strict=True)
-    return list(starmap(_summary, columns))
+    found = []
+    for column, at_least, at_most in zip(rounded.T, low.tolist(), high.tolist(), strict=True):
+        wins, losses = int((column > 0).sum()), int((column < 0).sum())
+        middle, ties = round(float(column.mean()), 12), len(column) - wins - losses
+        found.append(PairedDifference(middle, round(at_least, 12), round(at_most, 12), wins, ties, losses))
+    return found
 
 
 def bootstrap_p(differences: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
@@ -93,12 +97,6 @@ def _resampled_means(differences: NDArray[np.float64], resamples: int, seed: int
         counts = np.bincount(drawn.ravel(), minlength=size * question_count).reshape(size, question_count)
         parts.append(counts.astype(np.float64) @ differences / question_count)
     return np.concatenate(parts)
-
-
-def _summary(column: NDArray[np.float64], low: float, high: float) -> PairedDifference:
-    wins, losses = int((column > 0).sum()), int((column < 0).sum())
-    mean = round(float(column.mean()), 12)
-    return PairedDifference(mean, round(low, 12), round(high, 12), wins, len(column) - wins - losses, losses)
 
 
 DEFAULT_SEED = 13  # architecture.md 9, as all seeds here: algorithms.md 0.3.
@@ -234,7 +232,12 @@ def by_field(
     """
     names = dict.fromkeys(name for one in fields for name in one)
     keys = {name: [_value(one.get(name)) for one in fields] for name in names}
-    return {name: by_group(column, values, metrics) for name, column in keys.items() if _groups_questions(column)}
+    found = {}
+    for name, column in keys.items():
+        counted = [value for value in column if value is not None]
+        if 2 <= len(set(counted)) <= min(MOST_GROUPS, len(counted) // LEAST_MEMBERS):
+            found[name] = by_group(column, values, metrics)
+    return found
 
 
 def _value(value: object) -> str | None:
@@ -243,11 +246,6 @@ def _value(value: object) -> str | None:
     if isinstance(value, (int, str)) and 0 < len(str(value).strip()) <= LONGEST_VALUE:
         return str(value).strip()
     return None
-
-
-def _groups_questions(column: Sequence[str | None]) -> bool:
-    counted = [value for value in column if value is not None]
-    return 2 <= len(set(counted)) <= min(MOST_GROUPS, len(counted) // LEAST_MEMBERS)
 
 
 def _order(key: str) -> tuple[bool, int, str]:

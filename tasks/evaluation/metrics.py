@@ -61,12 +61,9 @@ def containment(prediction: str, answers: Sequence[str]) -> float:
     1.0 for a gold answer without any token. Source: algorithms.md 6.1.
     """
     said = set(norm_answer(prediction).split())
-    return max(_contained(said, set(norm_answer(answer).split())) for answer in answers)
-
-
-def _contained(said: Collection[str], gold: set[str]) -> float:
-    content = gold - FUNCTION_WORDS or gold
-    return len(content.intersection(said)) / len(content) if content else 1.0
+    golds = (set(norm_answer(answer).split()) for answer in answers)
+    contents = (gold - FUNCTION_WORDS or gold for gold in golds)
+    return max(len(content & said) / len(content) if content else 1.0 for content in contents)
 
 
 def judged_ranking(

@@ -160,11 +160,16 @@ def _paired(name: str, default: str, chosen: str, part: Part) -> dict[str, Any] 
 def tuning_page(report: Document, run: Document, timings: Document) -> str:
     """The page of the JSON of `polyhop tune` and the run on the sample as HTML, complete in one file."""
     name, rest = report["metric"], report["rest"]
+
+    def mean_cell(found: Document) -> Cell:
+        bounds = "" if found["low"] is None else f" [{decimal(found['low'])}, {decimal(found['high'])}]"
+        return Cell(f"{decimal(found['mean'])}{bounds}")
+
     means = Table(
         f"{name}: mean [95 % interval]",
         ("choice", "setting", f"{name} on the sample", f"{name} on the rest"),
         [
-            (Cell(who), Cell(report[who]), *(_mean_cell(report[part][who]) for part in ("tuning", "rest")))
+            (Cell(who), Cell(report[who]), *(mean_cell(report[part][who]) for part in ("tuning", "rest")))
             for who in ("default", "chosen")
         ],
         name_columns=2,
@@ -231,8 +236,3 @@ def tuning_findings(report: Document) -> list[str]:
         f"On the {rest['n']} questions kept back, chosen minus default: {words}: {verdict}",
         f"Nothing was changed; to use it{'' if is_better else ' all the same'}: {shlex.join(command)}",
     ]
-
-
-def _mean_cell(found: Document) -> Cell:
-    bounds = "" if found["low"] is None else f" [{decimal(found['low'])}, {decimal(found['high'])}]"
-    return Cell(f"{decimal(found['mean'])}{bounds}")

@@ -8,8 +8,8 @@ import string
 from collections.abc import Mapping, Sequence
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import ENGLISH
-from polyhop.schemas.names import STOP_WORDS, split_sentences, title_forms
+from polyhop.schemas.languages import ENGLISH, STOP_WORDS
+from polyhop.schemas.names import split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
 from polyhop.schemas.types import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 
-from polyhop.schemas.stems import analyser_of
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import passage_text
 from polyhop.tasks.lexical.postings import build_postings, merged_postings

@@ -189,12 +189,7 @@ def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: 
     made = record_of(build.settings, choice, open_encoder(build.settings, kind.space).encoder.max_tokens)
     if kind.name != "passage" or choice.name == LOCAL:
         return made
-    own, reference = _spreads(build, kind, rows, matrix)
-    return made.model_copy(update={"spread": round(own, DIGITS), "cosine_scale": cosine_scale(own, reference)})
-
-
-def _spreads(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> tuple[float, float]:
-    """Of the configured encoder and of the local one, over the same sample."""
+    # spreads of the configured encoder and of the local one, over the same sample
     chosen = sampled_texts([kind.text(*row) for row in rows])
     texts = [kind.text(*rows[number]) for number in chosen]
     questions = sampled_sentences([rows[number][1] for number in chosen])
@@ -203,7 +198,8 @@ def _spreads(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArra
     local = open_encoder(build.settings.model_copy(update={"encoder": asked}))
     own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
     of_texts = local.encode(texts, kind.encoded_as or kind.name)
-    return own, spread(local.encode_cached_questions(questions), of_texts)
+    reference = spread(local.encode_cached_questions(questions), of_texts)
+    return made.model_copy(update={"spread": round(own, DIGITS), "cosine_scale": cosine_scale(own, reference)})
 
 
 def prune(build: Build, *, is_after_kill: bool = False) -> list[int]:
@@ -264,10 +260,17 @@ _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "runner", "w
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     """Publishes the staged version; returns its number, and how many records changed, by kind."""
-    held = tables_of(stages)
+    held, current = tables_of(stages), latest_manifest(build)
+    # the file of texts for nodes; a version that takes the current one's names that one's
+    kept = current.graph_sources if current and build.source is None else ""
+    graph_sources = place_of(build.graph_sources) if build.source is not None and build.graph_sources else kept
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
-        _fill_stages(build, connection)
+        connection.execute("DELETE FROM version_stages")
+        filled = "INSERT INTO version_stages VALUES (?, ?, ?, ?)"
+        run_id = build.fingerprints[-1][1][:32]
+        counted = [(name, json.dumps(dict(counts), sort_keys=True)) for name, counts in build.counts.items()]
+        connection.executemany(filled, [(run_id, name, build.fingerprint(name), counts) for name, counts in counted])
         changes = _fill_changes(build, connection, number)
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
@@ -287,7 +290,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         version=number,
         polyhop=VERSION,
         source=_source(build),
-        graph_sources=_graph_sources(build),
+        graph_sources=graph_sources,
         sources=_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
@@ -361,23 +364,18 @@ def _sources(build: Build) -> dict[str, SourceState]:
     }
 
 
-def _graph_sources(build: Build) -> str:
-    """The file of texts for nodes, "" if there is none; a version that takes the current one's names that one's."""
-    if build.source is not None:
-        return place_of(build.graph_sources) if build.graph_sources else ""
-    current = latest_manifest(build)
-    return current.graph_sources if current else ""
-
-
 def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
     """Checks that the invariants of the stages hold and that the keys of these tables are unique."""
     for stage in stages:
         for name, sql in stage.invariants.items():
             count, example = connection.execute(sql).fetchone() or (0, None)
             if count:
+                module = getattr(stage.finish, "func", stage.finish).__module__  # of a partial function its own
+                package = module.partition(".")[0]
+                maker = "Polyhop" if package == "polyhop" else f"the package '{package}'"
                 raise InvariantError(
                     f"Not published: {count} rows break the invariant '{name}' (for example {example}). "
-                    f"This is a defect in {_maker(stage)}; the published version is unchanged."
+                    f"This is a defect in {maker}; the published version is unchanged."
                 )
     for table in tables:
         # How many rows more than keys a table has.
@@ -392,24 +390,6 @@ def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Sta
             raise InvariantError(f"Not published: table '{table.name}' has {surplus} rows with a used key.")
 
 
-def _maker(stage: Stage) -> str:
-    function = getattr(stage.finish, "func", stage.finish)  # of a partial function
-    package = function.__module__.partition(".")[0]
-    return "Polyhop" if package == "polyhop" else f"the package '{package}'"
-
-
-def _fill_stages(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    run_id = build.fingerprints[-1][1][:32]
-    connection.execute("DELETE FROM version_stages")
-    connection.executemany(
-        "INSERT INTO version_stages VALUES (?, ?, ?, ?)",
-        [
-            (run_id, name, build.fingerprint(name), json.dumps(dict(counts), sort_keys=True))
-            for name, counts in build.counts.items()
-        ],
-    )
-
-
 def _describe(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> None:
     """Comments on tables, views and theirs, in one transaction: the disk would confirm each of 400."""
     commented = [sql for table in tables for sql in comment_statements(table)]
@@ -422,16 +402,8 @@ def _describe(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table]) ->
 
 
 def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
-    shown = {
-        "documents": "documents",
-        "passages": "passages",
-        "entities": "entities",
-        "relations": "relations",
-        "propositions": "propositions",
-        "hubs": "hubs",
-        "hub_paths": "hub_paths",
-        "quarantined": "quarantine",
-    }
+    names = ("documents", "passages", "entities", "relations", "propositions", "hubs", "hub_paths")
+    shown = {**{name: name for name in names}, "quarantined": "quarantine"}
     return {name: tables[table].rows for name, table in shown.items() if table in tables}
 
 

@@ -9,8 +9,8 @@ from graph_fixture import connect_to
 from memory_graph import MemoryDatabase, MemoryGraph
 from neo4j_process import Neo4jServer
 
+from polyhop.flows.export import row_hash
 from polyhop.schemas.ports import GRAPH_KINDS, GraphRow, GraphStore, HeldRow
-from polyhop.tasks.export.rows import row_hash
 from polyhop.warehouse.open import open_graph_store
 
 INDEX = "contract"

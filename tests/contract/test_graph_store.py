@@ -9,10 +9,10 @@ from agreement import disagreement
 from graph_databases import INDEX, PROBE, Kept, claimed, held, row
 from graph_fixture import EIGHT, FINAL, SEEDS, Arrays
 
+from polyhop.flows.export import compare
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
 from polyhop.schemas.graph import ChainRule, Entity, SeedRule, SpreadRule
 from polyhop.schemas.ports import GRAPH_KINDS, GraphRecord, GraphRow, GraphStore, HeldRow
-from polyhop.tasks.export.rows import compare
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ from polyhop.api import Index, open_index
 from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import ReaderSettings, Settings
-from polyhop.schemas.stems import ANALYSERS
 from polyhop.warehouse.artefacts import ALIASES, NAMES, vectors_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions

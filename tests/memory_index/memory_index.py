@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
-from polyhop.schemas.languages import ENGLISH
+from polyhop.schemas.languages import ANALYSERS, ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.ports import Artefact, Services
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
-from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs

@@ -8,11 +8,11 @@ import numpy as np
 from neo4j_process import Neo4jServer
 from numpy.typing import NDArray
 
+from polyhop.flows.export import MAKERS, graph_row
 from polyhop.schemas.graph import Activation, ChainRule, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.ports import Artefact, GraphKind, GraphStore
 from polyhop.schemas.records import Address
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
-from polyhop.tasks.export.rows import MAKERS, graph_row
 from polyhop.tasks.graph.stage import relation_arrays
 from polyhop.warehouse.artefacts import RELATIONS, vectors_of
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection

@@ -14,12 +14,10 @@ from time import sleep
 import pytest
 from memory_index import MemoryIndex
 
-from polyhop.schemas.language_names import LanguageNames
-from polyhop.schemas.languages import language
+from polyhop.schemas.languages import language, plain_tokens, stem_tokens
 from polyhop.schemas.names import NameFinder, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question
 from polyhop.schemas.records import Passage, Section, SourceRecord
-from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
 from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
@@ -30,7 +28,7 @@ from polyhop.tasks.passages.records import count_words, passages_table, split_re
 from polyhop.warehouse.documents.building import table_lines
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import read_html, read_markdown
-from polyhop.warehouse.names import RegexNames
+from polyhop.warehouse.names import LanguageNames, RegexNames
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compute

@@ -15,10 +15,10 @@ from memory_index import MemoryIndex
 
 from polyhop.schemas import text as normalisers
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.languages import plain_tokens, stem_tokens
 from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, name_tokens, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
 from polyhop.schemas.records import Passage, SourceRecord
-from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.types import HEADS, PLACES, TITLES_OF_PERSONS, mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers, values_in
 from polyhop.tasks.extraction.rows import bundle_of

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from polyhop.schemas.errors import redacted_tree
-from polyhop.schemas.tables import RunRecord, StageTiming, Starter
+from polyhop.schemas.manifest import RunRecord, StageTiming, Starter
 from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.machine import is_running, user_name

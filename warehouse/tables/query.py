@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
-from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, RunRecord, Table, View, reused_units, text_column
+from polyhop.schemas.manifest import RunRecord, VectorRecord, reused_units
+from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, Table, View, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.run_history import read_runs
 from polyhop.warehouse.files.versions import hold_version, read_manifest

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import MalformedReplyError
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import FUNCTION_WORDS, STOP_WORDS
+from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.ports import NameFinding, Services
 from polyhop.schemas.query import ModelUse, Question, QuestionName
 from polyhop.schemas.settings import ENTITIES

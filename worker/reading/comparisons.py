@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import exp
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import STOP_WORDS, name_tokens
+from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON
 from polyhop.schemas.values import DIMENSIONS, Value, order, values_in

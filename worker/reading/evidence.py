@@ -12,7 +12,8 @@ from math import exp, fsum, log
 from operator import mul
 from typing import NamedTuple
 
-from polyhop.schemas.names import STOP_WORDS, name_tokens
+from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.names import name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
 from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, is_of_kind, singulars
 from polyhop.worker.reading.question import (

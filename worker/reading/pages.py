@@ -77,7 +77,7 @@ LEAD_SENTENCES = 2  # reader.md, steps (6).
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/stems.py does
+_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/languages.py does
 _RUNS = NameFinder(())
 _KEPT_PAGES = 2_000
 """Passages whose sentences, words and names are kept: questions of one batch, and of one corpus, read the same

@@ -11,8 +11,8 @@ from itertools import compress, islice, takewhile
 from operator import not_
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import STOP_WORDS, name_tokens, split_sentences
-from polyhop.schemas.stems import stem_tokens
+from polyhop.schemas.languages import STOP_WORDS, stem_tokens
+from polyhop.schemas.names import name_tokens, split_sentences
 from polyhop.schemas.text import fold
 from polyhop.schemas.types import HEADS
 from polyhop.schemas.types import PERSON as NAMED_PERSON

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed
-from polyhop.schemas.names import STOP_WORDS
+from polyhop.schemas.languages import STOP_WORDS, analyser_of
 from polyhop.schemas.ports import IndexReader, Reranker, Services, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
-from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import passage_text
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NEAREST_PASSAGES, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import (

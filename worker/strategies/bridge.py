@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part

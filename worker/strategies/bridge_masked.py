@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import Evidence, Note
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
 from polyhop.worker.ranking.bridge import (

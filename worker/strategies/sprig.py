@@ -16,10 +16,10 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, Fallback
 from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import norm_lower, norm_simple, without_last_parenthesis
 from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.fusion import best, weighted_fusion

@@ -11,9 +11,9 @@ from polyhop.commands.evaluate import print_costs
 from polyhop.flows.evaluate import cost_rows
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.manifest import RunRecord, StageUse
 from polyhop.schemas.requests import IndexRequest, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.tables import RunRecord, StageUse
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.run_history import begin_run
 from polyhop.warehouse.index_reader import PublishedIndex

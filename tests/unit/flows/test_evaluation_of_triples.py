@@ -17,8 +17,7 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.records import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.page import report_page, summary_markdown
-from polyhop.tasks.evaluation.plots import report_plots
+from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.open import open_published
 

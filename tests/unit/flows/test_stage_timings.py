@@ -8,9 +8,9 @@ import pytest
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.manifest import StageTiming
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.tables import StageTiming
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.run_history import stage_timings
 from polyhop.warehouse.files.versions import point_to, read_manifest

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.language_names import LanguageNames
 from polyhop.schemas.languages import AUTO, CODES, ENGLISH
 from polyhop.schemas.names import NameFinder, title_keys
+from polyhop.warehouse.names import LanguageNames
 
 TITLES = [
     "Марвальск",

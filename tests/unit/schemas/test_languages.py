@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.languages import AUTO, CODES, ENGLISH, detected, language
+from polyhop.schemas.languages import ANALYSERS, AUTO, CODES, ENGLISH, analyser_of, detected, language
 from polyhop.schemas.settings import parse_settings
-from polyhop.schemas.stems import ANALYSERS, analyser_of
 
 OTHERS = [code for code in CODES if code != ENGLISH]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.language_names import likely_language
+from polyhop.schemas.languages import likely_language
 
 CORPORA = Path(__file__).parents[3] / "benchmarks" / "data" / "languages"
 

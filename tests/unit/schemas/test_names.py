@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import MAX_NAME_TOKENS, STOP_WORDS, NameFinder, name_tokens, title_forms, title_keys
+from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.names import MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms, title_keys
 from polyhop.schemas.text import fold
 
 pytestmark = pytest.mark.slow

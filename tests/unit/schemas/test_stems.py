@@ -6,8 +6,7 @@ import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.names import STOP_WORDS
-from polyhop.schemas.stems import ANALYSERS, plain_tokens, stem_tokens
+from polyhop.schemas.languages import ANALYSERS, STOP_WORDS, plain_tokens, stem_tokens
 
 
 def test_plain_tokens_are_runs_of_ascii_letters_and_digits() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.tables import Outcome, RunRecord, StageUse, Starter
+from polyhop.schemas.manifest import Outcome, RunRecord, StageUse, Starter
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.run_history import (
     begin_run,
@@ -99,7 +99,7 @@ def test_prefects_process_says_which_flow_run_it_is(monkeypatch: pytest.MonkeyPa
 
 def test_many_processes_append_whole_lines(folder: IndexFolder) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom polyhop.schemas.tables import RunRecord\n"
+        "import sys\nfrom pathlib import Path\nfrom polyhop.schemas.manifest import RunRecord\n"
         "from polyhop.warehouse.files.layout import IndexFolder\n"
         "from polyhop.warehouse.files.run_history import begin_run\n"
         f"for _ in range(25):\n begin_run(IndexFolder(Path(sys.argv[1]), 'wiki'), "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.stems import stem
+from polyhop.schemas.languages import stem
 from polyhop.schemas.text import fold
 from polyhop.tasks.lexical.postings import build_postings
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.evaluation.comparison import (
+from polyhop.tasks.evaluation.report import (
     Gate,
     check_measured,
     check_names,

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.tasks.evaluation.comparison import CHANGED_QUESTIONS, compare_runs
-from polyhop.tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.report import CHANGED_QUESTIONS, METRICS, compare_runs
 
 
 def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:

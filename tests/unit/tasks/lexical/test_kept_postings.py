@@ -8,10 +8,10 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stems import ANALYSERS
 from polyhop.warehouse.build import chain_fingerprint
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version

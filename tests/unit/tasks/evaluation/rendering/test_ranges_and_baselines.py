@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from polyhop.tasks.evaluation.page import RANGE_METRICS, report_page, summary_markdown
-from polyhop.tasks.evaluation.plots import report_plots
+from polyhop.tasks.evaluation.page import RANGE_METRICS, report_page, report_plots, summary_markdown
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.tasks.evaluation.page import facts, ranked
-from polyhop.tasks.evaluation.plots import DPI, WIDTH_INCHES, report_plots
+from polyhop.tasks.evaluation.page import DPI, WIDTH_INCHES, facts, ranked, report_plots
 
 pytestmark = pytest.mark.slow
 

@@ -1,1 +1,0 @@
-"""Published tables to the rows of a graph database."""
