@@ -26,15 +26,7 @@ from polyhop.schemas.types import (
     title_type,
 )
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.rows import (
-    Page,
-    Proposition,
-    Relation,
-    Row,
-    merged,
-    sentences_of,
-    triple_proposition,
-)
+from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, merged, sentences_of, triple_proposition
 
 # Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
 # not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and

@@ -18,13 +18,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.extraction.model import (
-    DOCUMENT_CHARACTERS,
-    ModelBatch,
-    documents_of,
-    plan_passages,
-    questions,
-)
+from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import (

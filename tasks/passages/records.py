@@ -226,9 +226,7 @@ def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterato
         else:
             try:
                 split = split_record(
-                    record,
-                    max_characters=settings.max_passage_characters,
-                    overlap_sentences=settings.overlap_sentences,
+                    record, max_characters=settings.max_passage_characters, overlap_sentences=settings.overlap_sentences
                 )
             except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
                 bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
