@@ -103,17 +103,13 @@ def sentence_propositions(
             keys[places[place].key] = None
             place += 1
         sentence = " ".join(passage.text[start:end].split())
-        refers = own.isdisjoint(keys) and _starts_with_pronoun(sentence)
+        first = _FIRST_WORD.match(sentence)
+        refers = own.isdisjoint(keys) and first is not None and first[1].lower() in _PRONOUNS
         if refers:
             sentence = f"{passage.title}: {sentence}"
         is_about_title = refers or all(key.startswith("date:") for key in keys)
         found.append((sentence, list(dict.fromkeys([*title_keys[:1], *keys]) if is_about_title else keys)))
     return found
-
-
-def _starts_with_pronoun(sentence: str) -> bool:
-    match = _FIRST_WORD.match(sentence)
-    return match is not None and match[1].lower() in _PRONOUNS
 
 
 # Source: algorithms.md 0.8 (F-TYPE). Decided here: what counts as a list, and the confidences.
@@ -143,17 +139,6 @@ def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Seq
             break
         if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in PLACES:
             _raise(rows[mention.key], title.type, _SAME)
-
-
-def _spread_type(rows: Sequence[Row]) -> None:
-    surest = max(rows, key=lambda row: row.confidence or 0)
-    if surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
-        for row in rows:
-            _raise(row, surest.type, _LISTED)
-
-
-def _is_coordinated(gap: str) -> bool:
-    return len(gap) <= 8 and _LIST.fullmatch(gap) is not None
 
 
 def _type_parts(rows: Mapping[str, Row]) -> None:
@@ -213,10 +198,14 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     # Gives names of a list the type of the surest among them.
     begin = 0
     for place in range(1, len(outer) + 1):
-        if place < len(outer) and _is_coordinated(passage.text[outer[place - 1].end : outer[place].start]):
+        gap = passage.text[outer[place - 1].end : outer[place].start] if place < len(outer) else ""
+        if 0 < len(gap) <= 8 and _LIST.fullmatch(gap):
             continue
-        if place - begin > 1:
-            _spread_type([rows[mention.key] for mention in outer[begin:place]])
+        listed = [rows[mention.key] for mention in outer[begin:place]]
+        surest = max(listed, key=lambda row: row.confidence or 0)
+        if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
+            for row in listed:
+                _raise(row, surest.type, _LISTED)
         begin = place
     _drop_persons(rows)
     _type_parts(rows)
@@ -227,22 +216,16 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     stated = sentence_relations(passage.text, names, homes)
     stated += title_relations(title_keys, known, stated)
     propositions = sentence_propositions(passage, title_keys, sentences, names, dates)
+    # Relations as propositions, the names as the passage first spells them.
+    triples = (triple_proposition((rows[a].surface, label, rows[b].surface), a, b) for a, label, b in stated)
     return Page(
         passage,
         sentences,
         rows,
         [(relation, RULES) for relation in stated],
         [(proposition, RULES) for proposition in propositions],
-        [(triple, RULES) for triple in merged(_triples(stated, rows))],
+        [(triple, RULES) for triple in merged(triples)],
     )
-
-
-def _triples(relations: Sequence[Relation], rows: dict[str, Row]) -> list[Proposition]:
-    """Relations as propositions, the names as the passage first spells them."""
-    return [
-        triple_proposition((rows[source].surface, label, rows[target].surface), source, target)
-        for source, label, target in relations
-    ]
 
 
 def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
