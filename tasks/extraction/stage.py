@@ -61,27 +61,20 @@ class ChangedTitles:
 
     def __init__(self, before: Iterable[str], after: Iterable[str]) -> None:
         changed = set(before).symmetric_difference(after)
-        self._keys_with: dict[str, list[str]] = {}
+        self.keys_with: dict[str, list[str]] = {}
         for key in sorted({key for title in changed for key in title_keys(title)}):
             # the longest word is the rarest one, as a rule: most texts are cleared by a look at their words
-            self._keys_with.setdefault(max(key.split(), key=len), []).append(key)
-
-    @property
-    def is_any(self) -> bool:
-        """Whether any key came or went."""
-        return bool(self._keys_with)
+            self.keys_with.setdefault(max(key.split(), key=len), []).append(key)
 
     def occur_in(self, text: str) -> bool:
         """Whether the words of one of the keys follow one another in a text.
 
         Cost: O(characters), and as much again per key whose longest word occurs.
         """
-        if not self._keys_with:
-            return False
         words = name_tokens(text)
-        hits = self._keys_with.keys() & set(words)
+        hits = self.keys_with.keys() & set(words)
         line = f" {' '.join(words)} " if hits else ""
-        return any(f" {key} " in line for word in hits for key in self._keys_with[word])
+        return any(f" {key} " in line for word in hits for key in self.keys_with[word])
 
 
 EXTRACTED = Table(
@@ -107,7 +100,7 @@ def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recip
     before = connection.execute(statement("extract", "titles_before"), {"extracted": str(extracted)}).fetchall()
     after = connection.execute(statement("ingest", "titles")).fetchall()
     changed = ChangedTitles((row[0] for row in before), (row[0] for row in after))
-    if changed.is_any:
+    if changed.keys_with:
         texts = connection.execute(statement("extract", "known_passages"), known).fetchall()
         fresh.update(id_ for id_, title, text in texts if changed.occur_in(text) or changed.occur_in(title))
     return sorted(fresh)
@@ -124,9 +117,15 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
 
     Cost: O(rows); memory for one row group and one part.
     """
+
+    def row_groups() -> Iterator[pa.Table]:
+        with pq.ParquetFile(before) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number)
+
     left_out, coming = pa.array(gone, pa.string()), iter(parts)
     waiting = next(coming, None)
-    for group in _row_groups(before):
+    for group in row_groups() if before is not None else ():
         last = group.column("passage_id")[-1]
         kept = group.filter(pc.invert(pc.is_in(group.column("passage_id"), left_out)))
         between = []
@@ -137,26 +136,14 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
             if len(waiting):
                 break
             waiting = next(coming, None)
-        yield from _joined([kept, *between])
+        # one table of all their rows, ascending by passage; none if they have no row
+        filled = [table for table in (kept, *between) if len(table)]
+        if filled:
+            joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
+            yield joined.sort_by("passage_id") if len(filled) > 1 else joined
     if waiting is not None:
         yield waiting
         yield from coming
-
-
-def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """One table of all their rows, ascending by passage; none if they have no row."""
-    filled = [table for table in tables if len(table)]
-    if filled:
-        joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
-        yield joined.sort_by("passage_id") if len(filled) > 1 else joined
-
-
-def _row_groups(path: Path | None) -> Iterator[pa.Table]:
-    if path is None:
-        return
-    with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            yield file.read_row_group(number)
 
 
 _DONE = "done"  # parts with the ids of the passages that a batch did
