@@ -179,12 +179,8 @@ class TitleChunkStage(Stage):
             number_of = {key: number for number, (key, _) in enumerate(entities)}
             starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
             rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
-            found = pa.table(
-                {
-                    "passage_id": pa.array([passages[row][0] for row in rows], pa.string()),
-                    "entity_id": pa.array([entities[number][1] for number in numbers.tolist()], pa.string()),
-                }
-            )
+            ids = [passages[row][0] for row in rows], [entities[number][1] for number in numbers.tolist()]
+            found = pa.table(list(ids), schema=TITLE_CHUNKS.arrow)
             connection.register("found_chunks", found)
             connection.execute(statement("graph", "fill_title_chunks"))
             connection.unregister("found_chunks")

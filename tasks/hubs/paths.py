@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from hashlib import sha256
 from itertools import chain, pairwise
@@ -194,12 +194,7 @@ def candidate_layer(paths: HubPaths, hubs: Numbers, places: Places) -> Layer:
 
 def joined(first: Layer, second: Layer) -> Layer:
     """One after the other."""
-    return Layer(
-        np.concatenate([first.nodes, second.nodes]),
-        np.concatenate([first.is_left, second.is_left]),
-        np.concatenate([first.parents, second.parents]),
-        np.concatenate([first.steps, second.steps]),
-    )
+    return Layer(*(np.concatenate([getattr(one, part.name) for one in (first, second)]) for part in fields(Layer)))
 
 
 def _runs(starts: Numbers, ends: Numbers) -> tuple[Places, Places]:
@@ -347,8 +342,7 @@ def search_hubs(
     """Finds hubs and their paths.
 
     `rules`, shape (n,), say why each node is a hub, 0 if it is none. From `starts` hubs are searched in both
-    directions;
-    None: all hubs, in order.
+    directions; None: all hubs, in order.
     Cost: O(edges) for hubs, and for each of them O(edges of its region * path length).
     """
     found, adjacent = HubSearch(rules.copy()), Adjacency(graph)
@@ -440,17 +434,11 @@ def humanised(predicate: str) -> str:
 
 def path_text(triples: Iterable[NamedTriple]) -> str:
     """The path as one sentence, its triples joined by `; `: `Paper One author Jane Doe; Jane Doe affiliation …`."""
-    return "; ".join(map(_triple_text, triples)) + "."
-
-
-def _triple_text(triple: NamedTriple) -> str:
-    value = triple.object_words
-    words = [
-        triple.subject_words,
-        humanised(triple.predicate),
-        "" if value.startswith(("http://", "https://")) else value,
-    ]
-    return " ".join(filter(None, words))
+    texts = []
+    for triple in triples:
+        value = "" if triple.object_words.startswith(("http://", "https://")) else triple.object_words
+        texts.append(" ".join(filter(None, (triple.subject_words, humanised(triple.predicate), value))))
+    return "; ".join(texts) + "."
 
 
 def path_json(triples: Sequence[NamedTriple]) -> str:
@@ -476,13 +464,11 @@ def signature_texts(signatures: Collection[Signature]) -> Mapping[Signature, str
     """The text of each distinct signature: its humanised predicates but the frequent ones, and its last one."""
     uses = Counter(predicate for signature in signatures for predicate in set(signature))
     limit = MAX_SHARE * len(signatures) if len(signatures) >= MIN_SIGNATURES else len(signatures)
-    words = {predicate: humanised(predicate) for predicate in uses}
-    return {signature: _text(signature, uses, words, limit) for signature in signatures}
-
-
-def _text(signature: Signature, uses: Mapping[str, int], words: Mapping[str, str], limit: float) -> str:
-    kept = [predicate for predicate in signature[:-1] if uses[predicate] <= limit]
-    return " ".join(words[predicate] for predicate in (*kept, signature[-1]))
+    texts = {}
+    for signature in signatures:
+        kept = [predicate for predicate in signature[:-1] if uses[predicate] <= limit]
+        texts[signature] = " ".join(map(humanised, (*kept, signature[-1])))
+    return texts
 
 
 def path_arrays(search: HubSearch) -> dict[str, NDArray[np.generic]]:
@@ -531,16 +517,8 @@ class NamedGraph:
         """Triples by number, in words."""
         ids, labels, predicates = self.own_ids, self.labels, self.predicates
         subjects, relations, objects = self._columns
-        return [
-            NamedTriple(
-                ids[subjects[triple]],
-                labels[subjects[triple]],
-                predicates[relations[triple]],
-                ids[objects[triple]],
-                labels[objects[triple]],
-            )
-            for triple in triples
-        ]
+        ends = ((subjects[triple], predicates[relations[triple]], objects[triple]) for triple in triples)
+        return [NamedTriple(ids[a], labels[a], predicate, ids[b], labels[b]) for a, predicate, b in ends]
 
     def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[NamedTriple]]:
         """Each of several paths: where each begins, shape (p + 1,), and the triple numbers of all."""

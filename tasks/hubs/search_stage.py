@@ -3,7 +3,7 @@
 Source: algorithms.md 4.3 to 4.7.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from hashlib import sha256
@@ -174,13 +174,6 @@ def texts_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     return [row[0] for row in connection.execute(statement("hubs", name)).fetchall()]
 
 
-def insert(connection: duckdb.DuckDBPyConnection, rows: pa.Table, into: Table) -> None:
-    """Fills a table with rows of the same columns, in the order of its key."""
-    connection.register("incoming", rows)
-    connection.execute(f'INSERT INTO "{into.name}" FROM incoming ORDER BY {", ".join(into.key)}')
-    connection.unregister("incoming")
-
-
 def _table(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
     return connection.sql(statement("hubs", name)).to_arrow_table()  # of execute(), DuckDB copies all rows
 
@@ -209,20 +202,6 @@ class HubRule:
                 "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
             )
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
-
-
-def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
-    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs."""
-    if not starts:
-        return None
-    nodes: dict[int, None] = {}
-    by_id = {own_id: node for node, own_id in numbered(connection, "nodes_of_ids", {"ids": list(starts)})}
-    for start in starts:
-        found = [by_id[start]] if start in by_id else _of_type(connection, start)
-        if not found:
-            raise _unknown(connection, "hubs.start", start, "no node has that id or type")
-        nodes |= dict.fromkeys(found)
-    return list(nodes)
 
 
 def hub_type_names(connection: duckdb.DuckDBPyConnection, rule: HubRule) -> list[str]:
@@ -281,27 +260,24 @@ class SearchedPaths:
     hashes: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, read: ReadGraph, arrays: Mapping[str, NDArray[np.generic]]) -> "SearchedPaths":
-        """From arrays by name, as `path_arrays` and `path_hashes` make them."""
+    def of(cls, named: NamedGraph, entity_ids: list[str], array: Callable[[str], NDArray[Any]]) -> "SearchedPaths":
+        """From arrays by name, as `found_arrays` makes them."""
         names = ("hubs", "path-starts", "triple-starts", "path-triples", "end-kinds", "hashes")
-        return cls(read.named, read.entity_ids, *(arrays[name] for name in names))  # type: ignore[arg-type]
+        return cls(named, entity_ids, *map(array, names))
 
     @classmethod
     def open(cls, folder: Path) -> "SearchedPaths":
         """From the stage's arrays in a folder."""
 
-        def array(name: str) -> NDArray[np.generic]:
+        def array(name: str) -> NDArray[Any]:
             return open_array(folder, f"{PATH_ARRAYS}_{name}")
 
         def texts(name: str) -> list[str]:
             starts, data = array(f"{name}-starts"), array(f"{name}-texts")
-            return StoredTexts(starts, data).of(range(len(starts) - 1))  # type: ignore[arg-type]
+            return StoredTexts(starts, data).of(range(len(starts) - 1))
 
-        graph = HubGraph.of(array)
-        named = NamedGraph(graph, texts("own-ids"), texts("labels"), texts("predicates"))
-        read = ReadGraph(named, texts("entity-ids"), [])
-        names = ("hubs", "path-starts", "triple-starts", "path-triples", "end-kinds", "hashes")
-        return cls.of(read, {name: array(name) for name in names})
+        named = NamedGraph(HubGraph.of(array), texts("own-ids"), texts("labels"), texts("predicates"))
+        return cls.of(named, texts("entity-ids"), array)
 
     @property
     def path_count(self) -> int:
@@ -362,20 +338,29 @@ def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[Rea
             raise _unknown(connection, "hubs.types", entry, "no node is of that type")
         typed |= found
     rules = hub_rules(read.named.graph, sorted(typed), rule.mode, rule.min_edges)
-    starts = find_starts(connection, chosen.start)
-    return read, search_hubs(read.named.graph, rules, starts, limits_of(chosen, build.source_kind))
+    # Nodes by id or type, in the order of the settings, each once; without any: all hubs.
+    starts: dict[int, None] = {}
+    by_id = {own_id: node for node, own_id in numbered(connection, "nodes_of_ids", {"ids": list(chosen.start)})}
+    for start in chosen.start:
+        nodes = [by_id[start]] if start in by_id else _of_type(connection, start)
+        if not nodes:
+            raise _unknown(connection, "hubs.start", start, "no node has that id or type")
+        starts |= dict.fromkeys(nodes)
+    limits = limits_of(chosen, build.source_kind)
+    return read, search_hubs(read.named.graph, rules, list(starts) if chosen.start else None, limits)
 
 
 def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
     """The paths as the stage `hubs` reads them from arrays."""
+    return SearchedPaths.of(read.named, read.entity_ids, found_arrays(read.named, search).__getitem__)
+
+
+def found_arrays(named: NamedGraph, search: HubSearch) -> Arrays:
+    """The arrays of `path_arrays`, and the hashes of their paths, shape (p, 32)."""
     arrays = path_arrays(search)
-    return SearchedPaths.of(read, {**arrays, "hashes": path_hashes(read.named, arrays)})
-
-
-def path_hashes(named: NamedGraph, arrays: Arrays) -> NDArray[np.uint8]:
-    """Shape (p, 32): hashes of the paths of `path_arrays`."""
     paths = named.paths(arrays["triple-starts"], arrays["path-triples"])  # type: ignore[arg-type]
-    return np.frombuffer(b"".join(map(path_hash, paths)), dtype=np.uint8).reshape(-1, 32)
+    hashes = np.frombuffer(b"".join(map(path_hash, paths)), dtype=np.uint8).reshape(-1, 32)
+    return {**arrays, "hashes": hashes}
 
 
 def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
@@ -450,8 +435,7 @@ class HubPathSearch(Stage):
         """Fills the tables and writes the arrays."""
         with build.tables() as connection:
             read, search = found_hubs(build, connection)
-            arrays = path_arrays(search)
-            arrays["hashes"] = path_hashes(read.named, arrays)
+            arrays = found_arrays(read.named, search)
             covered = Covered.by(arrays["path-triples"], read.named.graph)
             uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
             # The hubs that were found, then those that were not.
@@ -476,7 +460,7 @@ class HubPathSearch(Stage):
                 HUB_COVERAGE: _coverage_table(connection, covered, read, search, arrays),
             }
             for table, rows in filled.items():
-                insert(connection, rows, table)
+                connection.from_arrow(rows).order(", ".join(table.key)).insert_into(table.name)
             hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
             # Shape (e, 2): numbers of hubs that the search found, and of passages.
             hubs = arrays["hubs"]

@@ -82,31 +82,26 @@ class RowCollector:
 
     def add(self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str) -> None:
         """The rows of the next path."""
-        seen: set[tuple[int, str]] = set()
-        for level, triple, row_text in self._level_texts(numbers, triples, text):
-            if (level, row_text) not in seen:
-                seen.add((level, row_text))
-                self._rows.extend((self._paths, self.texts.number(row_text), level, triple))
+        words = [(triple.subject_words, triple.predicate, triple.object_words) for triple in triples]
+        of_triples = (f"({', '.join(each)})" for each in words)
+        found = {
+            "path": [(text, _NO_TRIPLE)],
+            "triple": zip(of_triples, numbers, strict=True),
+            "entity": [(label, _NO_TRIPLE) for each in words for label in each],
+        }
+        for level, name in enumerate(LEVELS):
+            if name in self.levels:
+                first: dict[str, int] = {}
+                for row_text, triple in found[name]:
+                    first.setdefault(row_text, triple)
+                for row_text, triple in first.items():
+                    self._rows.extend((self._paths, self.texts.number(row_text), level, triple))
         self._paths += 1
 
     def rows(self) -> HubRows:
         """All rows, in the order of their paths."""
         paths, texts, levels, triples = np.ascontiguousarray(np.frombuffer(self._rows, dtype=np.int32).reshape(-1, 4).T)
         return HubRows(paths, texts, levels.astype(np.uint8), triples)
-
-    def _level_texts(
-        self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str
-    ) -> Iterator[tuple[int, int, str]]:
-        path_level, triple_level, entity_level = range(len(LEVELS))
-        if LEVELS[path_level] in self.levels:
-            yield path_level, _NO_TRIPLE, text
-        if LEVELS[triple_level] in self.levels:
-            for number, triple in zip(numbers, triples, strict=True):
-                yield triple_level, number, f"({triple.subject_words}, {triple.predicate}, {triple.object_words})"
-        if LEVELS[entity_level] in self.levels:
-            for triple in triples:
-                for label in (triple.subject_words, triple.predicate, triple.object_words):
-                    yield entity_level, _NO_TRIPLE, label
 
 
 def value_texts(signatures: Iterable[Signature], values: Iterable[str], distinct: DistinctTexts) -> NDArray[np.int32]:
@@ -203,14 +198,12 @@ def _asks(build: Build) -> bool:
     return build.settings.hubs.textualiser == "model"
 
 
-def _requests(searched: SearchedPaths) -> list[ChatRequest[PathText]]:
-    """One per path of different words, in the order of the paths."""
-    return [path_request(lines, searched.hash_of(path)) for lines, path in distinct_lines(searched.words()).items()]
-
-
-def _batched(requests: Sequence[ChatRequest[PathText]], build: Build) -> Iterator[Sequence[ChatRequest[PathText]]]:
+def _requests(searched: SearchedPaths, build: Build) -> Iterator[list[ChatRequest[PathText]]]:
+    """One per path of different words, in the order of the paths, a batch at a time."""
+    lines = distinct_lines(searched.words()).items()
+    asked = [path_request(each, searched.hash_of(path)) for each, path in lines]
     size = build.settings.batch_size
-    return (requests[first : first + size] for first in range(0, len(requests), size))
+    return (asked[first : first + size] for first in range(0, len(asked), size))
 
 
 def _asked(build: Build) -> Path:
@@ -255,7 +248,7 @@ class HubStage(Stage):
             return
         with build.tables(read_only=True) as connection:
             searched = searched_paths(*found_hubs(build, connection))
-        for requests in _batched(_requests(searched), build):
+        for requests in _requests(searched, build):
             yield planned_step(path_text_task(), requests, planner)
 
     def batches(self, build: Build) -> list[int]:
@@ -264,19 +257,13 @@ class HubStage(Stage):
             return []
         folder, path = _replies_folder(build), _asked(build)
         if not path.is_file():
-            requests = _requests(SearchedPaths.open(build.staging.arrays))
+
+            def row(one: ChatRequest[PathText]) -> dict[str, str]:
+                return {"lines": dict(one.inputs)["triples"], "unit_id": one.unit_id}
+
+            requests = _requests(SearchedPaths.open(build.staging.arrays), build)
             with writing("the list of paths to ask about", folder):
-                tables = (
-                    pa.table(
-                        {
-                            "lines": [dict(one.inputs)["triples"] for one in some],
-                            "unit_id": [one.unit_id for one in some],
-                        },
-                        _ASKED,
-                    )
-                    for some in _batched(requests, build)
-                )
-                write_batches(path, _ASKED, tables)
+                write_batches(path, _ASKED, (pa.Table.from_pylist(list(map(row, some)), _ASKED) for some in requests))
         return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
 
     def run(self, build: Build, batch: int) -> BatchResult:
@@ -328,9 +315,8 @@ class HubStage(Stage):
         with build.tables() as connection:
             if paths := part_files(folder, "paths"):
                 connection.execute(statement("hubs", "fill_hub_paths"), {"paths": paths})
-            connection.register("incoming", pa.Table.from_pylist(hub_texts, schema=HUB_TEXTS.arrow))
-            connection.execute("INSERT INTO hub_texts FROM incoming ORDER BY kind, ordinal")
-            connection.unregister("incoming")
+            incoming = connection.from_arrow(pa.Table.from_pylist(hub_texts, schema=HUB_TEXTS.arrow))
+            incoming.order("kind, ordinal").insert_into("hub_texts")
         saved = {"path-texts": np.array(numbers, dtype=np.int32), "values": value_numbers}
         save_arrays(build.staging.arrays, ARRAYS, {**saved, **rows.rows().arrays, **text_arrays(texts.texts)})
         counts = {
