@@ -44,13 +44,9 @@ class PlannedStep:
         return self.units - self.cached
 
     def __add__(self, other: "PlannedStep") -> "PlannedStep":
-        return PlannedStep(
-            self.task,
-            self.units + other.units,
-            self.cached + other.cached,
-            self.prompt_tokens + other.prompt_tokens,
-            self.text_tokens + other.text_tokens,
-        )
+        units, cached = self.units + other.units, self.cached + other.cached
+        tokens = self.prompt_tokens + other.prompt_tokens, self.text_tokens + other.text_tokens
+        return PlannedStep(self.task, units, cached, *tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,12 @@ class Planner:
     def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
         """What a step may take."""
         if isinstance(step, PlannedEmbedding):
-            return self._estimate_of_embedding(step)
+            choice = self._settings.encoder.choice_of(step.space)
+            model = choice.name.partition(":")[2]
+            history = self._history_of(model).get(EMBED_TASK)
+            per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
+            price, seconds = embedding_price(model, choice.price), step.calls * per_call / self._models.concurrency
+            return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
         history = self._calls(step.task)
         expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
@@ -150,15 +151,6 @@ class Planner:
             step.calls * per_call / self._models.concurrency,
             price_of(model_name(self._models, Role.EXTRACT), self._models),
         )
-
-    def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
-        choice = self._settings.encoder.choice_of(step.space)
-        model = choice.name.partition(":")[2]
-        history = self._history_of(model).get(EMBED_TASK)
-        per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
-        price = embedding_price(model, choice.price)
-        seconds = step.calls * per_call / self._models.concurrency
-        return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
 
     def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""

@@ -45,10 +45,8 @@ Thing = tuple[str, str]  # id and text
 
 
 def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
-    texts = [text for _, text in things]
-    columns = [[thing for thing, _ in things], texts, [bytes.fromhex(key(text)) for text in texts]]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    hashes = [bytes.fromhex(key(text)) for _, text in things]
+    return pa.table([[thing for thing, _ in things], [text for _, text in things], hashes], schema=SCHEMA)
 
 
 def read_hashes(path: Path) -> list[bytes]:
