@@ -253,17 +253,15 @@ _IMPORT = "import:"
 
 def _by_import(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "passage_range", batch)
-    stand_in = rules_of(build)
     extraction = build.settings.extraction
-    file = _imported_file(extraction)
-    matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
+    matches = _matches(str(build.staging.tables), build.fingerprint("extract"), _imported_file(extraction))
     split = sorted({p.record_id for p in passages if p.record_id != p.passage_id})
     siblings: dict[str, list[Passage]] = {}  # all pieces, in order, of records that were split
     if split:
         with build.tables(read_only=True) as connection:
             for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
                 siblings.setdefault(row[1], []).append(Passage(*row))
-    pages = import_pages(passages, siblings, matches, Contract.of(extraction), stand_in)
+    pages = import_pages(passages, siblings, matches, Contract.of(extraction), rules_of(build))
     if batch == 0:
         rest = left_over(matches)
         pages.ledger += rest.ledger
@@ -345,10 +343,10 @@ class Extract(Stage):
 
     def batches(self, build: Build) -> list[int]:
         """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
+        folder = build.parts("extract")
         if build.settings.extraction.extractor == "rules":
             # Which passages are fresh can differ from what an interrupted run saw (another version came between): so a
             # part counts if it has all passages that its batch has now.
-            folder = build.parts("extract")
             return [
                 number
                 for number, ids in enumerate(_batches(build, _fresh(build, self.recipe(build))))
@@ -358,9 +356,8 @@ class Extract(Stage):
         with build.tables(read_only=True) as connection:
             documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
         count = documents if build.settings.extraction.extractor == "model" else passages
-        folder = build.parts("extract")
-        size = build.settings.batch_size
-        return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
+        batches = range(-(-count // build.settings.batch_size))
+        return [number for number in batches if not is_part_done(folder, number)]
 
     def is_portable(self, build: Build) -> bool:
         """Of rules: a model's budget and rate are one process's, a file would be read by each."""
@@ -392,9 +389,9 @@ class Extract(Stage):
             for row in rows:
                 pages.add_page(Passage(*row), rules)
             tables = raw_tables(pages.pages)
-        tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
-        tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
-        write_part(build.parts("extract"), batch, tables)
+        done = pa.table({"passage_id": pa.array(ids, pa.string())})
+        faults = arrow_table(FAULTS, sorted(pages.faults))
+        write_part(build.parts("extract"), batch, {**tables, _DONE: done, FAULTS.name: faults})
         return BatchResult(len(ids), len(ids))
 
     def kept(self, build: Build) -> int:
@@ -415,10 +412,9 @@ class Extract(Stage):
         folder = build.parts("extract")
         counts: Counter[str] = Counter()
         with build.tables() as connection:
-            ledger, counted = part_files(folder, "ledger"), part_files(folder, "counts")
-            if ledger:
+            if ledger := part_files(folder, "ledger"):
                 connection.execute(statement("extract", "fill_ledger"), {"ledger": ledger})
-            if counted:
+            if counted := part_files(folder, "counts"):
                 sums = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
                 counts.update(dict(sums))
         if keeps_rows(build):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from hashlib import sha256
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,21 +235,17 @@ def hub_type_names(connection: duckdb.DuckDBPyConnection, rule: HubRule) -> list
     if not rule.types:
         return texts_of(connection, "types_of_hubs")
     known = set(texts_of(connection, "known_types"))
-    names = {entry for entry in rule.types if entry in known}
-    return sorted(names | {label for entry in rule.types if entry not in known for _, label in splits(entry)})
+    labels = ([entry] if entry in known else [label for _, label in splits(entry)] for entry in rule.types)
+    return sorted(set(chain.from_iterable(labels)))
 
 
 def _typed(connection: duckdb.DuckDBPyConnection, named: NamedGraph, entry: str) -> set[int]:
     """Nodes of a type, or beside a label over a predicate."""
     found = set(_of_type(connection, entry))
-    pairs = [(predicate, label) for predicate, label in splits(entry) if predicate in named.predicates]
-    if not pairs:
-        return found
-    labelled: dict[str, list[int]] = {}
-    for node, label in numbered(connection, "nodes_of_labels", {"labels": [label for _, label in pairs]}):
-        labelled.setdefault(label, []).append(node)
-    for predicate, label in pairs:
-        found.update(nodes_beside(named.graph, named.predicates.index(predicate), labelled.get(label, [])).tolist())
+    for predicate, label in splits(entry):
+        if predicate in named.predicates:
+            labelled = [node for node, _ in numbered(connection, "nodes_of_labels", {"labels": [label]})]
+            found.update(nodes_beside(named.graph, named.predicates.index(predicate), labelled).tolist())
     return found
 
 
@@ -371,11 +367,6 @@ def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[Rea
         starts |= dict.fromkeys(nodes)
     limits = limits_of(chosen, build.source_kind)
     return read, search_hubs(read.named.graph, rules, list(starts) if chosen.start else None, limits)
-
-
-def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
-    """The paths as the stage `hubs` reads them from arrays."""
-    return SearchedPaths.of(read.named, read.entity_ids, found_arrays(read.named, search).__getitem__)
 
 
 def found_arrays(named: NamedGraph, search: HubSearch) -> Arrays:
@@ -711,7 +702,9 @@ class HubStage(Stage):
         if not _asks(build) or build.source_kind == "corpus":
             return
         with build.tables(read_only=True) as connection:
-            searched = searched_paths(*found_hubs(build, connection))
+            read, search = found_hubs(build, connection)
+        arrays = found_arrays(read.named, search)
+        searched = SearchedPaths.of(read.named, read.entity_ids, arrays.__getitem__)
         for requests in _requests(searched, build):
             yield planned_step(path_text_task(), requests, planner)
 
@@ -767,13 +760,11 @@ class HubStage(Stage):
             numbers += map(texts.number, table.column("text").to_pylist())
             write_part(folder, chunk, {"paths": table})
         values = DistinctTexts()
-        value_numbers = value_texts(
-            searched.signatures(), (searched.named.labels[node] for node in searched.ends().tolist()), values
-        )
-        distinct = {"hubpath": rows.texts.texts, "hubvalue": values.texts}
+        labels = (searched.named.labels[node] for node in searched.ends().tolist())
+        value_numbers = value_texts(searched.signatures(), labels, values)
         hub_texts = [
             {"kind": kind, "ordinal": number, "text_id": content_hash("hub text", text)[:ID_LENGTH], "text": text}
-            for kind, of_kind in distinct.items()
+            for kind, of_kind in (("hubpath", rows.texts.texts), ("hubvalue", values.texts))
             for number, text in enumerate(of_kind)
         ]
         with build.tables() as connection:
