@@ -143,14 +143,10 @@ class Planner:
         expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
         per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
-        return StepEstimate(
-            step,
-            round(expected),
-            (round(expected * low), round(expected * high)),
-            history is not None,
-            step.calls * per_call / self._models.concurrency,
-            price_of(model_name(self._models, Role.EXTRACT), self._models),
-        )
+        lengths = round(expected * low), round(expected * high)
+        seconds = step.calls * per_call / self._models.concurrency
+        prices = price_of(model_name(self._models, Role.EXTRACT), self._models)
+        return StepEstimate(step, round(expected), lengths, history is not None, seconds, prices)
 
     def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""
@@ -163,21 +159,16 @@ class Planner:
         return self._history[model]
 
 
+Replies = Sequence[BaseModel | None]
+
+
 def planned_step(
-    task: ChatTask[Any],
-    requests: Sequence[ChatRequest[Any]],
-    planner: Planner,
-    replies: Sequence[BaseModel | None] | None = None,
+    task: ChatTask[Any], requests: Sequence[ChatRequest[Any]], planner: Planner, replies: Replies | None = None
 ) -> PlannedStep:
     """The step that asks these requests of one task, answered or not; `replies` are those of the cache, if known."""
     known = planner.replies(requests) if replies is None else replies
     missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
     template = planner.count_tokens(task.prompt.text)
     prompts = [planner.count_tokens(request.text) for request in missing]
-    return PlannedStep(
-        task,
-        units=len(requests),
-        cached=len(requests) - len(missing),
-        prompt_tokens=sum(prompts),
-        text_tokens=sum(max(tokens - template, 0) for tokens in prompts),
-    )
+    text_tokens = sum(max(tokens - template, 0) for tokens in prompts)
+    return PlannedStep(task, len(requests), len(requests) - len(missing), sum(prompts), text_tokens)

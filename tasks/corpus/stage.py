@@ -217,9 +217,8 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
     settings = build.settings.corpus
     limits = ConversionLimits(passage_characters=settings.max_passage_characters)
     with Converter(limits, build.layout.document_cache) as converter:
-        yield from read_corpus(
-            build.source, convert=converter.convert, follow_links=settings.follow_links, unread=unread
-        )
+        links = settings.follow_links
+        yield from read_corpus(build.source, convert=converter.convert, follow_links=links, unread=unread)
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:

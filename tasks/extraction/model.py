@@ -367,12 +367,8 @@ def plan_passages(
             lengths.append(planner.count_tokens(_text(passage)))
     template = planner.count_tokens(asked.prop_propositions.prompt.text)
     names_share = planner.output_per_input(asked.prop_entities)
-    unknown = PlannedStep(
-        asked.prop_propositions,
-        units=len(lengths),
-        prompt_tokens=sum(template + round(length * (1 + names_share)) for length in lengths),
-        text_tokens=sum(lengths),
-    )
+    tokens = sum(template + round(length * (1 + names_share)) for length in lengths)
+    unknown = PlannedStep(asked.prop_propositions, len(lengths), 0, tokens, sum(lengths))
     return [
         planned_step(asked.kg_extract, documents, planner),
         planned_step(asked.prop_entities, phrases, planner, replies=known),

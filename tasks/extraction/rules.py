@@ -28,6 +28,8 @@ from polyhop.schemas.types import (
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, merged, sentences_of, triple_proposition
 
+Found = Sequence[Mention]  # in order
+
 # Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
 # not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and
 # nothing says how.
@@ -39,7 +41,7 @@ _MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
 _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 
 
-def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
+def sentence_relations(text: str, mentions: Found, homes: Sequence[int]) -> list[Relation]:
     """Relations between consecutive names of one sentence, in text order. Source: algorithms.md 0.8 (F-REL)."""
     found = []
     before: Mention | None = None
@@ -85,11 +87,7 @@ _PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her",
 
 
 def sentence_propositions(
-    passage: Passage,
-    title_keys: Sequence[str],
-    sentences: Sequence[tuple[int, int]],
-    names: Sequence[Mention],
-    dates: Sequence[Mention],
+    passage: Passage, title_keys: Sequence[str], sentences: Sequence[tuple[int, int]], names: Found, dates: Found
 ) -> list[Proposition]:
     """Each sentence of a passage as a proposition. Source: algorithms.md 0.8 (F-PROP)."""
     found = []
@@ -130,7 +128,7 @@ def _drop_persons(rows: Mapping[str, Row]) -> None:
             row.type, row.confidence = None, UNSHOWN
 
 
-def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Sequence[Mention], first_end: int) -> None:
+def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Found, first_end: int) -> None:
     """Gives the title's type to what the first sentence begins with or says it is also called."""
     if title.type is None or (title.confidence or 0) < DEFINED:
         return
@@ -240,12 +238,7 @@ def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
 
 
 def _add_names(
-    rows: dict[str, Row],
-    passage: Passage,
-    in_title: Sequence[Mention],
-    in_text: Sequence[Mention],
-    homes: Sequence[int],
-    extractor: str,
+    rows: dict[str, Row], passage: Passage, in_title: Found, in_text: Found, homes: Sequence[int], extractor: str
 ) -> None:
     """Adds all names: those in the title, then in order of first mention."""
     for mention in in_title:
@@ -269,7 +262,7 @@ def type_by_place(row: Row, key: str, text: str, start: int, end: int) -> None:
 
 
 def _add_values(
-    rows: dict[str, Row], values: Sequence[Mention], kind: str, sentences: Sequence[tuple[int, int]], extractor: str
+    rows: dict[str, Row], values: Found, kind: str, sentences: Sequence[tuple[int, int]], extractor: str
 ) -> None:
     """Adds dates or numbers, whose form is their type."""
     for value, home in zip(values, sentences_of(values, sentences), strict=True):

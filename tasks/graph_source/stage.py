@@ -272,9 +272,8 @@ class IngestGraph(SourceStage):
         folder = parts_folder(build)
         with build.tables() as connection:
             for name, parts in _FILLED:
-                connection.execute(
-                    statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None
-                )
+                values = {parts: part_files(folder, parts)} if parts else None
+                connection.execute(statement("graph_source", name), values)
             read = {name: part_files(folder, name) for name in ("lines", "quarantine")}
             found = connection.execute(statement("graph_source", "count_records"), read).fetchone()
             good, bad, related = found or (0, 0, 0)

@@ -300,19 +300,14 @@ def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: in
 
 
 def _components(members: set[int], neighbours: dict[int, set[int]]) -> list[list[int]]:
-    pieces = []
-    unseen = set(members)
-    while unseen:
-        piece = {unseen.pop()}
-        edge = list(piece)
-        while edge:
-            found = neighbours[edge.pop()] & unseen
-            unseen -= found
-            piece |= found
-            edge += found
-        if len(piece) > 1:
-            pieces.append(sorted(piece))
-    return pieces
+    ordered = sorted(members)
+    place = {member: number for number, member in enumerate(ordered)}
+    sets = DisjointSets(len(ordered))
+    for member in ordered:
+        for other in neighbours[member] & members:
+            sets.union(place[member], place[other])
+    groups = sets.groups(range(len(ordered)))
+    return [[ordered[number] for number in group] for group in groups if len(group) > 1]
 
 
 MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.

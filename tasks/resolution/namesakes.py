@@ -34,6 +34,9 @@ LEAST = 2
 ROUNDS = 3  # how often passages are decided by those decided before them; chosen: names two and three passages away
 
 
+Around = Mapping[str, frozenset[str]]  # passage to the names in it
+
+
 class Bearer(NamedTuple):
     """One thing that has a name: its key, how it is written, passages that say that they mean it, and how they do."""
 
@@ -129,11 +132,7 @@ def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: boo
 
 
 def _meant(
-    key: str,
-    group: Sequence[Bearer],
-    neighbours: Mapping[str, frozenset[str]],
-    counts: Mapping[str, int],
-    mentioning: Collection[str],
+    key: str, group: Sequence[Bearer], neighbours: Around, counts: Mapping[str, int], mentioning: Collection[str]
 ) -> dict[str, Bearer]:
     """The bearer that each passage means: the only one that claims it, else the one whose passages have such names."""
     # Passages that say which bearer they mean, and those that say nothing; what claims two is in neither.
@@ -156,7 +155,7 @@ def _meant(
 
 def senses_of(
     bearers: Mapping[str, Sequence[Bearer]],
-    neighbours: Mapping[str, frozenset[str]],
+    neighbours: Around,
     counts: Mapping[str, int],
     mentioning: Mapping[str, Collection[str]],
 ) -> Senses:
@@ -181,9 +180,7 @@ def senses_of(
     return Senses(rows, decisions)
 
 
-def disjoint(
-    bearers: Mapping[str, Sequence[Bearer]], neighbours: Mapping[str, frozenset[str]]
-) -> dict[str, list[Bearer]]:
+def disjoint(bearers: Mapping[str, Sequence[Bearer]], neighbours: Around) -> dict[str, list[Bearer]]:
     """Those names of whose bearers no two have a neighbouring name in common that is not everywhere."""
     found = {}
     for key, group in bearers.items():
@@ -193,7 +190,7 @@ def disjoint(
     return found
 
 
-def _around(bearer: Bearer, key: str, neighbours: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _around(bearer: Bearer, key: str, neighbours: Around) -> frozenset[str]:
     """Names in the passages that say that they mean a bearer, and those of which its own name is made."""
     found = frozenset(name for passage in bearer.passages for name in neighbours.get(passage, ()))
     rest = " ".join(bearer.key.split()[len(key.split()) :])
@@ -283,7 +280,7 @@ def _names_around(connection: duckdb.DuckDBPyConnection, keys: Collection[str]) 
     return {passage: frozenset(names) for passage, names in rows}
 
 
-def _mentioning(neighbours: Mapping[str, frozenset[str]], bearers: Mapping[str, list[Bearer]]) -> dict[str, list[str]]:
+def _mentioning(neighbours: Around, bearers: Mapping[str, list[Bearer]]) -> dict[str, list[str]]:
     """Passages that mention each of these names."""
     found: dict[str, list[str]] = {key: [] for key in bearers}
     for passage, names in neighbours.items():
