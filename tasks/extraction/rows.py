@@ -223,10 +223,11 @@ class LedgerRow:
 def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:
     """The row of a request; `stand_in` counts only if it failed."""
     failed, usage = outcome.reply is None, outcome.usage
-    asked = outcome.model, outcome.attempts, outcome.rung.value if outcome.rung else ""
+    rung = outcome.rung.value if outcome.rung else ""
     rest = outcome.error_class, outcome.error, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd
     state: Literal["done", "failed"] = "failed" if failed else "done"
-    return LedgerRow(step, unit_id, state, stand_in if failed else "", *asked, *rest)
+    fallback = stand_in if failed else ""
+    return LedgerRow(step, unit_id, state, fallback, outcome.model, outcome.attempts, rung, *rest)
 
 
 def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
