@@ -89,7 +89,7 @@ def measure(source: Path, root: Path, encoded: int) -> dict[str, object]:
     from polyhop.flows.runner import DirectRunner
     from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import parse_settings
-    from polyhop.tasks.hubs.artefact import STORED_HUBS
+    from polyhop.tasks.hubs.paths import STORED_HUBS
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.index_reader import PublishedIndex
     from polyhop.warehouse.machine import peak_rss_mb

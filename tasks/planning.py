@@ -44,13 +44,9 @@ class PlannedStep:
         return self.units - self.cached
 
     def __add__(self, other: "PlannedStep") -> "PlannedStep":
-        return PlannedStep(
-            self.task,
-            self.units + other.units,
-            self.cached + other.cached,
-            self.prompt_tokens + other.prompt_tokens,
-            self.text_tokens + other.text_tokens,
-        )
+        units, cached = self.units + other.units, self.cached + other.cached
+        tokens = self.prompt_tokens + other.prompt_tokens, self.text_tokens + other.text_tokens
+        return PlannedStep(self.task, units, cached, *tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +133,20 @@ class Planner:
     def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
         """What a step may take."""
         if isinstance(step, PlannedEmbedding):
-            return self._estimate_of_embedding(step)
+            choice = self._settings.encoder.choice_of(step.space)
+            model = choice.name.partition(":")[2]
+            history = self._history_of(model).get(EMBED_TASK)
+            per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
+            price, seconds = embedding_price(model, choice.price), step.calls * per_call / self._models.concurrency
+            return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
         history = self._calls(step.task)
         expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
         per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
-        return StepEstimate(
-            step,
-            round(expected),
-            (round(expected * low), round(expected * high)),
-            history is not None,
-            step.calls * per_call / self._models.concurrency,
-            price_of(model_name(self._models, Role.EXTRACT), self._models),
-        )
-
-    def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
-        choice = self._settings.encoder.choice_of(step.space)
-        model = choice.name.partition(":")[2]
-        history = self._history_of(model).get(EMBED_TASK)
-        per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
-        price = embedding_price(model, choice.price)
+        lengths = round(expected * low), round(expected * high)
         seconds = step.calls * per_call / self._models.concurrency
-        return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
+        prices = price_of(model_name(self._models, Role.EXTRACT), self._models)
+        return StepEstimate(step, round(expected), lengths, history is not None, seconds, prices)
 
     def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""
@@ -171,21 +159,16 @@ class Planner:
         return self._history[model]
 
 
+Replies = Sequence[BaseModel | None]
+
+
 def planned_step(
-    task: ChatTask[Any],
-    requests: Sequence[ChatRequest[Any]],
-    planner: Planner,
-    replies: Sequence[BaseModel | None] | None = None,
+    task: ChatTask[Any], requests: Sequence[ChatRequest[Any]], planner: Planner, replies: Replies | None = None
 ) -> PlannedStep:
     """The step that asks these requests of one task, answered or not; `replies` are those of the cache, if known."""
     known = planner.replies(requests) if replies is None else replies
     missing = [request for request, reply in zip(requests, known, strict=True) if reply is None]
     template = planner.count_tokens(task.prompt.text)
     prompts = [planner.count_tokens(request.text) for request in missing]
-    return PlannedStep(
-        task,
-        units=len(requests),
-        cached=len(requests) - len(missing),
-        prompt_tokens=sum(prompts),
-        text_tokens=sum(max(tokens - template, 0) for tokens in prompts),
-    )
+    text_tokens = sum(max(tokens - template, 0) for tokens in prompts)
+    return PlannedStep(task, len(requests), len(requests) - len(missing), sum(prompts), text_tokens)

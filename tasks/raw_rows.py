@@ -28,13 +28,6 @@ def keeps_rows(build: Build) -> bool:
     return build.settings.extraction.extractor == "rules" and not build.settings.extraction.ner.startswith("spacy")
 
 
-def raw_files(build: Build, name: str) -> list[str]:
-    """The files with all rows of one of `RAW`, once extraction is done, by rules or otherwise."""
-    if keeps_rows(build):
-        return [str(build.staging.arrays / RAW_FILES[RAW.index(name)])]
-    return part_files(build.parts("extract"), name)
-
-
 @dataclass(frozen=True, slots=True)
 class RawRows:
     """Where all rows of one of `RAW` are: in files but for replaced passages, and in a file of rows since."""
@@ -55,11 +48,11 @@ class RawRows:
 
 def raw_rows(build: Build, name: str) -> RawRows:
     """All rows of one of `RAW`, once extraction is done, by rules or otherwise."""
+    if not keeps_rows(build):
+        return RawRows(part_files(build.parts("extract"), name))
     folder, number = build.staging.arrays, RAW.index(name)
-    replaced = folder / REPLACED_FILE
-    if not keeps_rows(build) or not replaced.is_file():
-        return RawRows(raw_files(build, name))
-    return RawRows([str(folder / RAW_FILES[number])], folder / SINCE_FILES[number], replaced)
+    written, replaced = [str(folder / RAW_FILES[number])], folder / REPLACED_FILE
+    return RawRows(written, folder / SINCE_FILES[number], replaced) if replaced.is_file() else RawRows(written)
 
 
 def raw_rows_before(build: Build, name: str) -> RawRows:

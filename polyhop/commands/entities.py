@@ -92,8 +92,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
     """Checks an edit against the current version and adds it to the file."""
     from polyhop.schemas.records import NO_TYPE, EntityEdit, with_edit
     from polyhop.schemas.types import HEADS
-    from polyhop.tasks.resolution.explain import keys_of
-    from polyhop.tasks.resolution.resolve import link_key
+    from polyhop.tasks.resolution.resolve import keys_of, link_key
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.tables.version_rows import read_name_records, read_types
     from polyhop.warehouse.user_files import change_edits
@@ -123,7 +122,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
 
 def _known_key(name: str, records: "NameRecords", index: str, *, as_written: bool) -> str:
     """Key of the entity that a name means, or of the name itself where a merge may be undone."""
-    from polyhop.tasks.resolution.explain import entity_of, known_key
+    from polyhop.tasks.resolution.resolve import entity_of, known_key
 
     if not records.is_resolved:
         raise ConfigurationError(f"The entities of '{index}' are nodes of a graph; edit the graph instead.")
@@ -176,8 +175,8 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain why two names are one entity, or why they are two."""
-    from polyhop.tasks.resolution.explain import explain as explain_names
-    from polyhop.tasks.resolution.explain import keys_of
+    from polyhop.tasks.resolution.resolve import explain as explain_names
+    from polyhop.tasks.resolution.resolve import keys_of
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.tables.version_rows import read_name_records
 

@@ -78,13 +78,6 @@ class Mentions:
             yield item
 
 
-def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | None) -> Iterator[SourceRecord]:
-    """Records of the version before that stay and have to be split."""
-    if left is not None and not left:
-        return
-    yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
-
-
 def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
     """Takes records that a later line deletes out of the parts that were read; the last line about an id counts."""
     if not deleted:
@@ -109,9 +102,8 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
         return
     records, refused = kept_files(build.source_name)
     parts = {"records": [*part_files(folder, "records"), *part_files(folder, "carried")], "origin": build.source_name}
-    ((has_sections,),) = connection.execute(
-        statement("sources", "has_sections"), {"records": parts["records"]}
-    ).fetchall()
+    of_records = {"records": parts["records"]}
+    ((has_sections,),) = connection.execute(statement("sources", "has_sections"), of_records).fetchall()
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
     schema = RECORDS.arrow if has_sections else WITHOUT_SECTIONS
     write_rows(arrays / records, schema, found.select(*schema.names).to_arrow_reader(_FETCHED))
@@ -126,15 +118,8 @@ MOST_COMPARED = 1_000_000
 """Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
 
 _SAME = "same"  # parts with what is known of unchanged records
-_SAME_PARTS = pa.schema(
-    [
-        pa.field("record_id", pa.string()),
-        pa.field("source", pa.string()),
-        pa.field("line", pa.int64()),
-        pa.field("metadata_json", pa.string()),
-        pa.field("origin", pa.string()),
-    ]
-)
+_OF_SAME = ("record_id", "source", "line", "metadata_json", "origin")
+_SAME_PARTS = pa.schema([(name, PASSAGE_PARTS.arrow.field(name).type) for name in _OF_SAME])
 _ROWS = 20_000  # rows that are held, copied and written at once
 
 
@@ -232,9 +217,8 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
     settings = build.settings.corpus
     limits = ConversionLimits(passage_characters=settings.max_passage_characters)
     with Converter(limits, build.layout.document_cache) as converter:
-        yield from read_corpus(
-            build.source, convert=converter.convert, follow_links=settings.follow_links, unread=unread
-        )
+        links = settings.follow_links
+        yield from read_corpus(build.source, convert=converter.convert, follow_links=links, unread=unread)
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
@@ -243,30 +227,11 @@ def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
     last: SourceRecord | None = None
     for passage, record in pieces:
         if record is not last:
-            last, metadata = record, metadata_json(record.metadata)
-            sections = sections_json(record.sections)
-            rows.append(
-                {
-                    "record_id": passage.record_id,
-                    "title": record.title,
-                    "text": record.text,
-                    "source": record.source,
-                    "metadata_json": metadata,
-                    "origin": origin,
-                    "sections_json": sections,
-                    "line": record.line,
-                }
-            )
+            last = record
+            written = {name: getattr(record, name) for name in ("title", "text", "source", "line")}
+            own = {"record_id": passage.record_id, "metadata_json": metadata_json(record.metadata), "origin": origin}
+            rows.append({**written, **own, "sections_json": sections_json(record.sections)})
     return {"passages": passages_table(pieces, origin), "records": table_of_rows(RECORD_PARTS, rows)}
-
-
-def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Refuses a source that is itself unusable, however many records other sources have."""
-    read = {"quarantine": part_files(folder, "quarantine")}
-    counted = {**read, **_LACKING, "records": part_files(folder, "records")}
-    good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
-    refused = connection.execute(statement("sources", "some_refused"), read).fetchall()
-    check_share(build, good, bad, refused, *forgiven)
 
 
 def _checked_counts(build: Build, connection: duckdb.DuckDBPyConnection, records: str) -> Counts:
@@ -316,7 +281,9 @@ class Ingest(SourceStage):
             of_records = "carried" if kept.name == build.source_name else "others"
             gone = mentions.ids if kept.name == build.source_name else set[str]()
             left = unchanged.kept(kept, gone, of_records)
-            for pieces, _, _ in chunks(build, still_kept(kept, gone, left)):
+            # Records of the version before that stay and have to be split.
+            split = (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
+            for pieces, _, _ in chunks(build, split if left is None or left else ()):
                 tables = _parts(pieces, kept.name)
                 tables[of_records] = tables.pop("records")
                 write_part(folder, next(numbers), tables)
@@ -331,7 +298,12 @@ class Ingest(SourceStage):
         parts = {"passages": part_files(folder, "passages")}
         with build.tables() as connection:
             if build.kept:
-                _check_read(build, connection, folder)
+                # Refuses a source that is itself unusable, however many records other sources have.
+                bad_rows = {"quarantine": part_files(folder, "quarantine")}
+                counted = {**bad_rows, **_LACKING, "records": part_files(folder, "records")}
+                good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchall()[0]
+                refused = connection.execute(statement("sources", "some_refused"), bad_rows).fetchall()
+                check_share(build, good, bad, refused, *forgiven)
             connection.execute(statement("sources", "first_in_source"), parts)
             connection.execute(statement("sources", "used_twice"), parts)
             # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
@@ -340,11 +312,11 @@ class Ingest(SourceStage):
             connection.execute(statement("sources", "no_kept_refused"))
             files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
             for kept in build.kept:
-                name = "refused_before" if kept.name == build.source_name else "kept_refused"
                 values = {"files": [str(kept.refused)]}
                 if kept.name == build.source_name:
-                    values["read"] = sorted(files)
-                connection.execute(statement("sources", name), values)
+                    connection.execute(statement("sources", "refused_before"), {**values, "read": sorted(files)})
+                else:
+                    connection.execute(statement("sources", "kept_refused"), values)
             connection.execute(statement("ingest", "first_use"))
             for name in ("fill_quarantine", "drop_piece_ids", "fill_passages", "fill_locations", "fill_documents"):
                 connection.execute(statement("ingest", name), parts)

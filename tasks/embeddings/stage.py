@@ -45,10 +45,8 @@ Thing = tuple[str, str]  # id and text
 
 
 def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
-    texts = [text for _, text in things]
-    columns = [[thing for thing, _ in things], texts, [bytes.fromhex(key(text)) for text in texts]]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    hashes = [bytes.fromhex(key(text)) for _, text in things]
+    return pa.table([[thing for thing, _ in things], [text for _, text in things], hashes], schema=SCHEMA)
 
 
 def read_hashes(path: Path) -> list[bytes]:
@@ -129,8 +127,14 @@ class EmbedStage(Stage):
         try:
             vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), self._known_as)
         except ModelUnavailableError as error:
-            done = self._embedded(build, encoder)
-            error.args = (f"{error} {done} texts are embedded and kept; run the same command again.",)
+            # How many of all texts of the kind have a vector.
+            keys = read_hashes(self._things(build))
+            is_copied = self._earlier(build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
+            known = encoder.known([key.hex() for key in keys])
+            done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
+            error.args = (
+                f"{error} {done:,} of {len(keys):,} texts are embedded and kept; run the same command again.",
+            )
             raise
         table = pa.table(
             {
@@ -168,14 +172,6 @@ class EmbedStage(Stage):
                 matrix[gone] = self._encoder(build).encode(things.take(pa.array(gone)).to_pylist(), self._known_as)
             np.save(arrays / f"{self.arrays}_matrix.npy", matrix)
         return {"vectors": len(hashes)}
-
-    def _embedded(self, build: Build, encoder: CachedEncoder) -> str:
-        """How many of all texts of the kind have a vector, like "8 of 24"."""
-        keys = read_hashes(self._things(build))
-        is_copied = self._earlier(build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
-        known = encoder.known([key.hex() for key in keys])
-        done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
-        return f"{done:,} of {len(keys):,}"
 
     def _encoder(self, build: Build) -> CachedEncoder:
         return open_encoder(build.settings, self.kind.space)

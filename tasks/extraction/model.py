@@ -5,9 +5,9 @@ The result does not depend on which replies were cached, on the order of passage
 a list by rules would be paid for, and be wrong once the model answers.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +23,6 @@ from polyhop.tasks.extraction.rows import (
     LedgerRow,
     Page,
     Proposition,
-    Row,
     count_units,
     row_of_outcome,
     triple_proposition,
@@ -110,6 +109,20 @@ class Questions:
             *(f"{task.name} {task.prompt.hash} {task.schema_version} {task.max_output_tokens}" for task in tasks)
         )
 
+    def of_document(self, part: "DocumentPart", contract: "Contract") -> ChatRequest[KgReply]:
+        """Asks for entities and relations. Source: algorithms.md 1.3 (2)."""
+        inputs = (("document", part.text), ("types", ", ".join(contract.asked_types)))
+        return ChatRequest(self.kg_extract, part.unit_id, inputs)
+
+    def of_passage(self, passage: Passage) -> ChatRequest[PhrasesReply]:
+        """Asks for the entities that propositions may speak of. Source: algorithms.md 3.3 (1)."""
+        return ChatRequest(self.prop_entities, passage.passage_id, (("passage", _text(passage)),))
+
+    def with_phrases(self, passage: Passage, phrases: "Sequence[StatedName]") -> ChatRequest[PropositionsReply]:
+        """Asks for the propositions about these entities. Source: algorithms.md 3.3 (2)."""
+        inputs = (("entities", "\n".join(phrase.name for phrase in phrases)), ("passage", _text(passage)))
+        return ChatRequest(self.prop_propositions, passage.passage_id, inputs)
+
 
 @cache
 def questions() -> Questions:
@@ -160,12 +173,10 @@ def _entities(reply: KgReply, contract: Contract, counts: Counter[str]) -> dict[
             counts["dropped_entities_incomplete"] += 1
             continue
         stays, kind = contract.entity_type(clean(entity.type), counts)
-        if not stays:
-            continue
-        if name.key in names:
+        if stays and name.key in names:
             counts["dropped_entities_twice"] += 1
-            continue
-        names[name.key] = StatedName(name.name, name.key, kind, description)
+        elif stays:
+            names[name.key] = StatedName(name.name, name.key, kind, description)
     return names
 
 
@@ -245,61 +256,49 @@ def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS)
             yield DocumentPart(document_id if len(parts) == 1 else f"{document_id}#{number}", tuple(part))
 
 
+@dataclass(slots=True)
 class ModelBatch:
     """What a model states about documents; knows of each passage what was found so far."""
 
-    def __init__(
-        self,
-        passages: Sequence[Passage],
-        chat: ChatModel,
-        contract: Contract,
-        stand_in: StandIn,
-        stand_in_name: str,
-        questions: Questions,
-    ) -> None:
-        self._questions = questions
-        self._passages = sorted(passages, key=lambda passage: passage.passage_id)
-        self._chat, self._contract = chat, contract
-        self._stand_in, self._stand_in_name = stand_in, stand_in_name
-        self._stated = {passage.passage_id: Stated() for passage in passages}
-        self._phrases: dict[str, list[StatedName]] = {}
-        self._without_names: set[str] = set()
-        self._without_propositions: set[str] = set()
-        self._result = BatchPages()
+    passages: Sequence[Passage]
+    chat: ChatModel
+    contract: Contract
+    stand_in: StandIn
+    stand_in_name: str
+    questions: Questions
+    _stated: defaultdict[str, Stated] = field(default_factory=lambda: defaultdict(Stated))
+    _phrases: dict[str, list[StatedName]] = field(default_factory=dict)
+    _without_names: set[str] = field(default_factory=set)
+    _without_propositions: set[str] = field(default_factory=set)
+    _result: BatchPages = field(default_factory=BatchPages)
 
     def run(self) -> BatchPages:
         """Documents, then phrases, then propositions, then pages."""
+        self.passages = sorted(self.passages, key=lambda passage: passage.passage_id)
         self._ask_documents()
         self._ask_phrases()
         self._ask_propositions()
         result = self._result
-        for passage in self._passages:
+        for passage in self.passages:
             result.add_page(passage, self._page)
         result.counts += count_units(result.ledger)
         return result
 
     def _ask_documents(self) -> None:
-        parts = list(document_parts(self._passages))
-        types = ", ".join(self._contract.asked_types)
-        requests = [
-            ChatRequest(self._questions.kg_extract, part.unit_id, (("document", part.text), ("types", types)))
-            for part in parts
-        ]
-        for part, outcome in zip(parts, self._chat.ask(requests), strict=True):
+        parts = list(document_parts(self.passages))
+        requests = [self.questions.of_document(part, self.contract) for part in parts]
+        for part, outcome in zip(parts, self.chat.ask(requests), strict=True):
             self._note(KG_EXTRACT, part.unit_id, outcome)
             if not isinstance(outcome.reply, KgReply):
                 self._without_names.update(passage.passage_id for passage in part.passages)
                 continue
-            stated = stated_in_document(outcome.reply, self._contract, self._result.counts)
+            stated = stated_in_document(outcome.reply, self.contract, self._result.counts)
             for passage, share in zip(part.passages, distribute(stated, part.passages), strict=True):
                 self._stated[passage.passage_id].extend(share)
 
     def _ask_phrases(self) -> None:
-        requests = [
-            ChatRequest(self._questions.prop_entities, passage.passage_id, (("passage", _text(passage)),))
-            for passage in self._passages
-        ]
-        for passage, outcome in zip(self._passages, self._chat.ask(requests), strict=True):
+        requests = list(map(self.questions.of_passage, self.passages))
+        for passage, outcome in zip(self.passages, self.chat.ask(requests), strict=True):
             self._note(PROP_ENTITIES, passage.passage_id, outcome)
             if isinstance(outcome.reply, PhrasesReply):
                 phrases = phrases_in_passage(outcome.reply, self._result.counts)
@@ -307,21 +306,14 @@ class ModelBatch:
                 self._stated[passage.passage_id].names += phrases
             else:
                 self._without_propositions.add(passage.passage_id)
-                self._result.ledger.append(self._not_asked(passage, outcome.model))
+                error = "the passage's entities are not there yet"
+                row = LedgerRow(PROP_PROPOSITIONS, passage.passage_id, "failed", self.stand_in_name, outcome.model)
+                self._result.ledger.append(replace(row, error_class="NotAsked", error=error))
 
     def _ask_propositions(self) -> None:
-        asked = [passage for passage in self._passages if passage.passage_id in self._phrases]
-        requests = []
-        for passage in asked:
-            names = "\n".join(phrase.name for phrase in self._phrases[passage.passage_id])
-            requests.append(
-                ChatRequest(
-                    self._questions.prop_propositions,
-                    passage.passage_id,
-                    (("entities", names), ("passage", _text(passage))),
-                )
-            )
-        for passage, outcome in zip(asked, self._chat.ask(requests), strict=True):
+        asked = [passage for passage in self.passages if passage.passage_id in self._phrases]
+        requests = [self.questions.with_phrases(passage, self._phrases[passage.passage_id]) for passage in asked]
+        for passage, outcome in zip(asked, self.chat.ask(requests), strict=True):
             self._note(PROP_PROPOSITIONS, passage.passage_id, outcome)
             if isinstance(outcome.reply, PropositionsReply):
                 phrases = self._phrases[passage.passage_id]
@@ -331,19 +323,8 @@ class ModelBatch:
                 self._without_propositions.add(passage.passage_id)
 
     def _note(self, step: str, unit_id: str, outcome: ChatOutcome) -> None:  # type: ignore[type-arg]
-        self._result.ledger.append(row_of_outcome(step, unit_id, outcome, self._stand_in_name))
+        self._result.ledger.append(row_of_outcome(step, unit_id, outcome, self.stand_in_name))
         self._result.computed += not outcome.is_cached
-
-    def _not_asked(self, passage: Passage, model: str) -> LedgerRow:
-        return LedgerRow(
-            PROP_PROPOSITIONS,
-            passage.passage_id,
-            "failed",
-            self._stand_in_name,
-            model,
-            error_class="NotAsked",
-            error="the passage's entities are not there yet",
-        )
 
     def _page(self, passage: Passage) -> Page:
         passage_id = passage.passage_id
@@ -351,7 +332,7 @@ class ModelBatch:
         lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions
         if lacks_names or lacks_propositions:
             # Adds the fallback's work where the model's is missing; a key that both have keeps the model's row.
-            other = self._stand_in(passage)
+            other = self.stand_in(passage)
             if lacks_names:
                 page.relations += other.relations
                 page.triples += other.triples
@@ -359,14 +340,10 @@ class ModelBatch:
                 page.propositions += other.propositions
             wanted = set(other.rows) if lacks_names else {key for (_, keys), _ in other.propositions for key in keys}
             for key, row in other.rows.items():
-                if key in wanted and _may_replace(page.rows.get(key), names=lacks_names):
+                known = page.rows.get(key)  # that of the title alone says nothing
+                if key in wanted and (known is None or (lacks_names and known.is_title and not known.description)):
                     page.rows[key] = row
         return page
-
-
-def _may_replace(known: Row | None, *, names: bool) -> bool:
-    """Whether the fallback's row counts: the model has none, or only that of the title, which says nothing."""
-    return known is None or (names and known.is_title and not known.description)
 
 
 def _text(passage: Passage) -> str:
@@ -379,29 +356,19 @@ def plan_passages(
     """The three steps over all passages of some documents."""
     from polyhop.tasks.planning import PlannedStep, planned_step
 
-    types = ", ".join(contract.asked_types)
-    documents = [
-        ChatRequest(asked.kg_extract, part.unit_id, (("document", part.text), ("types", types)))
-        for part in document_parts(passages)
-    ]
-    phrases = [ChatRequest(asked.prop_entities, p.passage_id, (("passage", _text(p)),)) for p in passages]
+    documents = [asked.of_document(part, contract) for part in document_parts(passages)]
+    phrases = list(map(asked.of_passage, passages))
     known = planner.replies(phrases)
     exact, lengths = [], []
     for passage, reply in zip(passages, known, strict=True):
         if isinstance(reply, PhrasesReply):
-            names = "\n".join(phrase.name for phrase in phrases_in_passage(reply, Counter()))
-            inputs = (("entities", names), ("passage", _text(passage)))
-            exact.append(ChatRequest(asked.prop_propositions, passage.passage_id, inputs))
+            exact.append(asked.with_phrases(passage, phrases_in_passage(reply, Counter())))
         else:
             lengths.append(planner.count_tokens(_text(passage)))
     template = planner.count_tokens(asked.prop_propositions.prompt.text)
     names_share = planner.output_per_input(asked.prop_entities)
-    unknown = PlannedStep(
-        asked.prop_propositions,
-        units=len(lengths),
-        prompt_tokens=sum(template + round(length * (1 + names_share)) for length in lengths),
-        text_tokens=sum(lengths),
-    )
+    tokens = sum(template + round(length * (1 + names_share)) for length in lengths)
+    unknown = PlannedStep(asked.prop_propositions, len(lengths), 0, tokens, sum(lengths))
     return [
         planned_step(asked.kg_extract, documents, planner),
         planned_step(asked.prop_entities, phrases, planner, replies=known),

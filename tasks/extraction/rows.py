@@ -222,21 +222,12 @@ class LedgerRow:
 
 def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:
     """The row of a request; `stand_in` counts only if it failed."""
-    failed = outcome.reply is None
-    return LedgerRow(
-        step,
-        unit_id,
-        "failed" if failed else "done",
-        stand_in if failed else "",
-        outcome.model,
-        outcome.attempts,
-        outcome.rung.value if outcome.rung else "",
-        outcome.error_class,
-        outcome.error,
-        outcome.usage.prompt_tokens,
-        outcome.usage.completion_tokens,
-        outcome.usage.cost_usd,
-    )
+    failed, usage = outcome.reply is None, outcome.usage
+    rung = outcome.rung.value if outcome.rung else ""
+    rest = outcome.error_class, outcome.error, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd
+    state: Literal["done", "failed"] = "failed" if failed else "done"
+    fallback = stand_in if failed else ""
+    return LedgerRow(step, unit_id, state, fallback, outcome.model, outcome.attempts, rung, *rest)
 
 
 def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
@@ -251,8 +242,7 @@ def counts_table(counts: Counter[str]) -> pa.Table:
 
 def count_units(rows: Sequence[LedgerRow]) -> Counter[str]:
     """How many units a model did and how many failed."""
-    counts = Counter("failed_units" if row.state == "failed" else "extracted_units" for row in rows)
-    return Counter(dict(sorted(counts.items())))
+    return Counter(sorted("failed_units" if row.state == "failed" else "extracted_units" for row in rows))
 
 
 @dataclass(slots=True)
@@ -286,32 +276,19 @@ class BatchPages:
 def raw_tables(pages: Iterable[Page]) -> dict[str, pa.Table]:
     """Mentions, relations, propositions and triples by name, in the order of their keys."""
     bundle = bundle_of(pages)
-    return {
-        "mentions": bundle.mentions,
-        "relations": _with_norm_relation(bundle.relations),
-        "propositions": _with_ids(bundle.propositions),
-        "triples": _with_ids(bundle.triples),
-    }
-
-
-def _with_norm_relation(relations: pa.Table) -> pa.Table:
-    labels = relations.column("relation").to_pylist()
+    labels = bundle.relations.column("relation").to_pylist()
     norms = {label: norm_ws(label) for label in set(labels)}  # most are "mentions" or "related to"
-    return relations.append_column("norm_relation", pa.array([norms[label] for label in labels], pa.string()))
-
-
-def _with_ids(propositions: pa.Table) -> pa.Table:
-    ids = [proposition_id(norm_ws(text)) for text in propositions.column("text").to_pylist()]
-    return propositions.append_column("proposition_id", pa.array(ids, pa.string()))
-
-
-_ENDS = (".", "!", "?")
+    tables = {
+        "mentions": bundle.mentions,
+        "relations": bundle.relations.append_column("norm_relation", pa.array(map(norms.get, labels), pa.string())),
+    }
+    for name, rows in (("propositions", bundle.propositions), ("triples", bundle.triples)):
+        ids = [proposition_id(norm_ws(text)) for text in rows.column("text").to_pylist()]
+        tables[name] = rows.append_column("proposition_id", pa.array(ids, pa.string()))
+    return tables
 
 
 def triple_proposition(parts: tuple[str, str, str], source_key: str, target_key: str) -> Proposition:
-    """A triple as a proposition.
-
-    Source: algorithms.md 3.3 (2).
-    """
+    """A triple as a proposition. Source: algorithms.md 3.3 (2)."""
     text = " ".join(parts)
-    return text if text.endswith(_ENDS) else f"{text}.", list(dict.fromkeys((source_key, target_key)))
+    return text if text.endswith((".", "!", "?")) else f"{text}.", list(dict.fromkeys((source_key, target_key)))

@@ -26,15 +26,9 @@ from polyhop.schemas.types import (
     title_type,
 )
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.rows import (
-    Page,
-    Proposition,
-    Relation,
-    Row,
-    merged,
-    sentences_of,
-    triple_proposition,
-)
+from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, merged, sentences_of, triple_proposition
+
+Found = Sequence[Mention]  # in order
 
 # Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
 # not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and
@@ -47,7 +41,7 @@ _MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
 _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 
 
-def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
+def sentence_relations(text: str, mentions: Found, homes: Sequence[int]) -> list[Relation]:
     """Relations between consecutive names of one sentence, in text order. Source: algorithms.md 0.8 (F-REL)."""
     found = []
     before: Mention | None = None
@@ -93,11 +87,7 @@ _PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her",
 
 
 def sentence_propositions(
-    passage: Passage,
-    title_keys: Sequence[str],
-    sentences: Sequence[tuple[int, int]],
-    names: Sequence[Mention],
-    dates: Sequence[Mention],
+    passage: Passage, title_keys: Sequence[str], sentences: Sequence[tuple[int, int]], names: Found, dates: Found
 ) -> list[Proposition]:
     """Each sentence of a passage as a proposition. Source: algorithms.md 0.8 (F-PROP)."""
     found = []
@@ -111,17 +101,13 @@ def sentence_propositions(
             keys[places[place].key] = None
             place += 1
         sentence = " ".join(passage.text[start:end].split())
-        refers = own.isdisjoint(keys) and _starts_with_pronoun(sentence)
+        first = _FIRST_WORD.match(sentence)
+        refers = own.isdisjoint(keys) and first is not None and first[1].lower() in _PRONOUNS
         if refers:
             sentence = f"{passage.title}: {sentence}"
         is_about_title = refers or all(key.startswith("date:") for key in keys)
         found.append((sentence, list(dict.fromkeys([*title_keys[:1], *keys]) if is_about_title else keys)))
     return found
-
-
-def _starts_with_pronoun(sentence: str) -> bool:
-    match = _FIRST_WORD.match(sentence)
-    return match is not None and match[1].lower() in _PRONOUNS
 
 
 # Source: algorithms.md 0.8 (F-TYPE). Decided here: what counts as a list, and the confidences.
@@ -142,7 +128,7 @@ def _drop_persons(rows: Mapping[str, Row]) -> None:
             row.type, row.confidence = None, UNSHOWN
 
 
-def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Sequence[Mention], first_end: int) -> None:
+def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Found, first_end: int) -> None:
     """Gives the title's type to what the first sentence begins with or says it is also called."""
     if title.type is None or (title.confidence or 0) < DEFINED:
         return
@@ -151,17 +137,6 @@ def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Seq
             break
         if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in PLACES:
             _raise(rows[mention.key], title.type, _SAME)
-
-
-def _spread_type(rows: Sequence[Row]) -> None:
-    surest = max(rows, key=lambda row: row.confidence or 0)
-    if surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
-        for row in rows:
-            _raise(row, surest.type, _LISTED)
-
-
-def _is_coordinated(gap: str) -> bool:
-    return len(gap) <= 8 and _LIST.fullmatch(gap) is not None
 
 
 def _type_parts(rows: Mapping[str, Row]) -> None:
@@ -221,10 +196,14 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     # Gives names of a list the type of the surest among them.
     begin = 0
     for place in range(1, len(outer) + 1):
-        if place < len(outer) and _is_coordinated(passage.text[outer[place - 1].end : outer[place].start]):
+        gap = passage.text[outer[place - 1].end : outer[place].start] if place < len(outer) else ""
+        if 0 < len(gap) <= 8 and _LIST.fullmatch(gap):
             continue
-        if place - begin > 1:
-            _spread_type([rows[mention.key] for mention in outer[begin:place]])
+        listed = [rows[mention.key] for mention in outer[begin:place]]
+        surest = max(listed, key=lambda row: row.confidence or 0)
+        if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
+            for row in listed:
+                _raise(row, surest.type, _LISTED)
         begin = place
     _drop_persons(rows)
     _type_parts(rows)
@@ -235,22 +214,16 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     stated = sentence_relations(passage.text, names, homes)
     stated += title_relations(title_keys, known, stated)
     propositions = sentence_propositions(passage, title_keys, sentences, names, dates)
+    # Relations as propositions, the names as the passage first spells them.
+    triples = (triple_proposition((rows[a].surface, label, rows[b].surface), a, b) for a, label, b in stated)
     return Page(
         passage,
         sentences,
         rows,
         [(relation, RULES) for relation in stated],
         [(proposition, RULES) for proposition in propositions],
-        [(triple, RULES) for triple in merged(_triples(stated, rows))],
+        [(triple, RULES) for triple in merged(triples)],
     )
-
-
-def _triples(relations: Sequence[Relation], rows: dict[str, Row]) -> list[Proposition]:
-    """Relations as propositions, the names as the passage first spells them."""
-    return [
-        triple_proposition((rows[source].surface, label, rows[target].surface), source, target)
-        for source, label, target in relations
-    ]
 
 
 def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
@@ -265,12 +238,7 @@ def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
 
 
 def _add_names(
-    rows: dict[str, Row],
-    passage: Passage,
-    in_title: Sequence[Mention],
-    in_text: Sequence[Mention],
-    homes: Sequence[int],
-    extractor: str,
+    rows: dict[str, Row], passage: Passage, in_title: Found, in_text: Found, homes: Sequence[int], extractor: str
 ) -> None:
     """Adds all names: those in the title, then in order of first mention."""
     for mention in in_title:
@@ -294,7 +262,7 @@ def type_by_place(row: Row, key: str, text: str, start: int, end: int) -> None:
 
 
 def _add_values(
-    rows: dict[str, Row], values: Sequence[Mention], kind: str, sentences: Sequence[tuple[int, int]], extractor: str
+    rows: dict[str, Row], values: Found, kind: str, sentences: Sequence[tuple[int, int]], extractor: str
 ) -> None:
     """Adds dates or numbers, whose form is their type."""
     for value, home in zip(values, sentences_of(values, sentences), strict=True):

@@ -18,13 +18,7 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.extraction.model import (
-    DOCUMENT_CHARACTERS,
-    ModelBatch,
-    documents_of,
-    plan_passages,
-    questions,
-)
+from polyhop.tasks.extraction.model import DOCUMENT_CHARACTERS, ModelBatch, documents_of, plan_passages, questions
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import (
@@ -67,27 +61,20 @@ class ChangedTitles:
 
     def __init__(self, before: Iterable[str], after: Iterable[str]) -> None:
         changed = set(before).symmetric_difference(after)
-        self._keys_with: dict[str, list[str]] = {}
+        self.keys_with: dict[str, list[str]] = {}
         for key in sorted({key for title in changed for key in title_keys(title)}):
             # the longest word is the rarest one, as a rule: most texts are cleared by a look at their words
-            self._keys_with.setdefault(max(key.split(), key=len), []).append(key)
-
-    @property
-    def is_any(self) -> bool:
-        """Whether any key came or went."""
-        return bool(self._keys_with)
+            self.keys_with.setdefault(max(key.split(), key=len), []).append(key)
 
     def occur_in(self, text: str) -> bool:
         """Whether the words of one of the keys follow one another in a text.
 
         Cost: O(characters), and as much again per key whose longest word occurs.
         """
-        if not self._keys_with:
-            return False
         words = name_tokens(text)
-        hits = self._keys_with.keys() & set(words)
+        hits = self.keys_with.keys() & set(words)
         line = f" {' '.join(words)} " if hits else ""
-        return any(f" {key} " in line for word in hits for key in self._keys_with[word])
+        return any(f" {key} " in line for word in hits for key in self.keys_with[word])
 
 
 EXTRACTED = Table(
@@ -113,7 +100,7 @@ def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recip
     before = connection.execute(statement("extract", "titles_before"), {"extracted": str(extracted)}).fetchall()
     after = connection.execute(statement("ingest", "titles")).fetchall()
     changed = ChangedTitles((row[0] for row in before), (row[0] for row in after))
-    if changed.is_any:
+    if changed.keys_with:
         texts = connection.execute(statement("extract", "known_passages"), known).fetchall()
         fresh.update(id_ for id_, title, text in texts if changed.occur_in(text) or changed.occur_in(title))
     return sorted(fresh)
@@ -130,9 +117,15 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
 
     Cost: O(rows); memory for one row group and one part.
     """
+
+    def row_groups() -> Iterator[pa.Table]:
+        with pq.ParquetFile(before) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number)
+
     left_out, coming = pa.array(gone, pa.string()), iter(parts)
     waiting = next(coming, None)
-    for group in _row_groups(before):
+    for group in row_groups() if before is not None else ():
         last = group.column("passage_id")[-1]
         kept = group.filter(pc.invert(pc.is_in(group.column("passage_id"), left_out)))
         between = []
@@ -143,26 +136,14 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
             if len(waiting):
                 break
             waiting = next(coming, None)
-        yield from _joined([kept, *between])
+        # one table of all their rows, ascending by passage; none if they have no row
+        filled = [table for table in (kept, *between) if len(table)]
+        if filled:
+            joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
+            yield joined.sort_by("passage_id") if len(filled) > 1 else joined
     if waiting is not None:
         yield waiting
         yield from coming
-
-
-def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """One table of all their rows, ascending by passage; none if they have no row."""
-    filled = [table for table in tables if len(table)]
-    if filled:
-        joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
-        yield joined.sort_by("passage_id") if len(filled) > 1 else joined
-
-
-def _row_groups(path: Path | None) -> Iterator[pa.Table]:
-    if path is None:
-        return
-    with pq.ParquetFile(path) as file:
-        for number in range(file.num_row_groups):
-            yield file.read_row_group(number)
 
 
 _DONE = "done"  # parts with the ids of the passages that a batch did
@@ -272,17 +253,15 @@ _IMPORT = "import:"
 
 def _by_import(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "passage_range", batch)
-    stand_in = rules_of(build)
     extraction = build.settings.extraction
-    file = _imported_file(extraction)
-    matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
+    matches = _matches(str(build.staging.tables), build.fingerprint("extract"), _imported_file(extraction))
     split = sorted({p.record_id for p in passages if p.record_id != p.passage_id})
     siblings: dict[str, list[Passage]] = {}  # all pieces, in order, of records that were split
     if split:
         with build.tables(read_only=True) as connection:
             for row in connection.execute(statement("extract", "record_pieces"), {"ids": split}).fetchall():
                 siblings.setdefault(row[1], []).append(Passage(*row))
-    pages = import_pages(passages, siblings, matches, Contract.of(extraction), stand_in)
+    pages = import_pages(passages, siblings, matches, Contract.of(extraction), rules_of(build))
     if batch == 0:
         rest = left_over(matches)
         pages.ledger += rest.ledger
@@ -364,10 +343,10 @@ class Extract(Stage):
 
     def batches(self, build: Build) -> list[int]:
         """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
+        folder = build.parts("extract")
         if build.settings.extraction.extractor == "rules":
             # Which passages are fresh can differ from what an interrupted run saw (another version came between): so a
             # part counts if it has all passages that its batch has now.
-            folder = build.parts("extract")
             return [
                 number
                 for number, ids in enumerate(_batches(build, _fresh(build, self.recipe(build))))
@@ -377,9 +356,8 @@ class Extract(Stage):
         with build.tables(read_only=True) as connection:
             documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
         count = documents if build.settings.extraction.extractor == "model" else passages
-        folder = build.parts("extract")
-        size = build.settings.batch_size
-        return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
+        batches = range(-(-count // build.settings.batch_size))
+        return [number for number in batches if not is_part_done(folder, number)]
 
     def is_portable(self, build: Build) -> bool:
         """Of rules: a model's budget and rate are one process's, a file would be read by each."""
@@ -411,9 +389,9 @@ class Extract(Stage):
             for row in rows:
                 pages.add_page(Passage(*row), rules)
             tables = raw_tables(pages.pages)
-        tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
-        tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
-        write_part(build.parts("extract"), batch, tables)
+        done = pa.table({"passage_id": pa.array(ids, pa.string())})
+        faults = arrow_table(FAULTS, sorted(pages.faults))
+        write_part(build.parts("extract"), batch, {**tables, _DONE: done, FAULTS.name: faults})
         return BatchResult(len(ids), len(ids))
 
     def kept(self, build: Build) -> int:
@@ -434,10 +412,9 @@ class Extract(Stage):
         folder = build.parts("extract")
         counts: Counter[str] = Counter()
         with build.tables() as connection:
-            ledger, counted = part_files(folder, "ledger"), part_files(folder, "counts")
-            if ledger:
+            if ledger := part_files(folder, "ledger"):
                 connection.execute(statement("extract", "fill_ledger"), {"ledger": ledger})
-            if counted:
+            if counted := part_files(folder, "counts"):
                 sums = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
                 counts.update(dict(sums))
         if keeps_rows(build):

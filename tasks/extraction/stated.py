@@ -11,7 +11,7 @@ nothing can be named by it; a triple from a name to itself stays a proposition b
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -55,9 +55,8 @@ class Contract:
 
     asked_types: tuple[str, ...]
     entity_types: frozenset[str]
-    on_entity_type: str
     relation_types: frozenset[str]
-    on_relation_type: str
+    on_other: str
 
     @staticmethod
     def of(settings: ExtractionSettings) -> "Contract":
@@ -65,23 +64,17 @@ class Contract:
         asked = tuple(_known_type(name) for name in settings.entity_types.split()) or ENTITY_TYPES
         known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *_VALUE_TYPES)
         labels = (norm_ws(label) for label in settings.relation_types.split(","))
-        return Contract(
-            asked,
-            frozenset(known),
-            settings.type_contract,
-            frozenset(label for label in labels if label),
-            settings.type_contract,
-        )
+        return Contract(asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract)
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
         """Whether an entity of this type stays, and with which type; unknown types are counted."""
         kind = _known_type(name)
         if kind in self.entity_types:
             return True, kind
-        if self.on_entity_type == "discard":
+        if self.on_other == "discard":
             counts["dropped_entity_types"] += 1
             return False, None
-        if self.on_entity_type == "freeze" or not kind:
+        if self.on_other == "freeze" or not kind:
             counts["mapped_entity_types"] += 1
             return True, None
         counts["new_entity_types"] += 1
@@ -92,10 +85,10 @@ class Contract:
         bare = norm_ws(label)[:_LABEL_CHARACTERS].strip()
         if not self.relation_types or bare in self.relation_types:
             return bare
-        if self.on_relation_type == "discard":
+        if self.on_other == "discard":
             counts["dropped_relation_types"] += 1
             return None
-        if self.on_relation_type == "freeze":
+        if self.on_other == "freeze":
             counts["mapped_relation_types"] += 1
             return RELATED
         counts["new_relation_types"] += 1
@@ -129,12 +122,10 @@ def key_of(name: str) -> str:
     """
     bare = name.strip()
     dates = find_dates(bare)
-    if dates:
-        return dates[0].key if _is_whole(bare, dates[0].start, dates[0].end) else _words_key(bare)
-    numbers = find_numbers(bare, dates)
-    if numbers and _is_whole(bare, numbers[0].start, numbers[0].end):
-        return numbers[0].key
-    return _words_key(bare)
+    values = dates or find_numbers(bare, dates)
+    if values and (values[0].start, values[0].end) == (0, len(bare)):
+        return values[0].key
+    return " ".join(name_tokens(bare))
 
 
 def is_value(key: str) -> bool:
@@ -142,20 +133,16 @@ def is_value(key: str) -> bool:
     return key.startswith(("date:", "number:"))
 
 
-def _is_whole(text: str, start: int, end: int) -> bool:
-    return (start, end) == (0, len(text))
-
-
-def _words_key(name: str) -> str:
-    return " ".join(name_tokens(name))
-
-
 class PlacedText:
     """A text in which names are looked up by key; all offsets refer to `text`, as it was given."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        folded, origins = _folded(text)
+        # The folded text, and which character of the original each of its own comes from (None: the same).
+        folded, origins = text, None
+        if not text.isascii():
+            pieces = [fold(character) for character in text]
+            folded, origins = "".join(pieces), [place for place, piece in enumerate(pieces) for _ in piece]
         self._words: list[str] = []
         self._spans: list[Span] = []
         self._starts: dict[str, list[int]] = {}
@@ -187,15 +174,6 @@ class PlacedText:
                 free = place + len(words)
                 found.append((self._spans[place][0], self._spans[free - 1][1]))
         return found
-
-
-def _folded(text: str) -> tuple[str, list[int] | None]:
-    """The folded text, and which character of the original each of its own comes from (None: the same)."""
-    if text.isascii():
-        return text, None
-    pieces = [fold(character) for character in text]
-    origins = [place for place, piece in enumerate(pieces) for _ in piece]
-    return "".join(pieces), origins
 
 
 MODEL = "model"
@@ -267,11 +245,8 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
 
 
 def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:
-    common: set[int] | None = None
-    for key in keys:
-        here = set(holders.get(key, ()))
-        common = here if common is None else common & here
-    return min(common, default=0) if common else 0
+    found = [set(holders.get(key, ())) for key in keys]
+    return min(set.intersection(*found), default=0) if found else 0
 
 
 def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
@@ -295,8 +270,13 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
             _place(page, name.key, row, text, title)
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
-            _type(row, name.key, passage.text)
-        # Adds the first type and the first description that are stated of a name; `typed` are the keys that have one.
+            # F-TYPE for what stands in the text with a capital; dates and numbers have the type of their form.
+            if is_value(name.key):
+                row.type, row.confidence = ("DATE" if name.key.startswith("date:") else "NUMBER"), 1.0
+            elif row.surface != row.surface.lower():
+                for start, end in row.spans[:TYPED_MENTIONS]:
+                    type_by_place(row, name.key, passage.text, start, end)
+        # Adds the first type and the first description that are stated of a name; `given` are the keys that have one.
         if name.type and name.key not in given and not is_value(name.key):
             row.type, row.confidence = name.type, 1.0
             given.add(name.key)
@@ -312,16 +292,6 @@ def _place(page: Page, key: str, row: Row, text: PlacedText, title: PlacedText) 
     row.tf += len(title.find(key))
     for start, end in text.find(key):
         row.add_place(start, end, max(0, bisect_right(starts, start) - 1))
-
-
-def _type(row: Row, key: str, text: str) -> None:
-    """F-TYPE for a name that stands in the text with a capital; dates and numbers have the type of their form."""
-    if is_value(key):
-        row.type, row.confidence = ("DATE" if key.startswith("date:") else "NUMBER"), 1.0
-        return
-    if row.surface != row.surface.lower():
-        for start, end in row.spans[:TYPED_MENTIONS]:
-            type_by_place(row, key, text, start, end)
 
 
 RecordText = tuple[str, str, str]  # record id, title, text
@@ -358,22 +328,16 @@ def match_rows(
             by_text.setdefault(_text_key(row.text), []).append(row)
         else:
             _assign(matches, row, [row.id] if row.id in known else [])
-    owners = _owners(texts(), by_text) if by_text else {}
+    # Ids of the records that have a text, with or without their title in front, by the key of the text.
+    owners: dict[str, list[str]] = {}
+    for record_id, title, text in texts() if by_text else ():
+        for key in {_text_key(text), _text_key(passage_text(title, text))} & by_text.keys():
+            owners.setdefault(key, []).append(record_id)
     for key, same in by_text.items():
         for row in same:
             _assign(matches, row, owners.get(key) or ([row.id] if row.id in known else []))
     matches.left_over.sort(key=lambda pair: pair[0].line)
     return matches
-
-
-def _owners(records: Iterable[RecordText], wanted: Container[str]) -> dict[str, list[str]]:
-    """Ids of the records that have a text, with or without their title in front, by the key of the text."""
-    owners: dict[str, list[str]] = {}
-    for record_id, title, text in records:
-        for key in {_text_key(text), _text_key(passage_text(title, text))}:
-            if key in wanted:
-                owners.setdefault(key, []).append(record_id)
-    return owners
 
 
 def _assign(matches: Matches, row: "ExtractionRow", owners: list[str]) -> None:
@@ -413,18 +377,16 @@ def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated
         parts = _triple(value, counts)
         if parts is None:
             continue
-        if not dropped.isdisjoint((named(parts[0]).key, named(parts[2]).key)):
-            counts["triples_of_dropped_entities"] += 1
-            continue
         # A triple's names and its relation, and the triple as a proposition.
         source, target = named(parts[0]), named(parts[2])
+        if not dropped.isdisjoint((source.key, target.key)):
+            counts["triples_of_dropped_entities"] += 1
+            continue
         stated.names += [source, target]
         if source.key == target.key:
             counts["triples_to_themselves"] += 1
-        else:
-            label = contract.relation(parts[1], counts)
-            if label is not None:
-                stated.relations.append((source.key, label, target.key))
+        elif (label := contract.relation(parts[1], counts)) is not None:
+            stated.relations.append((source.key, label, target.key))
         stated.triples.append(triple_proposition(parts, source.key, target.key))
     if isinstance(row.get("propositions"), list):
         stated.propositions = _propositions(stated, row, counts)
@@ -471,26 +433,21 @@ def _name_fault(name: object) -> str:
 
 
 def _triple(value: object, counts: Counter[str]) -> tuple[str, str, str] | None:
-    reason = _triple_fault(value)
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        reason = "not_three_parts"
+    elif not isinstance(value[1], str):
+        reason = "not_strings"
+    else:
+        source, label, target = (clean(str(part)) for part in value)
+        reason = _name_fault(value[0]) or _name_fault(value[2]) or ("" if label else "empty")
+        if not reason:
+            return source, label, target
     if reason == WITHOUT_WORDS:
         counts["triples_without_words"] += 1
-        return None
-    if reason or not isinstance(value, (list, tuple)):
+    else:
         counts[MALFORMED] += 1
         counts[f"{MALFORMED}_{reason}"] += 1
-        return None
-    source, label, target = (clean(str(part)) for part in value)
-    return source, label, target
-
-
-def _triple_fault(value: object) -> str:
-    if not isinstance(value, (list, tuple)) or len(value) != 3:
-        return "not_three_parts"
-    source, label, target = value
-    if not isinstance(label, str):
-        return "not_strings"
-    faults = (_name_fault(source), _name_fault(target), "" if clean(label) else "empty")
-    return next((fault for fault in faults if fault), "")
+    return None
 
 
 def _propositions(stated: Stated, row: Mapping[str, object], counts: Counter[str]) -> list[Proposition]:
@@ -532,7 +489,11 @@ def import_pages(
             page = batch.add_page(passage, stand_in)
             batch.counts["without_row"] += 1
             if page is not None:
-                batch.ledger.append(_missing(passage, page))
+                extractor = next((row.extractor for row in page.rows.values()), "rules")
+                error = "the file has no row for this passage"
+                batch.ledger.append(
+                    LedgerRow(STEP, passage.passage_id, "failed", extractor, error_class="NoRow", error=error)
+                )
             continue
         pieces = siblings.get(passage.record_id, [passage]) if unit_id == passage.record_id else [passage]
         if unit_id not in shares:
@@ -559,13 +520,6 @@ def left_over(matches: Matches) -> BatchPages:
         for row, reason in matches.left_over
     )
     return BatchPages([], ledger, counts)
-
-
-def _missing(passage: Passage, page: Page) -> LedgerRow:
-    extractor = next((row.extractor for row in page.rows.values()), "rules")
-    return LedgerRow(
-        STEP, passage.passage_id, "failed", extractor, error_class="NoRow", error="the file has no row for this passage"
-    )
 
 
 def _malformed(unit_id: str, counts: Counter[str]) -> list[LedgerRow]:

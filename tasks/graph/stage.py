@@ -63,17 +63,12 @@ def chunk_keys(title: str) -> set[str]:
     found = set()
     for begin in range(min(count, MOST_STARTS)):
         for end in range(begin + 1, min(count, begin + MOST_WORDS) + 1):
-            if end - begin < count and _may_be_name(words[begin], lows[begin:end]):
-                found.add(" ".join(lows[begin:end]))
+            first, run = words[begin], lows[begin:end]
+            # a single word must be written with a capital, and be long enough
+            is_capitalised = first[0].isalpha() and not first[0].islower() and len(run[0]) >= LEAST_CHARACTERS
+            if end - begin < count and not FUNCTION_WORDS.issuperset(run) and (len(run) > 1 or is_capitalised):
+                found.add(" ".join(run))
     return found
-
-
-def _may_be_name(first: str, lows: Sequence[str]) -> bool:
-    """Whether a run of words, of which `first` is the first as written, may be a name."""
-    if len(lows) > 1:
-        return not FUNCTION_WORDS.issuperset(lows)
-    is_capitalised = first[0].isalpha() and not first[0].islower()
-    return is_capitalised and lows[0] not in FUNCTION_WORDS and len(lows[0]) >= LEAST_CHARACTERS
 
 
 def chunk_edges(
@@ -109,16 +104,13 @@ class BipartiteStage(Stage):
             row = connection.execute(statement("graph", "node_counts")).fetchone() or (0, 0)
         passage_count, entity_count = row
         per_passage = np.bincount(edges["passage"].astype(np.int64), minlength=passage_count)
-        save_arrays(
-            build.staging.arrays,
-            "bipartite",
-            {
-                "indptr": np.concatenate([[0], np.cumsum(per_passage)]).astype(np.int64),
-                "indices": edges["entity"].astype(np.int32),
-                "tf": edges["tf"].astype(np.float64),
-                "title": edges["is_title"].astype(np.bool_),
-            },
-        )
+        arrays = {
+            "indptr": _starts(per_passage),
+            "indices": edges["entity"].astype(np.int32),
+            "tf": edges["tf"].astype(np.float64),
+            "title": edges["is_title"].astype(np.bool_),
+        }
+        save_arrays(build.staging.arrays, "bipartite", arrays)
         return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
 
 
@@ -179,13 +171,8 @@ class TitleChunkStage(Stage):
             number_of = {key: number for number, (key, _) in enumerate(entities)}
             starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
             rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
-            found = pa.table(
-                {
-                    "passage_id": pa.array([passages[row][0] for row in rows], pa.string()),
-                    "entity_id": pa.array([entities[number][1] for number in numbers.tolist()], pa.string()),
-                }
-            )
-            connection.register("found_chunks", found)
+            ids = [passages[row][0] for row in rows], [entities[number][1] for number in numbers.tolist()]
+            connection.register("found_chunks", pa.table(list(ids), schema=TITLE_CHUNKS.arrow))
             connection.execute(statement("graph", "fill_title_chunks"))
             connection.unregister("found_chunks")
         save_arrays(arrays, "title-chunks", {"indptr": starts, "indices": numbers})

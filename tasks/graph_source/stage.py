@@ -16,13 +16,14 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, Node, Statement, name_without_label
+from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, Node, name_without_label
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.records import BadRecord, GraphServer, Source, SourceRecord
 from polyhop.schemas.tables import (
@@ -41,6 +42,7 @@ from polyhop.schemas.tables import (
 )
 from polyhop.schemas.text import content_hash, literal_id, names_in, node_id, norm_ws, record_id
 from polyhop.tasks.passages.records import (
+    Chunk,
     check_share,
     chunks,
     fill_records,
@@ -99,21 +101,25 @@ def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
         if isinstance(line, Description):
             nodes[node_id(line.node.id), line.node, line.preference] += 1
             continue
-        source_id, target_id = node_id(line.subject.id), _object_id(line)
+        value = line.object
+        # a datatype never begins with @, and a value with a language has no other datatype
+        kind = f"@{value.language.lower()}" if value.language else value.datatype
+        literal = "" if value.id else literal_id(line.subject.id, line.predicate, kind, value.name)
+        source_id, target_id = node_id(line.subject.id), literal or node_id(value.id)
         nodes[source_id, line.subject, ""] += 1
         nodes[target_id, line.object, ""] += 1
         triples[source_id, target_id, line.predicate] += 1
     rows = [_node_row(*key, count) for key, count in nodes.items()]
-    return {"nodes": table_of_rows(NODE_PARTS.arrow, rows), "statements": _statements_table(triples)}
-
-
-def _object_id(statement: Statement) -> str:
-    value = statement.object
-    if value.id:
-        return node_id(value.id)
-    # a datatype never begins with @, and a value with a language has no other datatype
-    kind = f"@{value.language.lower()}" if value.language else value.datatype
-    return literal_id(statement.subject.id, statement.predicate, kind, value.name)
+    normalised = {predicate: norm_ws(predicate) for _, _, predicate in triples}
+    columns = {
+        "source_id": [source_id for source_id, _, _ in triples],
+        "target_id": [target_id for _, target_id, _ in triples],
+        "relation": [predicate for _, _, predicate in triples],
+        "norm_relation": [normalised[predicate] for _, _, predicate in triples],
+        "uses": list(triples.values()),
+    }
+    stated = pa.Table.from_pydict(columns, schema=STATEMENT_PARTS.arrow)
+    return {"nodes": table_of_rows(NODE_PARTS.arrow, rows), "statements": stated}
 
 
 def _node_row(entity_id: str, node: Node, preference: str, count: int) -> dict[str, object]:
@@ -133,18 +139,6 @@ def _node_row(entity_id: str, node: Node, preference: str, count: int) -> dict[s
         "preference": preference,
         "uses": count if has_label else 0,
     }
-
-
-def _statements_table(triples: Counter[tuple[str, str, str]]) -> pa.Table:
-    normalised = {predicate: norm_ws(predicate) for _, _, predicate in triples}
-    columns = {
-        "source_id": [source_id for source_id, _, _ in triples],
-        "target_id": [target_id for _, target_id, _ in triples],
-        "relation": [predicate for _, _, predicate in triples],
-        "norm_relation": [normalised[predicate] for _, _, predicate in triples],
-        "uses": list(triples.values()),
-    }
-    return pa.Table.from_pydict(columns, schema=STATEMENT_PARTS.arrow)
 
 
 _EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
@@ -176,20 +170,14 @@ def write_text_parts(build: Build, folder: Path) -> int:
     rows = read_graph_sources(build.graph_sources) if build.graph_sources is not None else iter(())
     read = 0
     attached: list[dict[str, object]] = []
-    number = 0
-    for pieces, bad, seen in chunks(build, _without_node(rows, attached)):
-        _write(folder, number, pa.Table.from_pylist(attached, schema=ATTACHED_PARTS.arrow), passages_table(pieces), bad)
+    nothing: Chunk = [], [], 0  # one part at least
+    for number, (pieces, bad, seen) in enumerate(chain(chunks(build, _without_node(rows, attached)), [nothing])):
+        of_nodes = pa.Table.from_pylist(attached, schema=ATTACHED_PARTS.arrow)
+        tables = dict(zip(_PARTS, (passages_table(pieces), of_nodes, quarantine_table(bad)), strict=True))
+        write_part(folder, number, tables, is_complete=False)
         attached.clear()
         read += seen
-        number += 1
-    if not number:
-        _write(folder, number, ATTACHED_PARTS.arrow.empty_table(), passages_table([]), [])
     return read
-
-
-def _write(folder: Path, number: int, attached: pa.Table, passages: pa.Table, bad: list[BadRecord]) -> None:
-    tables = dict(zip(_PARTS, (passages, attached, quarantine_table(bad)), strict=True))
-    write_part(folder, number, tables, is_complete=False)
 
 
 def _without_node(
@@ -201,16 +189,8 @@ def _without_node(
             yield row
             continue
         own_id = record_id(row.title, row.text)
-        attached.append(
-            {
-                "node_id": row.id,
-                "record_id": own_id,
-                "source": row.source,
-                "line": row.line,
-                "metadata_json": metadata_json(row.metadata),
-                "excerpt": row.text[:_EXCERPT],
-            }
-        )
+        said = {"metadata_json": metadata_json(row.metadata), "excerpt": row.text[:_EXCERPT]}
+        attached.append({"node_id": row.id, "record_id": own_id, "source": row.source, "line": row.line, **said})
         yield replace(row, id=own_id)
 
 
@@ -259,21 +239,6 @@ def _lines(build: Build, source: Source) -> Iterator[GraphLine | BadRecord]:
     return read_graph(source, names_in(graph.languages.lower()))
 
 
-def _chunks(build: Build, source: Source) -> Iterator[tuple[list[GraphLine], list[BadRecord]]]:
-    good: list[GraphLine] = []
-    bad: list[BadRecord] = []
-    for line in _lines(build, source):
-        if isinstance(line, BadRecord):
-            bad.append(line)
-        else:
-            good.append(line)
-        if len(good) + len(bad) >= LINES_PER_PART:
-            yield good, bad
-            good, bad = [], []
-    if good or bad:
-        yield good, bad
-
-
 class IngestGraph(SourceStage):
     """A knowledge graph to entities, relations and passages."""
 
@@ -291,12 +256,14 @@ class IngestGraph(SourceStage):
         folder = parts_folder(build)
         shutil.rmtree(folder, ignore_errors=True)
         lines = 0
-        for number, (good, bad) in enumerate(_chunks(build, build.source), start=batch):
-            counted = pa.table({"good": [len(good)]})
-            write_part(
-                folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad), "lines": counted}
-            )
-            lines += len(good) + len(bad)
+        number, read = batch, _lines(build, build.source)
+        while some := list(islice(read, LINES_PER_PART)):
+            good = [line for line in some if not isinstance(line, BadRecord)]
+            bad = quarantine_table(line for line in some if isinstance(line, BadRecord))
+            tables = {**statement_tables(good), "quarantine": bad, "lines": pa.table({"good": [len(good)]})}
+            write_part(folder, number, tables)
+            lines += len(some)
+            number += 1
         lines += write_text_parts(build, folder)
         return BatchResult(lines, lines)
 
@@ -305,9 +272,8 @@ class IngestGraph(SourceStage):
         folder = parts_folder(build)
         with build.tables() as connection:
             for name, parts in _FILLED:
-                connection.execute(
-                    statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None
-                )
+                values = {parts: part_files(folder, parts)} if parts else None
+                connection.execute(statement("graph_source", name), values)
             read = {name: part_files(folder, name) for name in ("lines", "quarantine")}
             found = connection.execute(statement("graph_source", "count_records"), read).fetchone()
             good, bad, related = found or (0, 0, 0)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,41 +53,35 @@ def merged_postings(earlier: LexicalIndex, numbers: NDArray[np.int64], changed: 
     is_kept = numbers >= 0
     number_now = np.full(len(earlier.lengths), -1, dtype=np.int64)
     number_now[numbers[is_kept]] = np.flatnonzero(is_kept)
-    kept = _entries(earlier, number_now)
-    added = _entries(changed, np.flatnonzero(~is_kept))
-    left = np.bincount(kept.terms, minlength=len(earlier.terms)) > 0
+    kept_terms, kept_passages, kept_tf = _entries(earlier, number_now)
+    added_terms, added_passages, added_tf = _entries(changed, np.flatnonzero(~is_kept))
+    left = np.bincount(kept_terms, minlength=len(earlier.terms)) > 0
     old_terms = [term for term, is_left in zip(earlier.terms, left.tolist(), strict=True) if is_left]
     terms = {term: number for number, term in enumerate(sorted({*old_terms, *changed.terms}))}
     term_now = np.full(len(earlier.terms), -1, dtype=np.int64)
     term_now[left] = [terms[term] for term in old_terms]
-    added_terms = np.array([terms[term] for term in changed.terms], dtype=np.int64)[added.terms]
+    added_terms = np.array([terms[term] for term in changed.terms], dtype=np.int64)[added_terms]
     # both are in the order of terms, and of passages inside a term: the few are inserted among the many
-    kept_terms = term_now[kept.terms]
+    kept_terms = term_now[kept_terms]
     width = max(1, len(numbers))
-    place = np.searchsorted(kept_terms * width + kept.passages, added_terms * width + added.passages)
+    place = np.searchsorted(kept_terms * width + kept_passages, added_terms * width + added_passages)
     per_term = np.bincount(kept_terms, minlength=len(terms)) + np.bincount(added_terms, minlength=len(terms))
     lengths = np.empty(len(numbers), dtype=np.int32)
     lengths[is_kept], lengths[~is_kept] = earlier.lengths[numbers[is_kept]], changed.lengths
     return LexicalIndex(
         terms=terms,
         indptr=np.concatenate([[0], np.cumsum(per_term)]).astype(np.int64),
-        passages=np.insert(kept.passages, place, added.passages).astype(np.int32),
-        tf=np.insert(kept.tf, place, added.tf).astype(np.int32),
+        passages=np.insert(kept_passages, place, added_passages).astype(np.int32),
+        tf=np.insert(kept_tf, place, added_tf).astype(np.int32),
         lengths=lengths,
     )
 
 
-class _Entries(NamedTuple):
-    """Postings one by one, in order: number of the term, of the passage, and occurrences."""
-
-    terms: NDArray[np.int64]
-    passages: NDArray[np.int64]
-    tf: NDArray[np.int32]
-
-
-def _entries(index: LexicalIndex, number_now: NDArray[np.int64]) -> _Entries:
-    """Those of passages that have a number, which is not -1, now."""
+def _entries(
+    index: LexicalIndex, number_now: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Postings of passages that have a number, which is not -1, now: numbers of term and passage, and occurrences."""
     passages = number_now[index.passages]
     is_left = passages >= 0
     terms = np.repeat(np.arange(len(index.terms), dtype=np.int64), np.diff(index.indptr))
-    return _Entries(terms[is_left], passages[is_left], index.tf[is_left])
+    return terms[is_left], passages[is_left], index.tf[is_left]

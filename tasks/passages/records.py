@@ -67,31 +67,16 @@ def split_record(
         return []
     blocks = _blocks(record, max_characters, min_section_characters) if record.sections else [(0, len(text))]
     spans: list[Span] = []
-    for start, end in blocks:
-        if len(blocks) == 1 and end - start <= max_characters:
-            spans.append((start, end))
-        else:
-            spans.extend(_pieces(text, (start, end), max_characters, overlap_sentences))
-    return _passages(record, spans)
-
-
-def _passages(record: SourceRecord, spans: Sequence[Span]) -> list[Passage]:
-    text = record.text
+    for block in blocks:
+        is_whole = len(blocks) == 1 and len(text) <= max_characters
+        spans += [block] if is_whole else _pieces(text, block, max_characters, overlap_sentences)
     own_id = record.id or record_id(record.title, text)
     document = document_id(norm_ws(record.title) or norm_ws(own_id))
-    return [
-        Passage(
-            passage_id=own_id if len(spans) == 1 else f"{own_id}#{number}",
-            record_id=own_id,
-            document_id=document,
-            ordinal=number,
-            title=record.title,
-            text=text[start:end],
-            start=start,
-            end=end,
-        )
-        for number, (start, end) in enumerate(spans)
-    ]
+    passages = []
+    for number, (start, end) in enumerate(spans):
+        passage_id = own_id if len(spans) == 1 else f"{own_id}#{number}"
+        passages.append(Passage(passage_id, own_id, document, number, record.title, text[start:end], start, end))
+    return passages
 
 
 def _blocks(record: SourceRecord, max_characters: int, min_characters: int) -> list[Span]:
@@ -128,22 +113,16 @@ def _pieces(text: str, block: Span, max_characters: int, overlap_sentences: int)
         if begin is None:
             return
         done = begin.start()
-        start = done - _repeated(text, start, done, max_characters, overlap_sentences)
+        # The next piece repeats whole sentences of this one; all of them would be the same piece again.
+        spans = split_sentences(text[start:done])[1:][-overlap_sentences:] if overlap_sentences else []
+        lengths = [done - start - first for first, _ in spans]
+        start = done - max((length for length in lengths if length * 2 <= max_characters), default=0)
 
 
 def _end(text: str, start: int, block_end: int, max_characters: int) -> int:
     if block_end - start <= max_characters:
         return block_end
     return start + _cut(text[start : min(block_end, start + max_characters + _LOOK_AHEAD)], max_characters)
-
-
-def _repeated(text: str, start: int, end: int, max_characters: int, sentences: int) -> int:
-    """How many characters before `end` the next piece repeats: whole sentences of the piece from `start`."""
-    if not sentences:
-        return 0
-    spans = split_sentences(text[start:end])[1:]  # all of them would be the same piece again
-    lengths = [end - start - first for first, _ in spans[-sentences:]]
-    return max((length for length in lengths if length * 2 <= max_characters), default=0)
 
 
 def _cut(text: str, max_characters: int) -> int:
@@ -166,8 +145,7 @@ def _cut(text: str, max_characters: int) -> int:
 
 def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
     """A table with the columns of polyhop.schemas.tables.QUARANTINE."""
-    rows = [{"source": b.source, "line": b.line, "reason": b.reason, "excerpt": b.excerpt} for b in bad]
-    return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
+    return pa.Table.from_pylist(list(map(asdict, bad)), schema=QUARANTINE.arrow)
 
 
 FEWEST_FILES = 20
@@ -226,14 +204,12 @@ def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterato
         else:
             try:
                 split = split_record(
-                    record,
-                    max_characters=settings.max_passage_characters,
-                    overlap_sentences=settings.overlap_sentences,
+                    record, max_characters=settings.max_passage_characters, overlap_sentences=settings.overlap_sentences
                 )
             except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
                 bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
             else:
-                pieces.extend((passage, record) for passage in split)
+                pieces += ((passage, record) for passage in split)
         if len(pieces) + len(bad) >= build.settings.batch_size:
             yield pieces, bad, seen
             pieces, bad, seen = [], [], 0
@@ -302,15 +278,13 @@ def table_of_rows(schema: pa.Schema, rows: Sequence[Mapping[str, object]]) -> pa
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def count_words(title: str, text: str) -> int:
+def count_words(*texts: str) -> int:
     """Runs of letters, digits and underscores in title and text."""
-    return _words(title) + _words(text)
-
-
-def _words(text: str) -> int:
-    if text.isascii():
-        return len(text.encode().translate(_ASCII_WORDS).split())  # the same, in two thirds of the time
-    return len(_WORD.findall(text))
+    return sum(
+        # the same for ASCII, in two thirds of the time
+        len(text.encode().translate(_ASCII_WORDS).split()) if text.isascii() else len(_WORD.findall(text))
+        for text in texts
+    )
 
 
 def metadata_json(metadata: Mapping[str, object]) -> str:
@@ -331,7 +305,13 @@ def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[st
     while found := connection.execute(
         statement("records", "records_with_metadata"), {"after": last, "limit": _RECORDS_AT_ONCE}
     ).fetchall():
-        connection.register("found_values", table_of_rows(METADATA_VALUES.arrow, list(_rows(found))))
+        rows = []
+        for record, metadata in found:
+            ordinals: Counter[str] = Counter()
+            for name, value in values_of(json.loads(metadata)):
+                rows.append({"record_id": record, "name": name, "ordinal": ordinals[name], **asdict(value)})
+                ordinals[name] += 1
+        connection.register("found_values", table_of_rows(METADATA_VALUES.arrow, rows))
         connection.execute(statement("records", "add_values"))
         connection.unregister("found_values")
         last = found[-1][0]
@@ -342,11 +322,3 @@ def drop_records(connection: duckdb.DuckDBPyConnection) -> None:
     """Removes records whose passages are all gone."""
     for name in ("drop_records", "drop_values", "drop_columns", "fill_columns"):
         connection.execute(statement("records", name))
-
-
-def _rows(records: Iterable[tuple[str, str]]) -> Iterable[Mapping[str, object]]:
-    for record, metadata in records:
-        ordinals: Counter[str] = Counter()
-        for name, value in values_of(json.loads(metadata)):
-            yield {"record_id": record, "name": name, "ordinal": ordinals[name], **asdict(value)}
-            ordinals[name] += 1

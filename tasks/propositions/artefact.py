@@ -17,12 +17,11 @@ from polyhop.warehouse.artefacts import statements_left
 _DECIMALS = 12  # of cosines that are compared. Source: algorithms.md 0.3 (2).
 
 
+Cosines = NDArray[np.floating]
+
+
 def proposition_graph(
-    entities: Integers,
-    passages: Integers,
-    synonyms: Integers,
-    similarities: NDArray[np.floating],
-    shape: tuple[int, int, int],
+    entities: Integers, passages: Integers, synonyms: Integers, similarities: Cosines, shape: tuple[int, int, int]
 ) -> PropositionGraph:
     """The graph of the rows of the tables.
 

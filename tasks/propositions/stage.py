@@ -72,26 +72,24 @@ def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Syno
     if len(vectors) <= _EXACT_UP_TO:
         return _paired(*_nearest(vectors, _all_pairs(vectors, searching, rule), rule), 1.0)
     found = _nearest(vectors, _listed_pairs(vectors, searching, rule), rule)
+    # The share of the exact neighbours of a sample that were found.
     sample = np.random.default_rng(0).permutation(searching)[:SAMPLE]
     exact = _nearest(vectors, _all_pairs(vectors, np.sort(sample), rule), rule)
-    return _paired(*found, _recall(found, exact, sample))
+    of_sample = np.isin(found[0], sample)
+    known, wanted = (one[0] * len(vectors) + one[1] for one in ([part[of_sample] for part in found[:2]], exact))
+    return _paired(*found, float(np.isin(wanted, known).mean()) if len(wanted) else 1.0)
 
 
 def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
     """Candidates of each entity among all others."""
-    found = [
-        _above(vectors, searching[start : start + _BLOCK], np.arange(len(vectors)), rule)
-        for start in range(0, len(searching), _BLOCK)
-    ]
-    return _joined(found)
+    starts, every = range(0, len(searching), _BLOCK), np.arange(len(vectors))
+    return _joined([_above(vectors, searching[start : start + _BLOCK], every, rule) for start in starts])
 
 
 def _listed_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
     """Candidates of each entity in the lists that are nearest to it."""
     centres = _centres(vectors)
-    nearest = np.concatenate(
-        [_top(vectors[start : start + _BLOCK] @ centres.T) for start in range(0, len(vectors), _BLOCK)]
-    )
+    nearest = np.concatenate([_top(vectors[at : at + _BLOCK] @ centres.T) for at in range(0, len(vectors), _BLOCK)])
     members = np.argsort(nearest[:, 0], kind="stable")
     bounds = np.searchsorted(nearest[members, 0], np.arange(len(centres) + 1))
     asked = nearest[searching].ravel()
@@ -142,11 +140,8 @@ def _above(vectors: Vectors, sources: Numbers, targets: Numbers, rule: SynonymRu
 
 
 def _joined(found: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
-    nothing = np.empty(0, dtype=np.int64)
-    return (
-        np.concatenate([nothing, *(sources for sources, _ in found)]),
-        np.concatenate([nothing, *(targets for _, targets in found)]),
-    )
+    sources, targets = np.concatenate([np.empty((2, 0), dtype=np.int64), *map(np.stack, found)], axis=1)
+    return sources, targets
 
 
 def _nearest(
@@ -172,20 +167,6 @@ def _paired(sources: Numbers, targets: Numbers, cosines: NDArray[np.float64], re
     pairs = np.sort(np.stack((sources, targets), axis=1), axis=1)
     distinct, first = np.unique(pairs, axis=0, return_index=True) if len(pairs) else (pairs, np.empty(0, dtype=np.intp))
     return Synonyms(distinct.reshape(-1, 2), cosines[first], recall)
-
-
-def _recall(
-    found: tuple[Numbers, Numbers, NDArray[np.float64]],
-    exact: tuple[Numbers, Numbers, NDArray[np.float64]],
-    sample: Numbers,
-) -> float:
-    """Share of the exact neighbours that were found, both of the entities of the sample."""
-    if not len(exact[0]):
-        return 1.0
-    width = int(max(exact[1].max(), found[1].max(initial=0))) + 1
-    of_sample = np.isin(found[0], sample)
-    known = found[0][of_sample] * width + found[1][of_sample]
-    return float(np.isin(exact[0] * width + exact[1], known).mean())
 
 
 # Source: algorithms.md 3.2, 3.3.
@@ -241,17 +222,10 @@ class PropositionStage(Stage):
         if len(vectors) != len(names):
             raise InvariantError(f"{len(names)} entities have {len(vectors)} vectors of their names.")
         synonyms = find_synonyms(cast("NDArray[np.float32]", np.asarray(vectors)), names, SYNONYMS)
-        found_pairs = pa.table(
-            {
-                "entity_id": pa.array([ids[number] for number in synonyms.pairs[:, 0].tolist()], pa.string()),
-                "synonym_id": pa.array([ids[number] for number in synonyms.pairs[:, 1].tolist()], pa.string()),
-                "cosine": pa.array(synonyms.cosines, pa.float64()),
-            }
-        )
+        first, second = ([ids[number] for number in numbers] for numbers in synonyms.pairs.T.tolist())
+        pairs = pa.table([first, second, synonyms.cosines], schema=self.tables[0].arrow)
         with build.tables() as connection:
-            connection.register("found", found_pairs)
-            connection.execute(f"INSERT INTO {quoted(self.tables[0].name)} FROM found ORDER BY ALL")
-            connection.unregister("found")
+            connection.from_arrow(pairs).order("entity_id, synonym_id, cosine").insert_into(self.tables[0].name)
         shape = (propositions, len(ids), passages)
         found = proposition_graph(named, stated, synonyms.pairs, synonyms.cosines, shape)
         save_arrays(build.staging.arrays, self.graph, {**found.arrays, **text_arrays(texts)})

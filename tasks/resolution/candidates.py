@@ -55,7 +55,7 @@ class Name:
     @cached_property
     def tokens(self) -> frozenset[str]:
         """Words of the name without punctuation around them. Source: algorithms.md 1.4, step 1."""
-        return _words(self.form)
+        return frozenset({word.strip(string.punctuation) for word in self.form.split()} - {""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,6 @@ class Candidates:
 
     pairs: list[Pair]
     comparisons: int
-
-
-def name_words(name: str) -> frozenset[str]:
-    """Distinct words of the folded name, ASCII punctuation around each stripped. Source: algorithms.md 1.4, step 1."""
-    return _words(norm_ws(fold(name)))
-
-
-def _words(form: str) -> frozenset[str]:
-    """Words of a folded name without punctuation around them."""
-    words = {word.strip(string.punctuation) for word in form.split()}
-    words.discard("")
-    return frozenset(words)
 
 
 def candidate_pairs(names: Sequence[Name]) -> Candidates:
@@ -88,10 +76,18 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     # Words of the names that have a type: those of `Name.tokens`.
     chosen = [number for number, name in enumerate(names) if name.type is not None]
     forms = [names[number].form for number in chosen]
-    found, count = _numbered_words(" ".join(forms).split())
+    # The number of each word without its punctuation, -1 for punctuation alone; and the words' count, at least 1.
+    written = " ".join(forms).split()
+    bare = {word: word.strip(string.punctuation) for word in dict.fromkeys(written)}
+    number_of = {word: number for number, word in enumerate(sorted({*bare.values()} - {""}))}
+    number_as_written = {word: number_of.get(stripped, -1) for word, stripped in bare.items()}
+    found = np.fromiter(map(number_as_written.__getitem__, written), dtype=np.int64, count=len(written))
+    count = max(1, len(number_of))
     owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
     owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
-    words = _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
+    number_of = {kind: number for number, kind in enumerate(sorted({name.type or "" for name in names}))}
+    types = np.array([number_of[name.type or ""] for name in names], dtype=np.int64)
+    words = _Words(owner, found, types[owner] * count + found, count)
     if not len(words.names):
         return Candidates([], 0)
     _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
@@ -145,21 +141,6 @@ class _Words(NamedTuple):
     width: int
 
 
-def _numbered_words(written: Sequence[str]) -> tuple[NDArray[np.int64], int]:
-    """Number of each word without its punctuation, -1 for punctuation alone; and the words' count, at least 1."""
-    bare = {word: word.strip(string.punctuation) for word in dict.fromkeys(written)}
-    number_of = {word: number for number, word in enumerate(sorted({*bare.values()} - {""}))}
-    number_as_written = {word: number_of.get(stripped, -1) for word, stripped in bare.items()}
-    found = np.fromiter(map(number_as_written.__getitem__, written), dtype=np.int64, count=len(written))
-    return found, max(1, len(number_of))
-
-
-def _numbered_types(names: Sequence[Name]) -> NDArray[np.int64]:
-    kinds = [name.type or "" for name in names]
-    type_number = {kind: number for number, kind in enumerate(sorted(set(kinds)))}
-    return np.array([type_number[kind] for kind in kinds], dtype=np.int64)
-
-
 def _have_all(
     words: _Words, starts: NDArray[np.int64], sizes: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
@@ -199,7 +180,7 @@ Judge = Callable[[Sequence[Name], Sequence[Pair], Sequence[list[int]]], Verdict]
 
 
 def quoted_name(key: str) -> str:
-    """A name inside a reason; `explain.py` finds it there again."""
+    """A name inside a reason; `explain` finds it there again."""
     return f"'{key}'"
 
 
@@ -289,7 +270,20 @@ def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: in
     through that order backwards, pieces only grow.
     """
     place = {member: number for number, member in enumerate(component)}
-    order = _peeling_order(component, neighbours)
+    # All members, each time the one with most neighbours that are still there, ties by number.
+    degree = {member: len(neighbours[member]) for member in component}
+    heap = [(-count, member) for member, count in degree.items()]
+    heapify(heap)
+    order = []
+    while heap:
+        count, member = heappop(heap)
+        if degree.get(member) != -count:
+            continue
+        order.append(member)
+        del degree[member]
+        for other in neighbours[member] & degree.keys():
+            degree[other] -= 1
+            heappush(heap, (-degree[other], other))
     sets, sizes = DisjointSets(len(component)), [1] * len(component)
     present: set[int] = set()
     dropped = set()
@@ -305,39 +299,15 @@ def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: in
     return dropped
 
 
-def _peeling_order(component: list[int], neighbours: dict[int, set[int]]) -> list[int]:
-    """All members, each time the one with most neighbours that are still there, ties by number."""
-    degree = {member: len(neighbours[member]) for member in component}
-    heap = [(-count, member) for member, count in degree.items()]
-    heapify(heap)
-    order = []
-    while heap:
-        count, member = heappop(heap)
-        if degree.get(member) != -count:
-            continue
-        order.append(member)
-        del degree[member]
-        for other in neighbours[member]:
-            if other in degree:
-                degree[other] -= 1
-                heappush(heap, (-degree[other], other))
-    return order
-
-
 def _components(members: set[int], neighbours: dict[int, set[int]]) -> list[list[int]]:
-    pieces = []
-    unseen = set(members)
-    while unseen:
-        piece = {unseen.pop()}
-        edge = list(piece)
-        while edge:
-            found = neighbours[edge.pop()] & unseen
-            unseen -= found
-            piece |= found
-            edge += found
-        if len(piece) > 1:
-            pieces.append(sorted(piece))
-    return pieces
+    ordered = sorted(members)
+    place = {member: number for number, member in enumerate(ordered)}
+    sets = DisjointSets(len(ordered))
+    for member in ordered:
+        for other in neighbours[member] & members:
+            sets.union(place[member], place[other])
+    groups = sets.groups(range(len(ordered)))
+    return [[ordered[number] for number in group] for group in groups if len(group) > 1]
 
 
 MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.
@@ -367,9 +337,14 @@ def resolve_task() -> ChatTask[NameGroups]:
 
 def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatRequest[NameGroups]:
     """The question about one cluster. Source: algorithms.md 1.4, step 6 (input lines)."""
+
+    def short(name: Name) -> list[str]:
+        distinct = dict.fromkeys(text[:DESCRIPTION_CHARACTERS] for text in name.descriptions if text)
+        return list(distinct)[:MAX_DESCRIPTIONS]
+
     members = [names[number] for number in cluster]
     lines = [
-        json.dumps({"name": member.name, "type": member.type, "descriptions": _short(member)}, ensure_ascii=False)
+        json.dumps({"name": member.name, "type": member.type, "descriptions": short(member)}, ensure_ascii=False)
         for member in members
     ]
     unit = f"{members[0].type}:{members[0].key}"
@@ -426,14 +401,6 @@ def valid_groups(
         if canonical is None or canonical not in members or len(members) < 2:
             continue
         used.update(members)
-        valid.append((canonical, members, " ".join(group.description.split()) or _joined(names, members)))
+        texts = dict.fromkeys(text for number in members for text in names[number].descriptions if text)
+        valid.append((canonical, members, " ".join(group.description.split()) or " | ".join(texts)))
     return valid
-
-
-def _short(name: Name) -> list[str]:
-    distinct = dict.fromkeys(text[:DESCRIPTION_CHARACTERS] for text in name.descriptions if text)
-    return list(distinct)[:MAX_DESCRIPTIONS]
-
-
-def _joined(names: Sequence[Name], members: Sequence[int]) -> str:
-    return " | ".join(dict.fromkeys(text for number in members for text in names[number].descriptions if text))

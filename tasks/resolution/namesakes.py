@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import log
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ LEAST = 2
 
 
 ROUNDS = 3  # how often passages are decided by those decided before them; chosen: names two and three passages away
+
+
+Around = Mapping[str, frozenset[str]]  # passage to the names in it
 
 
 class Bearer(NamedTuple):
@@ -84,7 +88,15 @@ def qualified_bearers(
     found = {}
     for key, stated in groups.items():
         by_qualifier = {q: rows for q, rows in stated.items() if len({row[0] for row in rows}) >= LEAST}
-        joined = _joined(sorted(by_qualifier), containers)
+        # Qualifiers in groups, those together of which one lies in the other or has all words of the other.
+        larger = sorted(by_qualifier)
+        sets = DisjointSets(len(larger))
+        for (a, first), (b, second) in combinations(enumerate(larger), 2):
+            words = set(first.split()), set(second.split())
+            is_nested = (first, second) in containers or (second, first) in containers
+            if is_nested or words[0] <= words[1] or words[1] <= words[0]:
+                sets.union(a, b)
+        joined = [[larger[number] for number in group] for group in sets.groups(range(len(larger)))]
         if len(joined) < 2:
             continue
         bearers = []
@@ -96,18 +108,6 @@ def qualified_bearers(
             bearers.append(Bearer(" ".join(name_tokens(written)), written, passages, f"followed by '{spelling}'"))
         found[key] = sorted(bearers)
     return found
-
-
-def _joined(qualifiers: Sequence[str], containers: Collection[tuple[str, str]]) -> list[list[str]]:
-    """Qualifiers in groups, those together of which one lies in the other or has all words of the other."""
-    sets = DisjointSets(len(qualifiers))
-    for a, first in enumerate(qualifiers):
-        for b, second in enumerate(qualifiers[:a]):
-            is_nested = (first, second) in containers or (second, first) in containers
-            words = set(first.split()), set(second.split())
-            if is_nested or words[0] <= words[1] or words[1] <= words[0]:
-                sets.union(a, b)
-    return [[qualifiers[number] for number in group] for group in sets.groups(range(len(qualifiers)))]
 
 
 def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: bool) -> dict[str, list[Bearer]]:
@@ -132,11 +132,7 @@ def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: boo
 
 
 def _meant(
-    key: str,
-    group: Sequence[Bearer],
-    neighbours: Mapping[str, frozenset[str]],
-    counts: Mapping[str, int],
-    mentioning: Collection[str],
+    key: str, group: Sequence[Bearer], neighbours: Around, counts: Mapping[str, int], mentioning: Collection[str]
 ) -> dict[str, Bearer]:
     """The bearer that each passage means: the only one that claims it, else the one whose passages have such names."""
     # Passages that say which bearer they mean, and those that say nothing; what claims two is in neither.
@@ -144,7 +140,13 @@ def _meant(
     meant = {passage: claimed[0] for passage, claimed in claims.items() if len(claimed) == 1}
     undecided = [passage for passage, claimed in claims.items() if not claimed]
     for _ in range(ROUNDS if neighbours else 0):
-        near = _near(key, group, meant, undecided, neighbours, counts)
+        around = []
+        for bearer in group:
+            own = {passage for passage, one in meant.items() if one.key == bearer.key}
+            around.append(_around(bearer._replace(passages=bearer.passages | own), key, neighbours))
+        # Undecided passages to the bearer with whose passages they share clearly more.
+        nearest = {one: _nearest(group, around, neighbours.get(one, frozenset()), counts) for one in undecided}
+        near = {passage: bearer for passage, bearer in nearest.items() if bearer is not None}
         meant, undecided = meant | near, [passage for passage in undecided if passage not in near]
         if not near:
             break
@@ -153,7 +155,7 @@ def _meant(
 
 def senses_of(
     bearers: Mapping[str, Sequence[Bearer]],
-    neighbours: Mapping[str, frozenset[str]],
+    neighbours: Around,
     counts: Mapping[str, int],
     mentioning: Mapping[str, Collection[str]],
 ) -> Senses:
@@ -167,9 +169,7 @@ def senses_of(
         group = bearers[key]
         meant = _meant(key, group, neighbours, counts, mentioning.get(key, ()))
         given = Counter(bearer.key for bearer in meant.values())
-        for passage, bearer in sorted(meant.items()):
-            if bearer.key != key:
-                rows.append((passage, key, bearer.key, bearer.name))
+        rows += [(passage, key, one.key, one.name) for passage, one in sorted(meant.items()) if one.key != key]
         said = ", ".join(quoted_name(bearer.key) for bearer in group)
         for bearer in group:
             reason = (
@@ -180,27 +180,7 @@ def senses_of(
     return Senses(rows, decisions)
 
 
-def _near(
-    key: str,
-    group: Sequence[Bearer],
-    meant: Mapping[str, Bearer],
-    undecided: Sequence[str],
-    neighbours: Mapping[str, frozenset[str]],
-    counts: Mapping[str, int],
-) -> dict[str, Bearer]:
-    """Undecided passages to the bearer with whose passages they share clearly more."""
-    held = [
-        bearer._replace(passages=bearer.passages | {passage for passage, one in meant.items() if one.key == bearer.key})
-        for bearer in group
-    ]
-    around = [_around(bearer, key, neighbours) for bearer in held]
-    near = {passage: _nearest(group, around, neighbours.get(passage, frozenset()), counts) for passage in undecided}
-    return {passage: bearer for passage, bearer in near.items() if bearer is not None}
-
-
-def disjoint(
-    bearers: Mapping[str, Sequence[Bearer]], neighbours: Mapping[str, frozenset[str]]
-) -> dict[str, list[Bearer]]:
+def disjoint(bearers: Mapping[str, Sequence[Bearer]], neighbours: Around) -> dict[str, list[Bearer]]:
     """Those names of whose bearers no two have a neighbouring name in common that is not everywhere."""
     found = {}
     for key, group in bearers.items():
@@ -210,7 +190,7 @@ def disjoint(
     return found
 
 
-def _around(bearer: Bearer, key: str, neighbours: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _around(bearer: Bearer, key: str, neighbours: Around) -> frozenset[str]:
     """Names in the passages that say that they mean a bearer, and those of which its own name is made."""
     found = frozenset(name for passage in bearer.passages for name in neighbours.get(passage, ()))
     rest = " ".join(bearer.key.split()[len(key.split()) :])
@@ -241,13 +221,6 @@ def with_senses(resolution: Resolution, senses: Senses) -> Resolution:
     return replace(resolution, decisions=order)
 
 
-_OF_BEARERS = {
-    "mentions": "mentions_of_bearers",
-    "relations": "relations_of_bearers",
-    "propositions": "propositions_of_bearers",
-    "triples": "triples_of_bearers",
-}
-"""Raw rows and the statement that puts them under the keys of bearers."""
 _IN_A_LIST = re.compile(r",? (and|or)\b|, [^\W\da-z_]|[-/'’]")
 """What follows one of several names in a row, and a name that goes on."""
 
@@ -257,25 +230,29 @@ def tell_apart(connection: duckdb.DuckDBPyConnection, identity: str) -> Senses:
 
     Cost: O(mentions) to look through, O(those of shared names) to decide.
     """
-    senses = _by_type(connection) if identity == "name_type" else _by_context(connection)
+    if identity == "name_type":
+        rows = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
+        bearers = typed_bearers(rows, keeps_name=True)
+        senses = senses_of(bearers, {}, {}, _mentioning(_names_around(connection, bearers), bearers))
+    else:
+        senses = _by_context(connection)
     connection.execute(statement("namesakes", "senses"))
     if not senses.rows:
         return senses
-    arrays = [pa.array(column) for column in zip(*senses.rows, strict=True)]
-    connection.register("incoming", pa.Table.from_arrays(arrays, names=["passage_id", "key", "bearer", "name"]))
-    connection.execute("INSERT INTO senses FROM incoming")
-    connection.unregister("incoming")
+    insert_tuples(connection, "senses", senses.rows)
     connection.execute(statement("namesakes", "bearers_by_passage"))
-    for name, rows in _OF_BEARERS.items():
-        connection.execute(statement("namesakes", rows))
+    for rows_of in ("mentions_of_bearers", "relations_of_bearers", "propositions_of_bearers", "triples_of_bearers"):
+        connection.execute(statement("namesakes", rows_of))
+        name = rows_of.removesuffix("_of_bearers")
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(f'all_{name}')} AS FROM {quoted(f'sensed_{name}')}")
     return senses
 
 
-def _by_type(connection: duckdb.DuckDBPyConnection) -> Senses:
-    rows = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
-    bearers = typed_bearers(rows, keeps_name=True)
-    return senses_of(bearers, {}, {}, _mentioning(_names_around(connection, bearers), bearers))
+def insert_tuples(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Adds rows, which have all columns of a table in its order."""
+    if rows:
+        columns = {str(number): pa.array(column) for number, column in enumerate(zip(*rows, strict=True))}
+        connection.from_arrow(pa.table(columns)).insert_into(table)
 
 
 def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
@@ -283,7 +260,11 @@ def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
     titled = titled_bearers(titles)
     types = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
     located = {row[1] for row in types if row[3] == "LOCATION"}
-    found = {**typed_bearers(types, keeps_name=False), **_qualified(connection, located)}
+    # Names of places that texts qualify by another place, lists of places aside.
+    rows = connection.execute(statement("namesakes", "qualified_places")).fetchall()
+    places = [row[:5] for row in rows if not _IN_A_LIST.match(row[5])]
+    of_places = qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
+    found = {**typed_bearers(types, keeps_name=False), **of_places}
     neighbours = _names_around(connection, {**found, **titled})
     (passages,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)
     counts: Mapping[str, int] = dict(connection.execute(statement("namesakes", "passages_of_names")).fetchall())
@@ -293,20 +274,13 @@ def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
     return senses_of(bearers, neighbours, counts, _mentioning(neighbours, bearers))
 
 
-def _qualified(connection: duckdb.DuckDBPyConnection, located: Collection[str]) -> dict[str, list[Bearer]]:
-    """Bearers of the names of places that texts qualify by another place, lists of places aside."""
-    rows = connection.execute(statement("namesakes", "qualified_places")).fetchall()
-    places = [row[:5] for row in rows if not _IN_A_LIST.match(row[5])]
-    return qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
-
-
 def _names_around(connection: duckdb.DuckDBPyConnection, keys: Collection[str]) -> dict[str, frozenset[str]]:
     """Names in the passages that mention one of these."""
     rows = connection.execute(statement("namesakes", "names_around"), {"keys": sorted(keys)}).fetchall()
     return {passage: frozenset(names) for passage, names in rows}
 
 
-def _mentioning(neighbours: Mapping[str, frozenset[str]], bearers: Mapping[str, list[Bearer]]) -> dict[str, list[str]]:
+def _mentioning(neighbours: Around, bearers: Mapping[str, list[Bearer]]) -> dict[str, list[str]]:
     """Passages that mention each of these names."""
     found: dict[str, list[str]] = {key: [] for key in bearers}
     for passage, names in neighbours.items():

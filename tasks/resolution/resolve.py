@@ -1,17 +1,17 @@
-"""Names to entities: what is accepted, people's links, every decision with its reason (pure).
+"""Names to entities: what is accepted, people's links, every decision with its reason, and what explains two (pure).
 
 Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links may.
 Source: algorithms.md 1.4.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
-from polyhop.schemas.names import name_tokens
+from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.records import NamePair
 from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
@@ -27,22 +27,19 @@ from polyhop.tasks.resolution.candidates import (
     pairs_across_types,
     quoted_name,
 )
+from polyhop.warehouse.tables.version_rows import NameRecords
 
 # Source: algorithms.md 1.4, token-free acceptance.
 
-MIN_SIMILARITY = 0.80  # algorithms.md 1.4, token-free acceptance (iii).
 _HARMLESS = "king queen prince princess president saint film novel band album"
 HARMLESS_WORDS = FORM_WORDS | frozenset(_HARMLESS.split())
 """Words that a longer form of a name may add without meaning something else."""
 
-Similarity = Callable[[Name, Name], float | None]
-"""Cosine of two names' descriptions, None if one of them is not embedded."""
 
-
-def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity | None = None) -> Verdict:
+def accept(names: Sequence[Name], pairs: Iterable[Pair]) -> Verdict:
     """Decides on candidate pairs (a, b), the words of a among those of b: at most one merge per name.
 
-    That is into the preferred one of its longest acceptable forms. Without `similarity` descriptions do not count.
+    That is into the preferred one of its longest acceptable forms.
     Source: algorithms.md 1.4, token-free acceptance.
     Cost: O(sum over names of the squared number of its acceptable forms).
     """
@@ -53,7 +50,7 @@ def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity 
     refusals = {}
     ambiguous = set()
     for a in sorted(longer):
-        forms = {b: why for b in sorted(longer[a]) if (why := _reason(names[a], names[b], similarity))}
+        forms = {b: why for b in sorted(longer[a]) if (why := _reason(names[a], names[b]))}
         largest = [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
         if not forms:
             refusals[a] = _refusal(names, a, longer[a])
@@ -77,16 +74,8 @@ def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
     return min(numbers, key=rank)
 
 
-def _reason(a: Name, b: Name, similarity: Similarity | None) -> str:
+def _reason(a: Name, b: Name) -> str:
     """Why a may be another form of b, "" if it may not."""
-    why = _reason_of_words(a, b)
-    if not why or similarity is None:
-        return why
-    cosine = similarity(a, b)
-    return why if cosine is None or cosine >= MIN_SIMILARITY else ""
-
-
-def _reason_of_words(a: Name, b: Name) -> str:
     extras = b.tokens - a.tokens
     if not extras:
         return f"{quoted_name(a.key)} has the same words as {quoted_name(b.key)}"
@@ -119,39 +108,10 @@ class Links:
     must: tuple[NamePair, ...] = ()
     cannot: tuple[NamePair, ...] = ()
 
-    @property
-    def pairs(self) -> tuple[NamePair, ...]:
-        """All of them."""
-        return (*self.must, *self.cannot)
-
 
 def link_key(name: str) -> str:
     """The key under which a name of a link file is known."""
     return " ".join(name_tokens(name))
-
-
-def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
-    """Why a pair has no effect, "" if it has one."""
-    for written in (pair.a, pair.b):
-        name = name_of(link_key(written))
-        if pair.type and name is not None and name.mention_count and name.type != pair.type:
-            return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
-    return ""
-
-
-def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
-    """Number to the numbers that must stay apart from it, with the place that says so."""
-    cannot_links: dict[int, dict[int, str]] = {}
-    for pair in cannot:
-        a, b = number_of[link_key(pair.a)], number_of[link_key(pair.b)]
-        if a == b:
-            raise ConfigurationError(
-                f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, accents "
-                "and punctuation are dropped; they cannot be kept apart. Remove the pair."
-            )
-        _keep_apart(cannot_links, a, {b: pair.place})
-        _keep_apart(cannot_links, b, {a: pair.place})
-    return cannot_links
 
 
 def _keep_apart(cannot_links: dict[int, dict[int, str]], number: int, others: Mapping[int, str]) -> None:
@@ -205,7 +165,7 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     """
     # Also names that only link files know: questions may use them.
     by_key = {name.key: name for name in names}
-    for pair in links.pairs:
+    for pair in (*links.must, *links.cannot):
         for written in (pair.a, pair.b):
             key = link_key(written)
             known = by_key.get(key)
@@ -223,7 +183,7 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
         verdict = judge(merging.names, inside, grouped.clusters)
         merging.follow(verdict)
         cluster_count, failed, usage = len(grouped.clusters), verdict.failed_clusters, verdict.usage
-    return replace(merging.result(cluster_count, failed), usage=usage)
+    return Resolution(*merging.result(), cluster_count, failed, usage)
 
 
 class _Merging:
@@ -235,17 +195,29 @@ class _Merging:
         self._number_of = {name.key: number for number, name in enumerate(names)}
         self._sets = DisjointSets(len(names))
         self._edges: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        self._judged: set[frozenset[int]] = set()
+        self._judged: set[int] = set()
         self._refusals: dict[int, str] = {}
         self._ambiguous: set[int] = set()
         self._descriptions: dict[int, str] = {}
         self._foes: dict[int, dict[int, str]] = {}
         self._types = {n: {name.type} for n, name in enumerate(names) if name.type is not None and not name.is_guess}
-        cannot_links = cannot_links_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
+        # Number to the numbers that must stay apart from it, with the place that says so.
+        cannot_links: dict[int, dict[int, str]] = {}
+        for pair in links.cannot:
+            if self._unused(pair):
+                continue
+            a, b = self._numbers(pair)
+            if a == b:
+                raise ConfigurationError(
+                    f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, "
+                    "accents and punctuation are dropped; they cannot be kept apart. Remove the pair."
+                )
+            _keep_apart(cannot_links, a, {b: pair.place})
+            _keep_apart(cannot_links, b, {a: pair.place})
         for pair in links.must:
             if not self._unused(pair):
                 a, b = self._numbers(pair)
-                self._join(a, b, _must_reason(pair))
+                self._join(a, b, _reason_of(pair, "must-link", "="))
         # Refuses pairs that are both linked and kept apart.
         for a in sorted(cannot_links):
             for b in sorted(cannot_links[a]):
@@ -288,10 +260,10 @@ class _Merging:
                 self._descriptions.pop(b, None)
                 continue
             self._join(a, b, reason)
-            self._judged.add(frozenset((a, b)))
+            self._judged |= {a, b}
 
-    def result(self, cluster_count: int, failed_clusters: int) -> Resolution:
-        """Canonical names and decisions."""
+    def result(self) -> tuple[dict[str, str], dict[str, str], list[Decision]]:
+        """Canonical names, descriptions and decisions, as a `Resolution` has them."""
         # Canonical name of every member of a set with at least two names, one of them mentioned.
         canonical = {}
         for members in self._sets.groups(self._edges):
@@ -300,16 +272,13 @@ class _Merging:
             if chosen:
                 canonical.update(dict.fromkeys(members, preferred(self.names, chosen)))
         names = self.names
-        moved = {
-            names[number].key: names[target].key
-            for number, target in canonical.items()
-            if target != number and names[number].mention_count
-        }
+        changed = ((names[number], names[target]) for number, target in canonical.items() if target != number)
+        moved = {name.key: target.key for name, target in changed if name.mention_count}
         described: dict[str, list[str]] = defaultdict(list)
         for number, description in sorted(self._descriptions.items()):
             described[names[canonical.get(number, number)].key].append(description)
         judged = []
-        for number in sorted({*self._refusals, *(n for pair in self._judged for n in pair)}):
+        for number in sorted({*self._refusals, *self._judged}):
             name, target = self.names[number], canonical.get(number, number)
             scope = name.type or ""
             if target != number:
@@ -321,15 +290,15 @@ class _Merging:
                 judged.append(Decision(name.key, "er", scope, own, self._refusals[number], is_ambiguous=is_ambiguous))
         decisions = [*judged, *self._manual_decisions(canonical)]
         descriptions = {key: " | ".join(texts) for key, texts in described.items()}
-        return Resolution(moved, descriptions, sorted(decisions, key=_order), cluster_count, failed_clusters)
+        return moved, descriptions, sorted(decisions, key=lambda d: (d.key, d.kind, d.scope))
 
     def _manual_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
         """One row per name and type of link files, whatever became of it."""
         reasons: dict[tuple[int, str], set[str]] = defaultdict(set)
-        for pairs, reason_of in ((self._links.must, _must_reason), (self._links.cannot, _cannot_reason)):
+        links = self._links
+        for pairs, *words in ((links.must, "must-link", "="), (links.cannot, "cannot-link", "is not")):
             for pair in pairs:
-                unused = self._unused(pair)
-                text = f"{reason_of(pair)}, {unused}" if unused else reason_of(pair)
+                text = ", ".join(filter(None, (_reason_of(pair, *words), self._unused(pair))))
                 for number in self._numbers(pair):
                     reasons[number, pair.type].add(text)
         decisions = []
@@ -352,19 +321,122 @@ class _Merging:
             _keep_apart(self._foes, kept, self._foes.pop(gone))
 
     def _unused(self, pair: NamePair) -> str:
-        return unused_reason(pair, lambda key: self.names[self._number_of[key]])
+        """Why a pair has no effect, "" if it has one."""
+        for name in (self.names[number] for number in self._numbers(pair)):
+            if pair.type and name.mention_count and name.type != pair.type:
+                return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
+        return ""
 
     def _numbers(self, pair: NamePair) -> tuple[int, int]:
         return self._number_of[link_key(pair.a)], self._number_of[link_key(pair.b)]
 
 
-def _must_reason(pair: NamePair) -> str:
-    return f"must-link {quoted_name(link_key(pair.a))} = {quoted_name(link_key(pair.b))} ({pair.place})"
+def _reason_of(pair: NamePair, kind: str, verb: str) -> str:
+    return f"{kind} {quoted_name(link_key(pair.a))} {verb} {quoted_name(link_key(pair.b))} ({pair.place})"
 
 
-def _cannot_reason(pair: NamePair) -> str:
-    return f"cannot-link {quoted_name(link_key(pair.a))} is not {quoted_name(link_key(pair.b))} ({pair.place})"
+# Why two names are one entity, or are not, from what a published version knows. Source: algorithms.md 1.4.
+
+_NO_NODE = "the graph that this index was made from has no node, or several, of the name"
 
 
-def _order(decision: Decision) -> tuple[str, str, str]:
-    return decision.key, decision.kind, decision.scope
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether two names are one entity, why, all decisions about either, and names like one that nobody has."""
+
+    same: bool
+    reason: str
+    decisions: list[Decision]
+    nearest: dict[str, list[str]]
+
+
+def keys_of(a: str, b: str) -> tuple[str, ...]:
+    """Keys under which a version may know two names: as written, and without function words in front."""
+    return tuple(dict.fromkeys(key for name in (a, b) for key in _spellings(name)))
+
+
+def _spellings(name: str) -> tuple[str, str]:
+    """The key of a name as written, and of what the name finder makes of it (`the River Thames`: river thames)."""
+    words = link_key(name).split()
+    if not words:
+        raise ConfigurationError(f"'{name}' is not a name; give two names with letters or digits.")
+    first = next((n for n, word in enumerate(words) if word not in FUNCTION_WORDS), 0)
+    return " ".join(words), " ".join(words[first:])
+
+
+def known_key(name: str, records: NameRecords) -> str:
+    """The first of a name's keys that the version knows (`the beatles` may be a title), else that of the whole."""
+    known = records.entities.keys() | {decision.key for decision in records.decisions}
+    return next((key for key in _spellings(name) if key in known), link_key(name))
+
+
+def entity_of(name: str, records: NameRecords) -> str | None:
+    """Key of the one entity that a name as written means, None if no passage mentions it or it means several."""
+    return _entity(known_key(name, records), records)
+
+
+def explain(a: str, b: str, records: NameRecords) -> Explanation:
+    """Why two names, as a person writes them, are one entity or are not, by what the version knows about both."""
+    keys = known_key(a, records), known_key(b, records)
+    entities = [_entity(key, records) for key in keys]
+    unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
+    if unseen:
+        # That nothing mentions some names, and what was decided; the decision alone if it is about identity.
+        reason = _reasons(records.decisions)
+        if all(decision.kind != "identity" for decision in records.decisions):
+            missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
+            said = f"{missing} {' and '.join(quoted_name(name) for name in unseen)}"
+            reason = f"{said}; {reason}" if reason else said
+        return Explanation(False, reason, records.decisions, unseen)  # noqa: FBT003
+    same = entities[0] == entities[1]
+    if keys[0] == keys[1]:
+        key = keys[0]
+        dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
+        reason = f"both are {quoted_name(key)} once {dropped} are dropped"
+    elif same:
+        reason = _reasons(d for d in records.decisions if d.canonical == entities[0] and d.key != entities[0])
+    else:
+        reason = _difference(a, b, records)
+    return Explanation(same, reason, records.decisions, {})
+
+
+def _entity(key: str, records: NameRecords) -> str | None:
+    """Key of the one entity that a name means, None if there is none."""
+    if key in records.entities:
+        return key
+    meant = {d.canonical for d in records.decisions if d.key == key and d.canonical and not d.is_ambiguous}
+    return meant.pop() if len(meant) == 1 else None
+
+
+def _difference(a: str, b: str, records: NameRecords) -> str:
+    """Why two known names are two entities; what people said comes first."""
+    if not records.is_resolved:
+        return "they are two nodes of the graph that this index was made from, and nodes are never merged"
+    keys = known_key(a, records), known_key(b, records)
+    meant = [_entity(key, records) or key for key in keys]
+    # What was decided about two names; of that, what people said, if they said anything.
+    others = {keys[0]: (keys[1], meant[1]), keys[1]: (keys[0], meant[0])}
+    about = [d for d in records.decisions if any(quoted_name(o) in d.reason for o in others.get(d.key, ()))]
+    told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
+    if told:
+        return told
+    types = [records.entities[key][1] for key in meant]
+    if types[0] != types[1]:
+        kinds = " and ".join(
+            f"{quoted_name(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
+        )
+        return f"names are one only within one type, or where a guess adds a form of address or of company: {kinds}"
+    words = Name(a, a).tokens, Name(b, b).tokens
+    if not (words[0] <= words[1] or words[1] <= words[0]):
+        return "they are not candidates: neither name has all words of the other"
+    shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
+    # Why two candidates of one type are not one: what was decided of the shorter name, else that nothing was.
+    decided = _reasons(d for d in records.decisions if d.key == shorter)
+    if records.method == "off":
+        return decided or "resolution was off (resolution.method): only link files make names one"
+    unknown = "both are of no known type; " if types[0] is None else ""
+    return decided or f"{unknown}nothing says that they are one"
+
+
+def _reasons(decisions: Iterable[Decision]) -> str:
+    return "; ".join(dict.fromkeys(decision.reason for decision in decisions))

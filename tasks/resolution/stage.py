@@ -32,8 +32,8 @@ from polyhop.schemas.tables import (
 from polyhop.schemas.text import content_hash, norm_simple, without_last_parenthesis
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
 from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
-from polyhop.tasks.resolution.namesakes import Senses, tell_apart, with_senses
-from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, Resolution, accept, link_key, resolve
+from polyhop.tasks.resolution.namesakes import Senses, insert_tuples, tell_apart, with_senses
+from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, accept, link_key, resolve
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
@@ -140,8 +140,7 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
         _show_raw(connection, {f"{name}_before": rows for name, rows in before.raw.items()})
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
-        for name in _DIFFERENCES:
-            connection.execute(statement("resolve_update", name))
+        _run(connection, "resolve_update", *_DIFFERENCES)
         yield
 
 
@@ -158,9 +157,8 @@ def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
     Cost: O(mentions) to look through.
     """
     for moment, mentions in (("before", "named_before"), ("now", "named_now")):
-        connection.execute(statement("resolve_update", mentions))
-        for name in ("names_of_keys", "types_of_keys"):
-            connection.execute(statement("resolve", name))
+        _run(connection, "resolve_update", mentions)
+        _run(connection, "resolve", "names_of_keys", "types_of_keys")
         names = statement("resolve", "names_to_resolve")
         connection.execute(f"CREATE OR REPLACE TEMP TABLE names_{moment} AS {names}")
     connection.execute("DROP TABLE resolved_mentions")
@@ -265,21 +263,21 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     _run(connection, "resolve", "own_mentions")
     _view(connection, "resolved_mentions", "own_mentions")
     _run(connection, "resolve", "names_of_keys", "types_of_keys")
-    edits = read_edits(build.folder)
+    edits, chosen = read_edits(build.folder), build.settings.resolution
     with no_search_for_cycles():
-        resolution = _resolve(build, connection, edits, senses)
+        rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
+        names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
+        links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
+        links = edited_links(links, edits, {name.key for name in names} if edits else ())
+        resolution = with_senses(resolve(names, links, _judge(build, connection, senses.families)), senses)
     # Key map, written descriptions and decisions into their temporary tables.
     moved = sorted(resolution.canonical_of.items())
     own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
-    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
-    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
-    _insert(
-        connection,
-        "decisions",
-        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
-        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
-    )
-    _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
+    insert_tuples(connection, "key_map", [*moved, *own])
+    insert_tuples(connection, "written_descriptions", sorted(resolution.descriptions.items()))
+    decided = [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions]
+    insert_tuples(connection, "decisions", decided)
+    insert_tuples(connection, "edited_keys", edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
@@ -287,37 +285,21 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     return counts
 
 
-def _resolve(
-    build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
-) -> Resolution:
-    """Names out of the tables, decisions about them."""
-    chosen = build.settings.resolution
-    rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
-    names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
-    links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
-    links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    judge = _judge(build, connection)
-    if judge is None or not senses.families:
-        return with_senses(resolve(names, links, judge), senses)
-    families, nothing = senses.families, frozenset[str]()
+def _judge(build: Build, connection: duckdb.DuckDBPyConnection, families: Mapping[str, frozenset[str]]) -> Judge | None:
+    """Who decides: nobody, the rules, or the configured model; of bearers of one name it was decided before."""
+    method, nothing = build.settings.resolution.method, frozenset[str]()
+    if method == "off":
+        return None
+    model: ChatModel | None = None
+    if method == "model":
+        from polyhop.warehouse.open_models import open_chat
 
-    def judge_others(names: Sequence[Name], pairs: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
-        """Without bearers of one name as candidates: that was decided before."""
-        own = [families.get(name.key, nothing) for name in names]
-        return judge(names, [(a, b) for a, b in pairs if not own[a] & own[b]], clusters)
+        model = open_chat(build.settings, Role.RESOLVE)
 
-    return with_senses(resolve(names, links, judge_others), senses)
-
-
-def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
-    """Who decides: nobody, the rules, or the configured model."""
-    if build.settings.resolution.method != "model":
-        return None if build.settings.resolution.method == "off" else lambda names, pairs, _: accept(names, pairs)
-    from polyhop.warehouse.open_models import open_chat
-
-    model: ChatModel = open_chat(build.settings, Role.RESOLVE)
-
-    def judge(names: Sequence[Name], _: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
+    def judge(names: Sequence[Name], pairs: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
+        if model is None:
+            own = [families.get(name.key, nothing) for name in names]
+            return accept(names, [(a, b) for a, b in pairs if not own[a] & own[b]])
         keys = [names[number].key for cluster in clusters for number in cluster]
         rows = connection.execute(statement("resolve", "sentences_of_keys"), {"keys": keys}).fetchall()
         sentences = {key: tuple(texts) for key, texts in rows}
@@ -325,17 +307,6 @@ def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
         return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
 
     return judge
-
-
-def _insert(
-    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]
-) -> None:
-    if not rows:
-        return
-    arrays = [pa.array(column) for column in zip(*rows, strict=True)]
-    connection.register("incoming", pa.Table.from_arrays(arrays, names=list(columns)))
-    connection.execute(f"INSERT INTO {quoted(table)} FROM incoming")
-    connection.unregister("incoming")
 
 
 class Resolve(Stage):
@@ -382,34 +353,29 @@ class Resolve(Stage):
             begin_updates(build, before.tables, FILLED)
         with build.tables() as connection, showing(connection, raw, before):
             titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-            for name in ("key_map", "written_descriptions", "decisions", "edited_keys"):
-                connection.execute(statement("resolve", name))
+            _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
             chosen = build.settings.resolution
             has_links = chosen.must_link or chosen.cannot_link or read_edits(build.folder)
             if before is not None and not has_links and are_names_kept(connection):
                 # Takes over what was decided about names: the key map, and every decision with its reason.
-                for name in ("keep_key_map", "keep_decisions"):
-                    connection.execute(statement("resolve_update", name))
+                _run(connection, "resolve_update", "keep_key_map", "keep_decisions")
                 decided = {name: before.counts[name] for name in _DECIDED}
             else:
                 # Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart.
                 is_plain = chosen.identity == "name"
                 senses = Senses([], []) if is_plain else tell_apart(connection, chosen.identity)
                 decided = _decide(build, connection, senses)
-            if before is None:
-                fill_all(build, connection)
-            else:
-                fill_changed(build, connection)
+            (fill_all if before is None else fill_changed)(build, connection)
             # The aliases: those that titles give, and those that were decided.
             clear_tables(build, connection, [ALIASES])
             pairs = title_aliases(titles)
-            columns = {"alias_key": [alias for alias, _ in pairs], "canonical": [key for _, key in pairs]}
-            schema = pa.schema([(name, pa.string()) for name in columns])
+            columns = [alias for alias, _ in pairs], [key for _, key in pairs]
+            schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
             folder = build.parts("resolve")
-            write_part(folder, 0, {"title_aliases": pa.table(columns, schema)})
+            write_part(folder, 0, {"title_aliases": pa.table(list(columns), schema=schema)})
             aliases = {"title_aliases": part_files(folder, "title_aliases")}
             connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-            connection.execute(statement("resolve", "fill_decided_aliases"))
+            _run(connection, "resolve", "fill_decided_aliases")
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
         return dict(zip(_COUNTED, row, strict=True)) | decided
 
@@ -426,12 +392,10 @@ class Resolve(Stage):
         chosen = build.settings.resolution
         if chosen.method == "model" or chosen.identity != "name":
             return None  # neither what a model said of names nor who bears them is part of a version
-        recipe = self.recipe(build)
-        tables = build.earlier_tables("resolve", recipe, [*self.table_names, "passages"])
+        tables = build.earlier_tables("resolve", self.recipe(build), [*self.table_names, "passages"])
         passages = read_changed(build) if tables is not None else None
-        if tables is None or passages is None:
-            return None
-        if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
+        is_little = passages is not None and len(passages) <= _MOST_CHANGED * build.counts["ingest"]["passages"]
+        if tables is None or passages is None or not is_little:
             return None
         raw = {name: raw_rows_before(build, name) for name in RAW}
         counts = build.earlier.counts["resolve"] if build.earlier is not None else {}

@@ -14,8 +14,8 @@ from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RE
 from polyhop.tasks.extraction.stage import EXTRACTED
 from polyhop.tasks.graph.stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.stage import ATTACHED_PARTS, NODE_PARTS, STATEMENT_PARTS
-from polyhop.tasks.hubs.search_stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
-from polyhop.tasks.hubs.search_stage import HUBS_TABLE as HUBS
+from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
+from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.tasks.passages.records import PASSAGE_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.connection import create_statement

@@ -20,7 +20,7 @@ from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import entity_id
-from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.paths import STORED_HUBS
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse import index_reader
 from polyhop.warehouse.artefacts import (

@@ -21,7 +21,7 @@ from polyhop.schemas.records import SourceKind
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import node_id
-from polyhop.tasks.resolution.explain import explain, keys_of
+from polyhop.tasks.resolution.resolve import explain, keys_of
 from polyhop.warehouse.artefacts import GRAPH as BIPARTITE
 from polyhop.warehouse.artefacts import RELATIONS
 from polyhop.warehouse.files.layout import Layout

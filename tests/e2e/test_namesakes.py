@@ -12,7 +12,7 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.records import EntityEdit
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
-from polyhop.tasks.resolution.explain import explain, keys_of
+from polyhop.tasks.resolution.resolve import explain, keys_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect

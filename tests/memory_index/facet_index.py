@@ -6,7 +6,7 @@ import numpy as np
 from hub_index import hubs_of, written
 from numpy.typing import NDArray
 
-from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.paths import StoredHubs
 from polyhop.worker.ranking.facets.units import Units, units_of
 
 MUSIC = """

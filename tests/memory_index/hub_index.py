@@ -8,8 +8,7 @@ import numpy as np
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows
 from polyhop.schemas.propositions import StoredTexts
-from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.tasks.hubs.paths import Adjacency, find_paths_in_hub, path_hash, path_text, signature_texts
+from polyhop.tasks.hubs.paths import Adjacency, StoredHubs, find_paths_in_hub, path_hash, path_text, signature_texts
 from polyhop.warehouse.artefacts import text_arrays
 
 Written = tuple[str, str, str]

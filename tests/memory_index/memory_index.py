@@ -24,7 +24,7 @@ from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
-from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.tasks.propositions.artefact import (
     STORED_PROPOSITIONS,
     STORED_TRIPLES,

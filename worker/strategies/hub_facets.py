@@ -12,8 +12,7 @@ from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, Qu
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.settings import ENTITIES
-from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
-from polyhop.tasks.hubs.paths import humanised
+from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs, humanised
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.answers import FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.conditions import HUB, Facet, ReadQuestion

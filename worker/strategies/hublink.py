@@ -18,8 +18,7 @@ from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, No
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.settings import ENTITIES
-from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
-from polyhop.tasks.hubs.paths import path_text
+from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs, path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.questions.parts import (

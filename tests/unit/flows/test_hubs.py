@@ -19,7 +19,7 @@ from polyhop.schemas.ports import Strategy
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
 from polyhop.schemas.text import node_id
-from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version

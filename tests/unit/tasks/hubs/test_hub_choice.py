@@ -7,7 +7,7 @@ import pytest
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import DOCUMENT, HubSettings
-from polyhop.tasks.hubs.search_stage import HubRule
+from polyhop.tasks.hubs.stage import HubRule
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import duckdb
 import pytest
 
 from polyhop.schemas.tables import ENTITIES
-from polyhop.tasks.hubs.search_stage import HUB_CANDIDATES, HUB_PATHS
-from polyhop.tasks.hubs.search_stage import HUBS_TABLE as HUBS
+from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_PATHS
+from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import create_statement
 

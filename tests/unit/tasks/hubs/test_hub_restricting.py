@@ -5,7 +5,7 @@ import pytest
 from hub_index import hubs_of, written
 
 from polyhop.schemas.graph import new_numbers
-from polyhop.tasks.hubs.artefact import passages_left, paths_left, triples_left
+from polyhop.tasks.hubs.paths import passages_left, paths_left, triples_left
 
 HUBS, _ = hubs_of(
     written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1"), {"P1", "P2"}, {}

@@ -10,8 +10,8 @@ def merged(names: list[str], kind: str, **mentions: int) -> dict[str, str]:
     return resolve(listed, Links(), lambda every, pairs, _: accept(every, pairs), 40).canonical_of
 
 
-def judge(names: list[Name], similarity: float | None = None) -> Verdict:
-    return accept(names, candidate_pairs(names).pairs, None if similarity is None else lambda a, b: similarity)
+def judge(names: list[Name]) -> Verdict:
+    return accept(names, candidate_pairs(names).pairs)
 
 
 def test_golden_acceptance_of_persons() -> None:
@@ -53,13 +53,6 @@ def test_golden_acceptance_of_locations() -> None:
 )
 def test_only_harmless_additions_are_accepted(shorter: str, longer: str, kind: str, is_one: bool) -> None:
     assert merged([shorter, longer], kind) == ({shorter: longer} if is_one else {})
-
-
-def test_descriptions_that_differ_keep_names_apart_where_both_are_embedded() -> None:
-    names = [Name("acme", "acme", "ORGANIZATION"), Name("acme inc", "acme inc", "ORGANIZATION")]
-    assert judge(names, 0.79).merges == []
-    assert len(judge(names, 0.80).merges) == 1
-    assert len(accept(names, [(0, 1)], lambda a, b: None).merges) == 1
 
 
 def test_the_preferred_name_has_most_words_then_mentions_then_no_comma_then_length() -> None:

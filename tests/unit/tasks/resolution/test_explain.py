@@ -2,7 +2,7 @@ import pytest
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Decision
-from polyhop.tasks.resolution.explain import Explanation, explain, keys_of
+from polyhop.tasks.resolution.resolve import Explanation, explain, keys_of
 from polyhop.warehouse.tables.version_rows import NameRecords
 
 ENTITIES: dict[str, tuple[str, str | None]] = {

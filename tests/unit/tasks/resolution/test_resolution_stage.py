@@ -17,7 +17,7 @@ from polyhop.schemas.text import norm_ws
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.tasks.publish.publish import check_invariants
-from polyhop.tasks.raw_rows import raw_files
+from polyhop.tasks.raw_rows import raw_rows
 from polyhop.tasks.resolution.candidates import NameGroup, NameGroups
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.stage import Counts
@@ -96,7 +96,7 @@ def prepared(settings: Settings) -> Build:
         "triples": _proposition_table(TRIPLES, "triple", RAW_TRIPLES.arrow),
     }
     for name, table in raw.items():
-        pq.write_table(table, raw_files(build, name)[0])
+        pq.write_table(table, raw_rows(build, name).files[0])
     return build
 
 

@@ -14,8 +14,7 @@ from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ModelRejectedError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval, reading_row
-from polyhop.tasks.hubs.artefact import STORED_HUBS
-from polyhop.tasks.hubs.paths import path_text
+from polyhop.tasks.hubs.paths import STORED_HUBS, path_text
 from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of

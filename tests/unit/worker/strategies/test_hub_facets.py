@@ -12,7 +12,7 @@ from memory_index import MemoryIndex, Passage, memory_services
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import as_row, evidence_of
 from polyhop.schemas.query import Question, ReadingItem, Retrieval
-from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.terminal import evidence_lines
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.reading.hubs import FacetReader

@@ -12,7 +12,7 @@ from memory_index import MemoryIndex, memory_services
 from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.schemas.text import entity_id
-from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.paths import STORED_HUBS
 from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, vectors_of
 from polyhop.worker.strategies.registry import make
 

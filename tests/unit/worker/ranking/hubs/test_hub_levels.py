@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hub_index import hubs_of, written
 
-from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.paths import StoredHubs
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     Level,
