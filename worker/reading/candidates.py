@@ -514,12 +514,7 @@ def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: Own
     return candidate.key not in geography().demonyms
 
 
-_MISMATCHES = {
-    PERSON: is_no_person,
-    PLACE: is_no_place,
-    NUMBER: is_no_number,
-    NATIONALITY: is_no_nationality,
-}
+_MISMATCHES = {PERSON: is_no_person, PLACE: is_no_place, NUMBER: is_no_number, NATIONALITY: is_no_nationality}
 
 
 def question_share(question: ParsedQuestion, page: Page, idf: Idf) -> float:

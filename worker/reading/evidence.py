@@ -15,33 +15,13 @@ from typing import NamedTuple
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
 from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, is_of_kind, singulars
-from polyhop.worker.reading.question import (
-    ANY,
-    NATIONALITY,
-    NUMBER,
-    PERSON,
-    PLACE,
-    Asked,
-    ParsedQuestion,
-    asked_of,
-)
+from polyhop.worker.reading.question import ANY, NATIONALITY, NUMBER, PERSON, PLACE, Asked, ParsedQuestion, asked_of
 from polyhop.worker.reading.word_lists import name_lists
 
 # Source: reader.md 6.3, 6.6 (type), Confidence and silence; idf: algorithms.md 2.9. Decided here: what stands beside
 # the head noun is of that kind (`the river Meuse`).
 
-WEIGHTS = Features(
-    mov=3.0,
-    bp=4.5,
-    kP=-1.5,
-    chead=2.5,
-    place=2.0,
-    pat=1.5,
-    qtitle=1.5,
-    person=1.0,
-    mism=-1.0,
-    mwin=1.5,
-)
+WEIGHTS = Features(mov=3.0, bp=4.5, kP=-1.5, chead=2.5, place=2.0, pat=1.5, qtitle=1.5, person=1.0, mism=-1.0, mwin=1.5)
 """What each feature counts. Source: reader.md 6.3."""
 DECIMALS = 9  # reader.md, steps (5).
 EVIDENCE_WEIGHT = 1.5

@@ -25,15 +25,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import (
-    Citation,
-    ContextPassage,
-    ModelUse,
-    Question,
-    Reading,
-    ReadingItem,
-    Sentence,
-)
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Question, Reading, ReadingItem, Sentence
 
 # Source: algorithms.md 0.7 (last column).
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import exp, log
+from typing import Any
 
 import numpy as np
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
-from polyhop.schemas.ports import Encode, IndexReader
-from polyhop.schemas.query import Question, Reading, ReadingItem
+from polyhop.schemas.ports import Encode, IndexReader, Reader
+from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
 from polyhop.worker.reading.comparisons import compute
@@ -141,3 +142,49 @@ class RuleReader:
 
 def _parsed(index: IndexReader, question: str) -> ParsedQuestion:
     return parse_question(question, index.artefact(NAMES).find(question))
+
+
+_LEAST_OF_FACETS = 0.02  # below it the passages are read instead; chosen
+
+
+class FacetReader:
+    """Reads what `hub-facets` retrieved, without a model. Source: algorithms.md 4B, answers.
+
+    Args:
+        key: Of the short answer among an evidence's data.
+        fallback: Reads the passages of questions to which facets give no answer.
+    """
+
+    batches = False
+
+    def __init__(self, key: str, fallback: Reader) -> None:
+        self._key = key
+        self._fallback = fallback
+        self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; its `values` and `citations` name hubs."""
+        return [self._read(item) for item in items]
+
+    def _read(self, item: ReadingItem) -> Reading:
+        found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
+        if found is None or found["confidence"] < _LEAST_OF_FACETS:
+            (reading,) = self._fallback.read([item])
+            return reading
+        # all hops of every path, each triple once
+        stated = dict.fromkeys(f"({', '.join(hop)})" for one in found["triples"] for hop in one["hops"])
+        count = found["hub_count"]
+        text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
+        answer = "; ".join(found["texts"])  # names have commas
+        hubs = enumerate(found["hubs"], start=1)
+        return Reading(
+            answer if found["confidence"] >= self._min_confidence else "",
+            guess=answer,
+            score=found["confidence"],
+            kind="computed",
+            citations=tuple(Citation("", hub_id=hub["id"], name=hub["name"], number=number) for number, hub in hubs),
+            confidence=found["confidence"],
+            rule=f"facets: {found['kind']}",
+            values=tuple(dict.fromkeys(ComparedValue(one["hub"], one["object"]) for one in found["triples"])),
+            notes=(Note("Answer", text),),
+        )
