@@ -35,9 +35,8 @@ from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.models import lines_within_tokens, within_tokens
-from polyhop.worker.reading.pages import is_person_page, own_page, pages_of
+from polyhop.worker.reading.pages import Similarity, StemWeights, is_person_page, own_page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
-from polyhop.worker.reading.sentences import Similarity, StemWeights
 from polyhop.worker.reading.word_lists import places_in
 
 pytestmark = pytest.mark.rare

@@ -37,7 +37,7 @@ from polyhop.worker.reading.question import (
     YEAR,
     ParsedQuestion,
     stem_of,
-    stems_of_key,
+    stems_of,
 )
 from polyhop.worker.reading.word_lists import clause_lists, geography, name_lists, places_in
 
@@ -419,7 +419,7 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
                 mov=share,
                 bp=bridged,
                 kP=float(candidate.kind == PHRASE),
-                chead=float(bool(head) and head in stems_of_key(candidate.key)),
+                chead=float(bool(head) and head in stems_of(candidate.key)),
                 place=place_value(candidate) if is_place else 0.0,
                 pat=float(follows_relation(question, candidate)),
                 qtitle=named,
@@ -515,13 +515,6 @@ def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: Own
 
 
 _MISMATCHES = {PERSON: is_no_person, PLACE: is_no_place, NUMBER: is_no_number, NATIONALITY: is_no_nationality}
-
-
-def question_share(question: ParsedQuestion, page: Page, idf: Idf) -> float:
-    """Share of the question's words that a passage holds, by idf: the fallback for a cosine."""
-    stems = sorted({stem for word in question.words if (stem := stem_of(word))})
-    total = fsum(idf(stem) for stem in stems)
-    return fsum(idf(stem) for stem in stems if stem in page.stems) / total if total else 0.0
 
 
 def keys_of(candidates: Sequence[Candidate]) -> list[str]:

@@ -7,7 +7,7 @@ cost is bounded per verb. Source: reader.md 6.5.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -27,9 +27,6 @@ _DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both", "his", "her
 _RELATIVES = frozenset(("who", "which", "that"))
 _CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "if", "than"))
 _COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
-_DEFINING = frozenset(("is", "was", "are", "were"))
-_NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other", "same", "whole"))
-_DEFINED_WORDS = 24  # after is or was; reader.md 6.5.
 _JOINING = frozenset(("and", "but", "or"))
 _FOLDED = str.maketrans("’", "'")
 
@@ -238,21 +235,6 @@ def _extended_right(words: Sequence[Word], first: int, end: int) -> int:
             break
         last = number
     return last
-
-
-def first_pronoun(texts: Iterable[str]) -> str:
-    """The pronoun that sentences use first, "" if they use none."""
-    return next((PRONOUNS[word.low] for text in texts for word in words_of(text) if word.low in PRONOUNS), "")
-
-
-def defining_words(sentence: str) -> frozenset[str]:
-    """Lower-case words after the first `is` or `was` of a sentence: `suspension`, `bridge`."""
-    words = words_of(sentence)
-    verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), None)
-    if verb is None:
-        return frozenset()
-    defined = {word.low for word in words[verb + 1 : verb + _DEFINED_WORDS] if not word.is_capitalised}
-    return frozenset(defined - _NOT_KINDS)
 
 
 # Source: reader.md 6.3 (pat, place, person), 6.6 (type).

@@ -8,16 +8,15 @@ differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wi
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, fsum
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON
 from polyhop.schemas.values import DIMENSIONS, Value, order, values_in
-from polyhop.worker.reading.pages import Page, PageSentence
-from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of
-from polyhop.worker.reading.sentences import Similarity, stems_of, titled
+from polyhop.worker.reading.pages import Page, PageSentence, Similarity, titled
+from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of, stems_of
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, shared_countries
 
 CONFIDENCES: Mapping[str, float] = {
@@ -142,7 +141,7 @@ class _Values:
     def kind_of(self, page: Page | None) -> tuple[str, frozenset[str]]:
         """The rule that a question asks for, and the dimensions of its values; "" if it compares nothing."""
         words, head = self.words, self.question.head
-        asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.is_person
+        asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.content.is_person
         # of a role that the question names, too: the film whose director is older
         asks_person = asks_person or any(HEADS.get(word) == PERSON for word in words)
         if _LIFE_SPAN.search(self.question.text):
@@ -170,7 +169,7 @@ class _Values:
         for sentence in page.sentences[:_LEAD]:
             for mention in sentence.names:
                 other = next((one for one in self.pages if mention.key in one.title_keys), None)
-                if other is not None and other is not page and other.is_person:
+                if other is not None and other is not page and other.content.is_person:
                     said = sentence.text[max(0, mention.start - _ROLE) : mention.end]
                     named.append((said, mention.surface, other))
         if not named:
@@ -191,7 +190,7 @@ class _Values:
             if page is not None or self.similar.share(named, own.title_stems.union(sentence.places)) >= _COVERED
             if (values := [one for one in values_in(sentence.text) if one.dimension in dimensions])
         ]
-        stems = frozenset(stems_of(asked)) - frozenset(named)
+        stems = stems_of(asked) - named
         # of a long page, the sentences that say most of the question
         held = sorted(held, key=lambda one: -len(stems & one[1].places.keys()))[:_MOST_READ]
         near = self.similar.of_texts(asked, [titled(own, sentence) for own, sentence, _ in held])
@@ -213,7 +212,7 @@ class _Values:
         if kind in ("birth", "death"):
             return bonus + 0.5 if _is_of_life(sentence, value, kind) else _UNSAID
         number = sum(end <= value.start for _, end in sentence.words)
-        total = sum(self.similar.idf(stem) for stem in stems)
+        total = fsum(self.similar.idf(stem) for stem in stems)
         for stem in sorted(stems & sentence.places.keys()):
             gap = min(number - place if place < number else 3 * (place - number + 1) for place in sentence.places[stem])
             bonus += 0.3 * self.similar.idf(stem) / total * exp((1 - gap) / 4)
@@ -311,7 +310,7 @@ def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
     names, births, rows = [option.surface for option in options], list[dict[str, Found]](), list[dict[str, Found]]()
     for number, (option, own) in enumerate(zip(options, pages, strict=True)):
         page = own
-        followed = values.followed(own) if rule in _LIFE and own is not None and not own.is_person else None
+        followed = values.followed(own) if rule in _LIFE and own is not None and not own.content.is_person else None
         if followed is not None:
             page = followed[1]
             if _ROLE_BEFORE.search(values.question.text[: option.start]):
@@ -366,7 +365,7 @@ def _one_value(values: _Values, name: Mention) -> Computed | None:
     if found is None:
         return None
     asked = (stem_of(word) for word in values.words - STOP_WORDS - _FREE - _BIRTH - _DEATH - _MEASURES.keys())
-    held = page.title_stems.union(found.sentence.places, map(stem_of, page.kinds))
+    held = page.title_stems.union(found.sentence.places, map(stem_of, page.content.kinds))
     if not all(stem in held for stem in asked if stem):
         return None
     text = f"{found.value.size[0]:.0f}" if question.expected == YEAR else found.text
@@ -441,7 +440,7 @@ def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
     shown = []
     for option in options:
         page = values.page_of(option.surface)
-        lead = page.lead if page is not None else ""
+        lead = page.content.lead if page is not None else ""
         born = re.search(r"\bborn\b[^.]*", lead) if values.words & _BIRTH else None
         places = [p for p in places_in(born[0]) if not p.is_demonym] if born else nationalities(lead)
         countries = {place.country for place in places}
@@ -463,7 +462,7 @@ def _by_statement(values: _Values, options: Sequence[Mention]) -> Computed:
     is_both = "both" in question.words and len(options) >= 2
     things = options if is_both else options[:1]
     said = " ".join(word for word in name_tokens(question.text) if word not in _FILLERS)
-    stems = set(stems_of(said)).difference(*(stems_of(thing.surface) for thing in things))
+    stems = stems_of(said).difference(*(stems_of(thing.surface) for thing in things))
     shown = []
     for thing in things:
         page = values.page_of(thing.surface)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
-from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, is_of_kind, singulars
+from polyhop.worker.reading.pages import OwnPage, Page, PageSentence, doers, forms_of, singulars
 from polyhop.worker.reading.question import ANY, NATIONALITY, NUMBER, PERSON, PLACE, Asked, ParsedQuestion, asked_of
 from polyhop.worker.reading.word_lists import name_lists
 
@@ -117,9 +117,8 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
     words = candidate.key.split()
     if candidate.kind == PHRASE:
         return LIKELY if head in _VAGUE else UNLIKELY
-    if not forms.isdisjoint(words) or (own is not None and is_of_kind(own.kinds, head)):
-        return KNOWN
-    if _is_beside(candidate, forms):
+    is_of_kind = own is not None and any(not forms.isdisjoint(singulars(word)) for word in own.kinds)
+    if not forms.isdisjoint(words) or is_of_kind or _is_beside(candidate, forms):
         return KNOWN
     if head in _VAGUE:
         return LIKELY

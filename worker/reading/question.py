@@ -178,10 +178,10 @@ def stem_of(word: str) -> str:
     return stems[0] if stems else ""
 
 
-@lru_cache(maxsize=1 << 15)
-def stems_of_key(key: str) -> frozenset[str]:
-    """Stems of the words of a name, "" for its stop words."""
-    return frozenset(stem_of(word) for word in key.split())
+@lru_cache(maxsize=1 << 13)
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of a text's content words."""
+    return frozenset(stem for word in name_tokens(text) if (stem := stem_of(word)))
 
 
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:

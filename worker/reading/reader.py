@@ -16,12 +16,11 @@ from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader
 from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
+from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.evidence import EXTRACTED_FACTOR, Evidence, choose
-from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
-from polyhop.worker.reading.question import ParsedQuestion, parse_question
-from polyhop.worker.reading.sentences import Similarity, StemWeights
+from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
+from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
 
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.5
@@ -134,7 +133,7 @@ class RuleReader:
         number_of = self._index.number_of_passage
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
         if question.vector is None or "vectors:passage" not in self._index.artefacts or None in numbers:
-            return [question_share(parsed, page, self._idf) for page in pages]
+            return [self._similar.share(stems_of(question.text), page.content.stems) for page in pages]
         held = self._index.artefact(vectors_of("passage"))
         vectors = np.asarray(held[[number for number in numbers if number is not None]])
         return [float(value) for value in vectors.astype(np.float64) @ question.vector.astype(np.float64)]

@@ -63,7 +63,7 @@ def test_nothing_is_offered_that_is_of_no_type_or_in_the_question(
 def test_offsets_point_at_the_answer(parsed: Parse, pages: Pages) -> None:
     page = pages(("T", "A first line\nThere Prime Minister Ann Roe met Éva Doe."))[0]
     for one in find_candidates(parsed("Who was it?"), page):
-        assert page.text[one.sentence.start + one.start : one.sentence.start + one.end] == one.answer
+        assert page.content.text[one.sentence.start + one.start : one.sentence.start + one.end] == one.answer
 
 
 @pytest.mark.parametrize(
