@@ -466,7 +466,7 @@ class Similarity:
         """The two sentences that say most of a question together, the one that says less of it last.
 
         Of all pairs of the shortlist (the sentences with the most words of the question, by idf): the cosine of the
-        question with the sum of their vectors (0 without), the words they cover, and whether one names the other's page.
+        question with the sum of their vectors (0 without), the words they cover, and whether one names the other page.
         """
         stems = stems_of(question.text)
         listed = sorted(
