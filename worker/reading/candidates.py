@@ -7,9 +7,10 @@ again.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from math import exp, fsum
 from typing import NamedTuple
 
@@ -103,10 +104,15 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
     asked = f" {norm_answer(question.text)} "
     words = frozenset(question.words)
     subject = _named_subject(question, page)
+    asks_country = question.expected == PLACE and bool(_COUNTRY_HEADS.intersection(question.head))
     found = []
     for sentence in page.sentences:
+        spans: Iterable[PreparedSpan] = _spans(sentence, question.expected, asks_country=asks_country)
+        own = page_subject(question, page, sentence)
+        if own is not None:  # what the sentence is about takes the place of a part of its name
+            spans = chain([own.span], (one for one in spans if not own.covers(one)))
         kept = 0
-        for kind, answer, start, end, tokens, key, norm, around in _spans_of(question, page, sentence):
+        for kind, answer, start, end, tokens, key, norm, around in spans:
             if kept == MOST_CANDIDATES:
                 break
             repeats = kind in (NAMED, QUOTED) and words.issuperset(tokens)
@@ -125,25 +131,19 @@ def _named_subject(question: ParsedQuestion, page: Page) -> frozenset[str]:
     return frozenset(key.split())
 
 
-def _spans_of(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Sequence[PreparedSpan]:
-    """Candidates of a sentence; what it is about takes the place of a part of its name."""
-    own = page_subject(question, page, sentence)
-    asks_country = question.expected == PLACE and bool(_COUNTRY_HEADS.intersection(question.head))
-    spans = _prepared_spans(sentence, question.expected, asks_country=asks_country)
-    if own is None:
-        return spans
-    rest = (
-        span
-        for span in spans
-        if span.kind != NAMED or span.start >= own.end or span.end <= own.start or not own.words.issuperset(span.tokens)
-    )
-    return [own.span, *rest]
-
-
 @lru_cache(maxsize=_KEPT_SENTENCES)
-def _prepared_spans(sentence: PageSentence, expected: str, *, asks_country: bool) -> Sequence[PreparedSpan]:
+def _spans(sentence: PageSentence, expected: str, *, asks_country: bool) -> Sequence[PreparedSpan]:
     """The spans of a sentence, which are the same for all questions that expect an answer of this type."""
-    return [_prepared(sentence, span) for span in _spans(expected, sentence, asks_country=asks_country)]
+    if expected in _BY_TYPE:
+        return [_prepared(sentence, span) for span in _BY_TYPE[expected](sentence)]
+    found = list(names(sentence))
+    if expected == ANY:
+        found += quotes(sentence)
+    if expected == NATIONALITY or asks_country:
+        found += people(sentence, is_country=expected == PLACE)
+    if expected == ANY:
+        found += phrases(sentence)
+    return [_prepared(sentence, span) for span in found]
 
 
 def _prepared(sentence: PageSentence, span: Span) -> PreparedSpan:
@@ -160,15 +160,11 @@ class PageSubject(NamedTuple):
     words: frozenset[str]
     said: str
 
-    @property
-    def start(self) -> int:
-        """Where the sentence's words for it begin."""
-        return self.span.start
-
-    @property
-    def end(self) -> int:
-        """Where they end."""
-        return self.span.end
+    def covers(self, other: PreparedSpan) -> bool:
+        """Whether a span is a name there that is a part of the title."""
+        span = self.span
+        is_beside = other.start >= span.end or other.end <= span.start
+        return other.kind == NAMED and not is_beside and self.words.issuperset(other.tokens)
 
 
 def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> PageSubject | None:
@@ -183,8 +179,13 @@ def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -
 
 @lru_cache(maxsize=_KEPT_SENTENCES)
 def _subject(page: PageContent, sentence: PageSentence) -> PageSubject | None:
-    if sentence.number and not _may_begin(page, sentence):
-        return None
+    if sentence.number:
+        # The first word can be one of what the page is about: no other name begins the sentence.
+        start, end = sentence.words[0] if sentence.words else (0, 0)
+        low, lists = sentence.text[start:end].lower(), clause_lists()
+        is_open = low in PRONOUNS or low in ("the", "this") or low in lists.prepositions or low in lists.adverbs
+        if not is_open and not any(low in key for key in page.title_keys):
+            return None
     words = words_of(sentence.text)
     phrase = leading_subject(words)
     title = _PARENTHESES.sub(" ", page.title).strip()
@@ -195,38 +196,12 @@ def _subject(page: PageContent, sentence: PageSentence) -> PageSubject | None:
     return PageSubject(span, frozenset(span.tokens), " ".join(name_tokens(sentence.text[start:end])))
 
 
-def _may_begin(page: PageContent, sentence: PageSentence) -> bool:
-    """Whether the first word can be one of what the page is about: no other name begins the sentence."""
-    start, end = sentence.words[0] if sentence.words else (0, 0)
-    low = sentence.text[start:end].lower()
-    lists = clause_lists()
-    if low in PRONOUNS or low in ("the", "this") or low in lists.prepositions or low in lists.adverbs:
-        return True
-    return any(low in key for key in page.title_keys)
-
-
-def _spans(expected: str, sentence: PageSentence, *, asks_country: bool) -> Iterator[Span]:
-    if expected in _BY_TYPE:
-        yield from _BY_TYPE[expected](sentence)
-        return
-    yield from names(sentence)
-    if expected == ANY:
-        yield from quotes(sentence)
-    if expected == NATIONALITY or asks_country:
-        yield from people(sentence, is_country=expected == PLACE)
-    if expected == ANY:
-        yield from phrases(sentence)
-
-
 def dates(sentence: PageSentence) -> Iterator[Span]:
     """Full dates, months with a year, days with a month; years by themselves only without any of these."""
     found = find_dates(sentence.text)
+    of_months = (match.span() for match in _DAY_AND_MONTH.finditer(sentence.text))
     spans = [(one.start, one.end) for one in found if "-" in one.key]
-    spans += [
-        match.span()
-        for match in _DAY_AND_MONTH.finditer(sentence.text)
-        if all(match.end() <= one.start or match.start() >= one.end for one in found)
-    ]
+    spans += [(a, b) for a, b in of_months if all(b <= one.start or a >= one.end for one in found)]
     for start, end in sorted(spans):
         yield DATED, sentence.text[start:end], start, end
     for one in found:
@@ -256,9 +231,8 @@ def names(sentence: PageSentence) -> Iterator[Span]:
     """Capitalised runs outside dates."""
     taken = find_dates(sentence.text)
     for mention in sentence.names:
-        if any(mention.start < one.end and one.start < mention.end for one in taken):
-            continue
-        yield NAMED, mention.surface, mention.start, mention.end
+        if not any(mention.start < one.end and one.start < mention.end for one in taken):
+            yield NAMED, mention.surface, mention.start, mention.end
 
 
 def quotes(sentence: PageSentence) -> Iterator[Span]:
@@ -281,9 +255,7 @@ def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
 
 def phrases(sentence: PageSentence) -> Iterator[Span]:
     """Up to four lower-case words after a link word (`is`, `a`, `of`…), until a function word."""
-    links = name_lists().phrase_links
-    words = sentence.words
-    text = sentence.text
+    links, words, text = name_lists().phrase_links, sentence.words, sentence.text
     for place, (start, end) in enumerate(words[:-1]):
         if text[start:end].lower() not in links:
             continue
@@ -346,20 +318,12 @@ class Situation:
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:
         """The page of a candidate's name, None without one or where the type of the answer needs none."""
-        if candidate.kind == PHRASE or not self._needs_pages:
+        question = self.question
+        if candidate.kind == PHRASE or not (question.expected in (PERSON, ANY, PLACE) or question.head):
             return None
         if candidate.key not in self._own_pages:
             self._own_pages[candidate.key] = self.corpus.find(candidate.key)
         return self._own_pages[candidate.key]
-
-    @cached_property
-    def _needs_pages(self) -> bool:
-        return self.question.expected in (PERSON, ANY, PLACE) or bool(self.question.head)
-
-    @cached_property
-    def total(self) -> float:
-        """Idf of the main clause."""
-        return fsum(self.idf(stem) for stem in self.question.main_stems)
 
     @cached_property
     def mentioned(self) -> list[list[int]]:
@@ -381,57 +345,45 @@ class Situation:
     @cached_property
     def named(self) -> list[bool]:
         """By page, qtitle: whether the question names it."""
-        return [self._is_named(page) for page in self.pages]
-
-    def _is_named(self, page: Page) -> bool:
-        return not self.question.name_keys.isdisjoint(page.title_keys)
-
-    def found_share(self, sentence: PageSentence, page: Page) -> float:
-        """mov: share of the main clause that the sentence or its title says."""
-        if not self.total:
-            return 0.0
-        held = (s for s in self.question.main_stems if s in sentence.places or s in page.title_stems)
-        return fsum(self.idf(stem) for stem in held) / self.total
-
-    def near_words(self, sentence: PageSentence) -> list[tuple[float, Sequence[int]]]:
-        """Idf and places of the question's words in a sentence, for mwin."""
-        stems = self.question.main_stems
-        return [(self.idf(stem), sentence.places[stem]) for stem in stems if stem in sentence.places]
+        return [not self.question.name_keys.isdisjoint(page.title_keys) for page in self.pages]
 
 
 def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
     """One Features per candidate, in order. Source: reader.md 6.3. Cost: O(candidates * question words)."""
-    question, total = situation.question, situation.total
+    question, idf = situation.question, situation.idf
+    stems, total = question.main_stems, fsum(idf(stem) for stem in question.main_stems)
     head = stem_of(question.head[-1]) if question.head else ""
     is_person, is_place = question.expected in (PERSON, ANY), question.expected == PLACE
-    is_mismatch = _MISMATCHES.get(question.expected)
     rows = []
     sentence: PageSentence | None = None
     share, bridged, named, near = 0.0, 0.0, 0.0, list[tuple[float, Sequence[int]]]()
     for candidate in candidates:
         if candidate.sentence is not sentence:
             sentence, page = candidate.sentence, candidate.page
-            share, near = situation.found_share(sentence, page), situation.near_words(sentence)
+            held = (stem for stem in stems if stem in sentence.places or stem in page.title_stems)
+            share = fsum(map(idf, held)) / total if total else 0.0
+            near = [(idf(stem), sentence.places[stem]) for stem in stems if stem in sentence.places]
             bridged, named = situation.bridged[page.place], float(situation.named[page.place])
-        own = situation.own_page(candidate)
+        own, around = situation.own_page(candidate), candidate.around
+        says_verb = bool(question.verbs) and around.passive_verb in question.verbs
         rows.append(
             Features(
                 mov=share,
                 bp=bridged,
                 kP=float(candidate.kind == PHRASE),
                 chead=float(bool(head) and head in stems_of(candidate.key)),
-                place=place_value(candidate) if is_place else 0.0,
-                pat=float(follows_relation(question, candidate)),
+                place=_place_value(candidate) if is_place else 0.0,
+                pat=float(says_verb or any(around.says(one) for one in question.relations)),
                 qtitle=named,
-                person=person_value(candidate, own) if is_person else 0.0,
-                mism=float(is_mismatch is not None and is_mismatch(question, candidate, own)),
-                mwin=nearness(candidate, near, total),
+                person=_person_value(candidate, own) if is_person else 0.0,
+                mism=float(_is_mismatch(question, candidate, own)),
+                mwin=_nearness(candidate, near, total),
             )
         )
     return rows
 
 
-def nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], total: float) -> float:
+def _nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], total: float) -> float:
     """mwin: the question's words around a candidate, fading with their distance in words."""
     if not total or not near:
         return 0.0
@@ -448,29 +400,17 @@ def nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], 
     return min(1.0, fsum(parts) / total)
 
 
-def follows_relation(question: ParsedQuestion, candidate: Candidate) -> bool:
-    """pat: whether the text before a candidate says the relation that is asked for."""
-    if not question.relations and not question.verbs:
-        return False
-    if any(candidate.around.says(one) for one in question.relations):
-        return True
-    return bool(question.verbs) and candidate.around.passive_verb in question.verbs
-
-
-def person_value(candidate: Candidate, own: OwnPage | None) -> float:
+def _person_value(candidate: Candidate, own: OwnPage | None) -> float:
     """person: 1 for a person's page or an honorific; .5 for an unknown name of two or three words."""
     if candidate.kind == PHRASE:
         return 0.0
-    words = candidate.key.split()
-    if own is not None and own.is_person:
-        return 1.0
-    title = candidate.around.word_before.rstrip(".")
-    if words[0] in TITLES_OF_PERSONS or title in TITLES_OF_PERSONS:
+    words, title = candidate.key.split(), candidate.around.word_before.rstrip(".")
+    if (own is not None and own.is_person) or not TITLES_OF_PERSONS.isdisjoint((words[0], title)):
         return 1.0
     return 0.5 if own is None and len(words) in _SHORT_NAME else 0.0
 
 
-def place_value(candidate: Candidate) -> float:
+def _place_value(candidate: Candidate) -> float:
     """place: 1 for a people, a known country and a name with its kind; .7 after `in` and the like."""
     is_named = not name_lists().place_kinds.isdisjoint(candidate.key.split())
     if candidate.kind == PEOPLE or is_named or is_country_or_state(candidate.key):
@@ -478,23 +418,20 @@ def place_value(candidate: Candidate) -> float:
     return 0.7 if candidate.around.word_before in name_lists().place_links else 0.0
 
 
-def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A country, a people, or `X of Y` without a person's page."""
-    key = candidate.key
-    if is_country_or_state(key) or key in geography().demonyms:
-        return True
-    return " of " in key and not (own is not None and own.is_person)
-
-
-def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """A person, a country or state where a smaller place is asked for, or another place where a country is."""
-    key = candidate.key
-    head = question.head[-1] if question.head else ""
-    if head in ("country", "nation"):
+def _is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
+    """mism: whether a candidate cannot be of the expected type."""
+    key, expected, demonyms = candidate.key, question.expected, geography().demonyms
+    head, is_person = question.head[-1] if question.head else "", own is not None and own.is_person
+    if expected == PERSON:  # a country, a people, or `X of Y` without a person's page
+        return is_country_or_state(key) or key in demonyms or (" of " in key and not is_person)
+    if expected == PLACE and head in ("country", "nation"):
         return not is_country_or_state(key)
-    if own is not None and own.is_person and not is_country_or_state(key):
-        return True
-    return head in name_lists().place_kinds and is_larger_place(key, head)
+    if expected == PLACE:  # a person, or a country or state where a smaller place is asked for
+        is_larger = head in name_lists().place_kinds and is_larger_place(key, head)
+        return is_larger or (is_person and not is_country_or_state(key))
+    if expected == NUMBER:
+        return candidate.kind == YEARS
+    return expected == NATIONALITY and key not in demonyms
 
 
 def is_larger_place(key: str, head: str) -> bool:
@@ -502,21 +439,3 @@ def is_larger_place(key: str, head: str) -> bool:
     if key in geography().states:
         return head != "state"
     return key in geography().countries
-
-
-def is_no_number(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
-    """A year."""
-    return candidate.kind == YEARS
-
-
-def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
-    """Anything but a demonym."""
-    return candidate.key not in geography().demonyms
-
-
-_MISMATCHES = {PERSON: is_no_person, PLACE: is_no_place, NUMBER: is_no_number, NATIONALITY: is_no_nationality}
-
-
-def keys_of(candidates: Sequence[Candidate]) -> list[str]:
-    """Names among candidates whose pages may be needed."""
-    return sorted({candidate.key for candidate in candidates if candidate.kind != PHRASE})

@@ -5,12 +5,11 @@ reader.md 6.6.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import exp, fsum, log
-from operator import mul
-from typing import NamedTuple
+from operator import mul, or_
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.candidates import PHRASE, QUOTED, Candidate, Features, Situation
@@ -96,7 +95,8 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
     if question.expected == PERSON:
         return (UNLIKELY, LIKELY, KNOWN)[round(2 * features.person)]
     if question.expected == PLACE and not question.head:
-        return _of_place(candidate, features)
+        fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
+        return fit * WIDER if candidate.around.is_wider else fit
     if question.expected in (PLACE, ANY) and question.head:
         fit = _of_head(question.head[-1], candidate, own)
         is_behind_in = features.place > 0 and question.head[-1] in _SETTLEMENTS
@@ -104,11 +104,6 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
     if question.expected == ANY:
         return OPEN if candidate.kind == PHRASE else LIKELY
     return LIKELY if question.expected in (NUMBER, NATIONALITY) else KNOWN
-
-
-def _of_place(candidate: Candidate, features: Features) -> float:
-    fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
-    return fit * WIDER if candidate.around.is_wider else fit
 
 
 def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
@@ -131,9 +126,7 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
 
 def _is_beside(candidate: Candidate, forms: frozenset[str]) -> bool:
     around = candidate.around
-    if around.noun_before and not singulars(around.noun_before).isdisjoint(forms):
-        return True
-    if around.noun_after and not singulars(around.noun_after).isdisjoint(forms):
+    if any(noun and not singulars(noun).isdisjoint(forms) for noun in (around.noun_before, around.noun_after)):
         return True
     return not _WATERS.isdisjoint(forms) and _SHORE.search(around.last(70)) is not None
 
@@ -157,15 +150,6 @@ class _Unit:
     weight: float
 
 
-class _SentenceEvidence(NamedTuple):
-    """Factors that all candidates of a sentence share; `said_of_it` is `said` of whom the sentence says the verb."""
-
-    said: float
-    said_of_it: float
-    named: float
-    tie: float
-
-
 class Evidence:
     """What the passages of one question say of it, prepared once for all its candidates."""
 
@@ -180,28 +164,31 @@ class Evidence:
         """How far the evidence for each candidate holds, in (0, 1], in order."""
         found = []
         sentence: PageSentence | None = None
-        of_sentence = _SentenceEvidence(1.0, 1.0, 1.0, 1.0)
-        is_relation_asked, exponent, asks_verb = self._is_relation_asked, self._exponent, bool(self.asked.verb)
+        said_by = said_of_it = named = tie = 1.0
+        exponent = (ONE_STEP if len(self.inner) <= _DESCRIPTION else SPREAD) if self.inner else 1.0
+        # Whether the question's relations are those of its predicate, not of what leads to it.
+        predicate, relations = frozenset(self.asked.predicate), self.question.relations
+        is_relation_asked = not predicate or all(predicate & one.question_words for one in relations)
         for candidate, features in zip(candidates, rows, strict=True):
             if candidate.sentence is not sentence:
-                sentence = candidate.sentence
-                of_sentence = self._of_sentence(candidate.page, sentence)
-            doer = self._doer(candidate) if asks_verb else 0
+                # What all candidates of a sentence share; `said_of_it` is of whom the sentence says the verb.
+                page, sentence = candidate.page, candidate.sentence
+                said_by = said_of_it = self._said_factor(sentence, frozenset())
+                if self._verb_stems:
+                    said_of_it = self._said_factor(sentence, self._verb_stems)
+                share = self._share_named(page, sentence)
+                named = UNNAMED + (1 - UNNAMED) * share * share
+                tie = self._tie_of(page.place, sentence.number) if self.inner else 1.0
+            doer = self._doer(candidate) if self.asked.verb else 0
+            said = said_of_it if doer > 0 else said_by
             if features.pat and is_relation_asked:
                 said = 1.0
-            else:
-                said = of_sentence.said_of_it if doer > 0 else of_sentence.said
-            fit = self._fit(candidate, features)
-            product = fit * (NO_DOER if doer < 0 else 1.0) * said * of_sentence.named * of_sentence.tie
+            fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
+            if self._head_forms and fit < KNOWN and not self._says_head(candidate):
+                fit *= UNHEADED
+            product = fit * (NO_DOER if doer < 0 else 1.0) * said * named * tie
             found.append(product**exponent)
         return found
-
-    def _of_sentence(self, page: Page, sentence: PageSentence) -> "_SentenceEvidence":
-        named = self._share_named(page, sentence)
-        said = self._said_factor(self._share_said(sentence, frozenset()))
-        said_of_it = self._said_factor(self._share_said(sentence, self._verb_stems)) if self._verb_stems else said
-        tie = self._tie_of(page.place, sentence.number) if self.inner else 1.0
-        return _SentenceEvidence(said, said_of_it, UNNAMED + (1 - UNNAMED) * named * named, tie)
 
     # --- the kind of thing that is asked for ---------------------------------------------------------------------
 
@@ -213,13 +200,6 @@ class Evidence:
             return frozenset()
         return forms_of(head[-1])
 
-    def _fit(self, candidate: Candidate, features: Features) -> float:
-        """How well a candidate is of the kind that is asked for, by its features and by the noun of the question."""
-        fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
-        if self._head_forms and fit < KNOWN and not self._says_head(candidate):
-            return fit * UNHEADED
-        return fit
-
     def _says_head(self, candidate: Candidate) -> bool:
         page, sentence = candidate.page, candidate.sentence
         return not (self._head_forms.isdisjoint(sentence.places) and self._head_forms.isdisjoint(page.title_stems))
@@ -230,40 +210,27 @@ class Evidence:
     def _predicate(self) -> list[_Unit]:
         return [self._unit(word) for word in self.asked.predicate]
 
-    @cached_property
-    def _exponent(self) -> float:
-        if not self.inner:
-            return 1.0
-        return ONE_STEP if len(self.inner) <= _DESCRIPTION else SPREAD
-
-    @cached_property
-    def _is_relation_asked(self) -> bool:
-        """Whether the question's relations are those of its predicate, not of what leads to it."""
-        predicate = frozenset(self.asked.predicate)
-        own = {name for one in self.question.relations if predicate & one.question_words for name in (one.name,)}
-        return not predicate or len(own) == len(self.question.relations)
-
     def _unit(self, word: str) -> _Unit:
         stems = forms_of(word)
         # Stems of one length go by the alphabet: the order of a set differs from process to process.
         shortest = min(stems, key=lambda stem: (len(stem), stem), default="")
         return _Unit(stems, "", self.situation.idf(shortest) if stems else 0.0)
 
-    def _said_factor(self, said: float) -> float:
-        """1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed."""
-        is_anchored = bool(self.asked.direct) or bool(self.inner)
-        if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
-            return 1.0
-        return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
+    def _said_factor(self, sentence: PageSentence, verb: frozenset[str]) -> float:
+        """By the share of the predicate that a sentence says; of whom it says the verb, it says that too.
 
-    def _share_said(self, sentence: PageSentence, verb: frozenset[str]) -> float:
-        """Share of the predicate that a sentence says; of whom it says the verb, it says that too."""
+        1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed.
+        """
         held = fsum(
             unit.weight
             for unit in self._predicate
             if not unit.stems.isdisjoint(sentence.places) or not unit.stems.isdisjoint(verb)
         )
-        return held / self._predicate_weight if self._predicate_weight else 1.0
+        said = held / self._predicate_weight if self._predicate_weight else 1.0
+        is_anchored = bool(self.asked.direct) or bool(self.inner)
+        if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
+            return 1.0
+        return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
 
     @cached_property
     def _predicate_weight(self) -> float:
@@ -287,13 +254,10 @@ class Evidence:
 
     def _share_named(self, page: Page, sentence: PageSentence) -> float:
         """Share of the names that the answer's sentence must be about: in the sentence or as its page."""
-        direct = self.asked.direct
-        if not direct:
+        keys = [name.key for name in self.asked.direct]
+        if not keys:
             return 1.0
-        return sum(self._has_name(page, sentence, name.key) for name in direct) / len(direct)
-
-    def _has_name(self, page: Page, sentence: PageSentence, key: str) -> bool:
-        return key in page.title_keys or (page.mentions((key,)) and f" {key} " in sentence.key_text)
+        return sum(key in page.title_keys or _has_name(page, sentence, key) for key in keys) / len(keys)
 
     # --- the chain -----------------------------------------------------------------------------------------------
 
@@ -315,29 +279,26 @@ class Evidence:
     @cached_property
     def _sentence_masks(self) -> list[list[int]]:
         """By page and sentence: which inner units it says, as bits."""
-        return [[self._mask(page, sentence) for sentence in page.sentences] for page in self.situation.pages]
-
-    def _mask(self, page: Page, sentence: PageSentence) -> int:
-        mask = 0
-        for number, unit in enumerate(self.inner):
-            if unit.key:
-                is_said = page.mentions((unit.key,)) and f" {unit.key} " in sentence.key_text
-            else:
-                is_said = not unit.stems.isdisjoint(sentence.places)
-            mask |= is_said << number
-        return mask
+        return [
+            [
+                _bits(
+                    _has_name(page, sentence, unit.key) if unit.key else not unit.stems.isdisjoint(sentence.places)
+                    for unit in self.inner
+                )
+                for sentence in page.sentences
+            ]
+            for page in self.situation.pages
+        ]
 
     @cached_property
     def _title_masks(self) -> list[int]:
-        masks = []
-        for page in self.situation.pages:
-            bits = (
-                1 << number
-                for number, unit in enumerate(self.inner)
-                if (unit.key in page.title_keys if unit.key else not unit.stems.isdisjoint(page.title_stems))
+        return [
+            _bits(
+                unit.key in page.title_keys if unit.key else not unit.stems.isdisjoint(page.title_stems)
+                for unit in self.inner
             )
-            masks.append(sum(bits))
-        return masks
+            for page in self.situation.pages
+        ]
 
     @cached_property
     def _links(self) -> list[list[int]]:
@@ -351,13 +312,7 @@ class Evidence:
 
     @cached_property
     def _page_masks(self) -> list[int]:
-        masks = []
-        for page in self.situation.pages:
-            mask = self._title_masks[page.place]
-            for sentence_mask in self._sentence_masks[page.place]:
-                mask |= sentence_mask
-            masks.append(mask)
-        return masks
+        return [reduce(or_, masks, title) for title, masks in zip(self._title_masks, self._sentence_masks, strict=True)]
 
     def _tie_of(self, page: int, sentence: int) -> float:
         """Whether a sentence is tied to what leads there, over at most two more pages."""
@@ -368,8 +323,10 @@ class Evidence:
             return SAME_PLACE
         mask = own | (self._title_masks[page] if is_start else self._page_masks[page])
         # What the pages say that mention a page or that its sentence mentions, one mask each.
-        mentioned = self.situation.mentioned[page]
-        links = self._links[page] + [self._page_masks[one] for one in mentioned if self._mentions(page, sentence, one)]
+        pages = self.situation.pages
+        said_in = pages[page].sentences[sentence]
+        linked = [one for one in self.situation.mentioned[page] if said_in.has_any(pages[one].title_keys)]
+        links = self._links[page] + [self._page_masks[one] for one in linked]
         for _ in range(_MOST_LINKS):
             mask = max((mask | link for link in links), key=self._weight, default=mask)
         words, names = self._share_of(mask, described), self._share_of(mask, ~described)
@@ -379,19 +336,22 @@ class Evidence:
     @cached_property
     def _described(self) -> int:
         """The inner units that are words, not names, as bits."""
-        return sum(1 << number for number, unit in enumerate(self.inner) if not unit.key)
+        return _bits(not unit.key for unit in self.inner)
 
     def _share_of(self, mask: int, wanted: int) -> float:
         """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""
         total = self._weight(wanted & ((1 << len(self.inner)) - 1))
         return self._weight(mask & wanted) / total if total else 1.0
 
-    def _mentions(self, page: int, sentence: int, other: int) -> bool:
-        pages = self.situation.pages
-        text = pages[page].sentences[sentence].key_text
-        return any(f" {key} " in text for key in pages[other].title_keys)
-
     def _weight(self, mask: int) -> float:
         if mask not in self._weights:
             self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self.inner) if mask >> number & 1)
         return self._weights[mask]
+
+
+def _bits(flags: Iterable[bool]) -> int:
+    return sum(flag << number for number, flag in enumerate(flags))
+
+
+def _has_name(page: Page, sentence: PageSentence, key: str) -> bool:
+    return page.mentions((key,)) and sentence.has_any((key,))

@@ -16,7 +16,7 @@ from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader
 from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of
+from polyhop.worker.reading.candidates import PHRASE, Situation, features_of, find_candidates
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.evidence import EXTRACTED_FACTOR, Evidence, choose
 from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
@@ -106,7 +106,7 @@ class RuleReader:
             shown = tuple(dict.fromkeys((*stated, *sentences)))
             return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
-        self._corpus.prepare(keys_of(candidates))
+        self._corpus.prepare(candidate.key for candidate in candidates if candidate.kind != PHRASE)
         situation = Situation(parsed, pages, cosines, self._idf, self._corpus)
         rows = features_of(situation, candidates)
         evidence = Evidence(situation)
