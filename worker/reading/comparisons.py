@@ -7,7 +7,7 @@ differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wi
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, fsum
 
 from polyhop.schemas.graph import Mention
@@ -292,18 +292,12 @@ def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Men
     return f"{text[:low]}{between}{text[high : wh.start()]}{option.surface}{text[wh.end() :]}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What is stated of each option: its name, its size (None if nothing is) and what is shown of it."""
+def _measure(values: _Values, options: Sequence[Mention]) -> tuple[Computed, Sequence[str], list[tuple[float, ...]]]:
+    """What is stated of each option, all of one dimension: that of all whose sentences are nearest.
 
-    rule: str
-    names: Sequence[str]
-    sizes: Sequence[tuple[float, ...] | None]
-    shown: tuple[ComparedValue, ...]
-
-
-def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
-    """The value of each option, all of one dimension: the one that is stated of all and whose sentences are nearest."""
+    Returns:
+        The undecided answer with what is shown, the options' names, and their sizes: none unless all are stated.
+    """
     pages = [values.page_of(option.surface) for option in options]
     rule, dimensions = values.kind_of(next((page for page in pages if page is not None), None))
     names, births, rows = [option.surface for option in options], list[dict[str, Found]](), list[dict[str, Found]]()
@@ -320,11 +314,10 @@ def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
         births.append(values.nearest(names[number], page, asked, "birth", dimensions) if rule == "life span" else {})
     shared = [name for name in rows[0] if all(name in row for row in rows)]
     best = max(shared, key=lambda name: sum(row[name].nearness for row in rows), default="none")
-    sizes, shown = list[tuple[float, ...] | None](), []
+    sizes, shown = list[tuple[float, ...]](), []
     for name, row, birth in zip(names, rows, births, strict=True):
         one, born = row.get(best, next(iter(row.values()), None)), birth.get("date")
         if one is None or (rule == "life span" and born is None):
-            sizes.append(None)
             shown.append(ComparedValue(name, MISSING))
             continue
         text, size = one.text, one.value.size
@@ -334,24 +327,21 @@ def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
             text = f"{born.text} to {text}"
         sizes.append(size)
         shown.append(ComparedValue(name, text, one.page.cite(one.sentence)))
-    return _Measured(rule, names, sizes, tuple(shown))
+    return Computed("", rule, tuple(shown)), names, sizes if len(sizes) == len(options) else []
 
 
 def _best_option(values: _Values, options: Sequence[Mention]) -> Computed:
     """The option with the largest or smallest value; "" without all values, or where they do not differ."""
-    found = _measure(values, options)
-    known = [size for size in found.sizes if size is not None]
-    if not found.rule or len(known) < len(options):
-        return Computed("", found.rule, found.shown)
-    larger_wins = values.larger_wins if found.rule != "life span" else not _SHORT.search(values.question.text)
+    undecided, names, sizes = _measure(values, options)
+    larger_wins = not _SHORT.search(values.question.text) if undecided.rule == "life span" else values.larger_wins
     best = 0
-    for number in range(1, len(known)):
-        sign = order(known[best], known[number])
+    for number in range(1, len(sizes)):
+        sign = order(sizes[best], sizes[number])
         if not sign:
-            return Computed("", found.rule, found.shown)
+            return undecided
         if (sign < 0) == larger_wins:
             best = number
-    return Computed(found.names[best], found.rule, found.shown)
+    return replace(undecided, answer=names[best]) if sizes else undecided
 
 
 def _one_value(values: _Values, name: Mention) -> Computed | None:
@@ -399,16 +389,14 @@ def _yes_or_no(values: _Values) -> Computed:
         return _by_statement(values, options)
     if values.words & _BIRTH and values.words & _DEATH:
         return Computed("", "", ())
-    found = _measure(values, options)
-    known = [size for size in found.sizes if size is not None]
-    if not found.rule or len(known) < len(options):
-        return Computed("", found.rule, found.shown)
+    undecided, _, sizes = _measure(values, options)
+    if not sizes or (not span and not order(sizes[0], sizes[1])):
+        return undecided
     if span:
-        is_so = len({size[0] // _SPANS[span[1].lower()] for size in known}) == 1
+        is_so = len({size[0] // _SPANS[span[1].lower()] for size in sizes}) == 1
     else:
-        is_so = (order(known[0], known[1]) > 0) == values.larger_wins
-    is_open = not span and not order(known[0], known[1])
-    return Computed("" if is_open else "yes" if is_so else "no", found.rule, found.shown)
+        is_so = (order(sizes[0], sizes[1]) > 0) == values.larger_wins
+    return replace(undecided, answer="yes" if is_so else "no")
 
 
 def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
@@ -445,21 +433,16 @@ def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
         countries = {place.country for place in places}
         shared = countries if shared is None else shared_countries(shared, countries)
         value = min(countries & shared or countries, default=MISSING)
-        shown.append(
-            ComparedValue(
-                option.surface, value, page.cite(page.sentences[0]) if page is not None and countries else None
-            )
-        )
-    if any(value.sentence is None for value in shown):
-        return Computed("", "country", tuple(shown))
-    return Computed("yes" if shared else "no", "country", tuple(shown))
+        cited = page.cite(page.sentences[0]) if page is not None and countries else None
+        shown.append(ComparedValue(option.surface, value, cited))
+    is_open = any(value.sentence is None for value in shown)
+    return Computed("" if is_open else "yes" if shared else "no", "country", tuple(shown))
 
 
 def _by_statement(values: _Values, options: Sequence[Mention]) -> Computed:
     """Yes if a sentence of each thing that a question puts side by side says all of the rest, and no negation."""
     question = values.question
-    is_both = "both" in question.words and len(options) >= 2
-    things = options if is_both else options[:1]
+    things = options if "both" in question.words else options[:1]
     said = " ".join(word for word in name_tokens(question.text) if word not in _FILLERS)
     stems = stems_of(said).difference(*(stems_of(thing.surface) for thing in things))
     shown = []

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -25,7 +26,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Question, Reading, ReadingItem, Sentence
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Reading, ReadingItem, Sentence
 
 # Source: algorithms.md 0.7 (last column).
 
@@ -64,14 +65,6 @@ BYTES_PER_TOKEN = 3  # at least, in all tokenizers that we know
 _HEADING_TOKENS = 8  # chosen: a passage's number and the line breaks around it take fewer
 
 
-def _prefix(text: str, reach: int, *, within_sentence: bool) -> str:
-    """The whole sentences that end within so many characters; without one, all of these characters or none."""
-    sentence_ends = [end for _, end in split_sentences(text) if end <= reach]
-    if sentence_ends:
-        return text[: sentence_ends[-1]]
-    return text[:reach] if within_sentence else ""
-
-
 def estimate_tokens(text: str) -> int:
     """Tokens of a text in any script, on the safe side: three bytes of UTF-8 each (English has four and more)."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
@@ -98,22 +91,20 @@ def within_tokens(context: Sequence[ContextPassage], budget_tokens: int) -> list
 
 def lines_within_tokens(text: str, budget_tokens: int) -> str:
     """The first whole lines of a text within a budget of tokens."""
-    kept: list[str] = []
-    left = budget_tokens
-    for line in text.splitlines():
-        left -= estimate_tokens(line + "\n")
-        if left < 0:
-            break
-        kept.append(line)
-    return "\n".join(kept)
+    lines = text.splitlines()
+    taken = accumulate(estimate_tokens(line + "\n") for line in lines)
+    fitting = takewhile(lambda pair: pair[1] <= budget_tokens, zip(lines, taken, strict=True))
+    return "\n".join(line for line, _ in fitting)
 
 
 def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> str:
+    """The whole sentences of a text that fit a budget; without one, all characters that fit it or none."""
     if estimate_tokens(text) <= budget_tokens:
         return text
     room = max(0, budget_tokens) * BYTES_PER_TOKEN
     reach = len(text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
-    return _prefix(text, reach, within_sentence=within_sentence)
+    sentence_ends = [end for _, end in split_sentences(text) if end <= reach]
+    return text[: sentence_ends[-1]] if sentence_ends else text[:reach] if within_sentence else ""
 
 
 READ_PASSAGES = 5
@@ -199,12 +190,15 @@ class AskingReader:
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         """One Reading per item, in order; one with an `outage` is not an answer."""
-        shown = [self._view(item) for item in items]
-        asked = [(item.question, one) for item, one in zip(items, shown, strict=True) if one is not None]
-        outcomes = iter(self._chat.ask([self._request(*each) for each in asked]))
+        pairs = [(item, self._view(item)) for item in items]
+        requests = []
+        for question, shown in ((item.question, shown) for item, shown in pairs if shown is not None):
+            inputs = (("question", question.text), *shown.inputs)
+            requests.append(ChatRequest(self._task, question.id or question.text, inputs))
+        outcomes = iter(self._chat.ask(requests))
         return [
-            self._unasked(item) if one is None else self._reading(item, one, next(outcomes))
-            for item, one in zip(items, shown, strict=True)
+            self._unasked(item) if shown is None else self._reading(item, shown, next(outcomes))
+            for item, shown in pairs
         ]
 
     def _view(self, item: ReadingItem) -> Shown | None:
@@ -218,20 +212,12 @@ class AskingReader:
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
         return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
-    def _request(self, question: Question, shown: Shown) -> ChatRequest[Any]:
-        return ChatRequest(self._task, question.id or question.text, (("question", question.text), *shown.inputs))
-
     def _unasked(self, item: ReadingItem) -> Reading:
-        use = None
-        if self._is_offered(item):
-            use = ModelUse(
-                self._chat.model,
-                self._task.prompt.name,
-                self._task.prompt.hash,
-                usage=Usage(),
-                error_class=ContextTooLongError.__name__,
-                error=f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens.",
-            )
+        if not self._is_offered(item):
+            return self._read_instead(item, None)
+        prompt, error = self._task.prompt, ContextTooLongError.__name__
+        why = f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens."
+        use = ModelUse(self._chat.model, prompt.name, prompt.hash, usage=Usage(), error_class=error, error=why)
         return self._read_instead(item, use)
 
     def _reading(self, item: ReadingItem, shown: Shown, outcome: ChatOutcome[Any]) -> Reading:
@@ -280,28 +266,23 @@ class ModelReader(AskingReader):
         return bool(item.context)
 
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:
-        return _checked(reply, shown.passages, use)
+        """The reply without the sources that are not in the context."""
+        found = [one for source in reply.citations if (one := _citation(source, shown.passages)) is not None]
+        citations = tuple(dict.fromkeys(found))
+        return Reading(
+            answer=reply.answer.strip(),
+            sentences=tuple(one.sentence for one in citations if one.sentence is not None),
+            kind="generated",
+            reasoning=_cited(reply.reasoning.strip(), {one.number for one in citations}),
+            citations=citations,
+            dropped_citations=len(reply.citations) - len(found),
+            use=use,
+        )
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:
     """The passages with their numbers (from 1) and titles, as a prompt shows them."""
     return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(passages, start=1))
-
-
-def _checked(reply: ReadReply, seen: Sequence[ContextPassage], use: ModelUse) -> Reading:
-    """The reply without the sources that are not in the context."""
-    found = [citation for source in reply.citations if (citation := _citation(source, seen)) is not None]
-    citations = tuple(dict.fromkeys(found))
-    numbers = {citation.number for citation in citations}
-    return Reading(
-        answer=reply.answer.strip(),
-        sentences=tuple(citation.sentence for citation in citations if citation.sentence is not None),
-        kind="generated",
-        reasoning=_cited(reply.reasoning.strip(), numbers),
-        citations=citations,
-        dropped_citations=len(reply.citations) - len(found),
-        use=use,
-    )
 
 
 def _cited(text: str, numbers: Collection[int]) -> str:
