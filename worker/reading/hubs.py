@@ -22,7 +22,6 @@ from polyhop.schemas.query import (
     RankedTriple,
     Reading,
     ReadingItem,
-    Sentence,
     summed_use,
 )
 from polyhop.schemas.records import values_of
@@ -175,22 +174,6 @@ class Partial:
     metadata: Sequence[HubMetadata] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Final:
-    """The answer from the partial answers of a level, "" if rules found no short one in them.
-
-    `cited` are numbers of the partial answers used, from 1; so many further numbers were `dropped`.
-    """
-
-    answer: str
-    kind: str
-    cited: Sequence[int]
-    dropped: int = 0
-    sentences: Sequence[Sentence] = ()
-    confidence: float = 0.0
-    guess: str = ""
-
-
 @dataclass(slots=True)
 class _State:
     """A question between its levels: those left to read, and what was found in those that were read.
@@ -203,7 +186,7 @@ class _State:
     left: list[Mapping[str, Any]]
     inputs: list[HubInput] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
-    final: Final | None = None
+    final: Reading | None = None
     triples: list[RankedTriple] = field(default_factory=list)
     outage: ModelUnavailableError | None = None
     uses: list[ModelUse] = field(default_factory=list)
@@ -241,6 +224,13 @@ class _State:
         self.uses.append(use)
         self.levels[-1]["uses"].append(use)
 
+    def answered(self, answer: str, kind: str, numbers: Iterable[int], **more: Any) -> Reading:
+        """The answer from the partial ones of the level, which cites those with these numbers, from 1."""
+        hubs = [(number, self.partials[number - 1].hub) for number in numbers]
+        citations = tuple(Citation("", hub_id=hub.row["hub_id"], name=hub.name, number=number) for number, hub in hubs)
+        reasoning = merged(partial.text for partial in self.partials)
+        return Reading(answer, kind=kind, citations=citations, reasoning=reasoning, **more)
+
     def is_out(self, outcome: ChatOutcome[Any]) -> bool:
         """Whether the model is unavailable, so that the question is to be asked again; notes it."""
         outage = outage_of(outcome)
@@ -267,22 +257,8 @@ class _State:
         data = {"hub_answers": row} if levels else {}
         if final is None:
             return Reading("", use=use, notes=tuple(notes), data=data)
-        cited = [(number, self.partials[number - 1].hub) for number in final.cited]
-        return Reading(
-            final.answer,
-            score=final.confidence,
-            sentences=final.sentences,
-            kind=final.kind,
-            reasoning=merged(partial.text for partial in self.partials),
-            citations=tuple(Citation("", hub_id=hub.row["hub_id"], name=hub.name, number=n) for n, hub in cited),
-            dropped_citations=final.dropped,
-            use=use,
-            confidence=final.confidence,
-            notes=tuple(notes),
-            data=data,
-            triples=tuple(self.triples) if with_triples else None,
-            guess=final.guess,
-        )
+        triples = tuple(self.triples) if with_triples else None
+        return replace(final, use=use, notes=tuple(notes), data=data, triples=triples)
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
@@ -474,19 +450,21 @@ class HubReader:
                 state.final = None if state.is_out(outcome) else self._final_by_rules(state)
             elif reply.sufficient and reply.answer.strip():
                 cited = valid(reply.citations, len(state.partials))
-                state.final = Final(reply.answer.strip(), "generated", cited, len(reply.citations) - len(cited))
+                dropped = len(reply.citations) - len(cited)
+                state.final = state.answered(reply.answer.strip(), "generated", cited, dropped_citations=dropped)
 
-    def _final_by_rules(self, state: _State) -> Final:
-        """All partial answers; the short one is the span of the first that has one."""
-        everything = list(range(1, len(state.partials) + 1))
+    def _final_by_rules(self, state: _State) -> Reading:
+        """All partial answers; the short one is the span of the first that has one, "" if none has."""
+        everything = range(1, len(state.partials) + 1)
         for partial in state.partials:
             if partial.by_model:
-                return Final(partial.text, "generated", everything)
+                return state.answered(partial.text, "generated", everything)
             read = self._span(state.item, partial)
             if read.guess:
                 known = tuple(one for one in read.sentences if one.passage_id in self._index.number_of_passage)
-                return Final(read.answer, read.kind, everything, 0, known, read.confidence, read.guess)
-        return Final("", "none", everything)
+                found = {"sentences": known, "score": read.confidence, "confidence": read.confidence}
+                return state.answered(read.answer, read.kind, everything, guess=read.guess, **found)
+        return state.answered("", "none", everything)
 
     def _span(self, item: ReadingItem, partial: Partial) -> Reading:
         """F-READ over the texts of a hub's paths and its passages. Source: algorithms.md 4.10."""
