@@ -36,19 +36,13 @@ from polyhop.worker.reading.word_lists import clause_lists, geography
 # Source: reader.md 6.1, 6.6; lists/clauses.toml.
 
 
+_PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
+
+
 @lru_cache(maxsize=1 << 15)
 def singulars(word: str) -> frozenset[str]:
     """A noun as it stands and what it may be the plural of."""
-    forms = {word}
-    if word.endswith("ies"):
-        forms.add(word[:-3] + "y")
-    if word.endswith("es"):
-        forms.add(word[:-2])
-    if word.endswith("s"):
-        forms.add(word[:-1])
-    if word.endswith("men"):
-        forms.add(word[:-3] + "man")
-    return frozenset(forms)
+    return frozenset({word, *(word.removesuffix(end) + new for end, new in _PLURALS if word.endswith(end))})
 
 
 @lru_cache(maxsize=1 << 13)

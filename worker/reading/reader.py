@@ -16,9 +16,16 @@ from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader
 from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import PHRASE, Situation, features_of, find_candidates
+from polyhop.worker.reading.candidates import (
+    EXTRACTED_FACTOR,
+    PHRASE,
+    Evidence,
+    Situation,
+    choose,
+    features_of,
+    find_candidates,
+)
 from polyhop.worker.reading.comparisons import compute
-from polyhop.worker.reading.evidence import EXTRACTED_FACTOR, Evidence, choose
 from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
 

@@ -6,8 +6,17 @@ from math import exp, log
 import pytest
 
 from polyhop.warehouse.artefacts import NAMES
-from polyhop.worker.reading.candidates import Candidate, Features, Situation, features_of, find_candidates
-from polyhop.worker.reading.evidence import WEIGHTS, choose, confidence, score
+from polyhop.worker.reading.candidates import (
+    WEIGHTS,
+    Candidate,
+    Features,
+    Situation,
+    choose,
+    confidence,
+    features_of,
+    find_candidates,
+    score,
+)
 from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question
 
