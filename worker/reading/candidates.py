@@ -9,7 +9,7 @@ reader.md 6.2, 6.3, 6.6.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 from itertools import chain
 from math import exp, fsum, log
@@ -321,16 +321,12 @@ class Situation:
     cosines: Sequence[float]
     idf: Idf
     corpus: CorpusPages
-    _own_pages: dict[str, OwnPage | None] = field(default_factory=dict)
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:
         """The page of a candidate's name, None without one or where the type of the answer needs none."""
         question = self.question
-        if candidate.kind == PHRASE or not (question.expected in (PERSON, ANY, PLACE) or question.head):
-            return None
-        if candidate.key not in self._own_pages:
-            self._own_pages[candidate.key] = self.corpus.find(candidate.key)
-        return self._own_pages[candidate.key]
+        is_needed = question.expected in (PERSON, ANY, PLACE) or question.head
+        return self.corpus.find(candidate.key) if is_needed and candidate.kind != PHRASE else None
 
     @cached_property
     def mentioned(self) -> list[list[int]]:

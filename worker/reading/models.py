@@ -171,22 +171,22 @@ class AskingReader:
         chat: Asks the model; concurrent, cached, retried.
         prompt: Of the task.
         fallback: Reads the whole item where the model gave nothing; None: then there is no answer.
-        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`.
-
-    Attributes:
-        fallback: As given.
+        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`; None: `most_tokens`.
     """
 
     batches = True
     task: ClassVar[str]
     form: ClassVar[type[AnsweredReply]]
     unit: ClassVar[str] = ""
+    most_tokens: ClassVar[int] = READ_TOKENS
 
-    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader | None, budget_tokens: int) -> None:
+    def __init__(
+        self, chat: ChatModel, prompt: Prompt, fallback: Reader | None = None, *, budget_tokens: int | None = None
+    ) -> None:
         self._chat = chat
         self._task = ChatTask(self.task, prompt, self.form, _SCHEMA_VERSION, ANSWER_TOKENS)
         self.fallback = fallback
-        self._budget_tokens = budget_tokens
+        self._budget_tokens = self.most_tokens if budget_tokens is None else budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         """One Reading per item, in order; one with an `outage` is not an answer."""
@@ -207,7 +207,7 @@ class AskingReader:
 
     def _is_offered(self, item: ReadingItem) -> bool:
         """Whether an item has what the model reads."""
-        raise NotImplementedError
+        return bool(item.context)
 
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
         return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
@@ -250,9 +250,9 @@ class ModelReader(AskingReader):
         fallback: Reader,
         *,
         passages: int = READ_PASSAGES,
-        budget_tokens: int = READ_TOKENS,
+        budget_tokens: int | None = None,
     ) -> None:
-        super().__init__(chat, prompt, fallback, budget_tokens)
+        super().__init__(chat, prompt, fallback, budget_tokens=budget_tokens)
         self._passages = passages
 
     def _view(self, item: ReadingItem) -> Shown | None:
@@ -261,9 +261,6 @@ class ModelReader(AskingReader):
         passages = within_tokens(item.context[: self._passages], left)
         inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
         return Shown(inputs, passages) if passages else None
-
-    def _is_offered(self, item: ReadingItem) -> bool:
-        return bool(item.context)
 
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:
         """The reply without the sources that are not in the context."""
@@ -320,10 +317,7 @@ class ChainsReply(AnsweredReply):
 class ChainReader(AskingReader):
     """Reads answers from strategies' own words: the first lines of the context within the budget."""
 
-    task, form, unit = "qa.chains", ChainsReply, "a chain"
-
-    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader, *, budget_tokens: int = CHAIN_TOKENS) -> None:
-        super().__init__(chat, prompt, fallback, budget_tokens)
+    task, form, unit, most_tokens = "qa.chains", ChainsReply, "a chain", CHAIN_TOKENS
 
     def _view(self, item: ReadingItem) -> Shown | None:
         lines = lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
@@ -347,9 +341,6 @@ class ClosedBookReader(AskingReader):
     """Answers with a model that sees the question alone; without a usable reply there is no answer."""
 
     task, form = "qa.closed_book", ClosedBookReply
-
-    def __init__(self, chat: ChatModel, prompt: Prompt) -> None:
-        super().__init__(chat, prompt, None, READ_TOKENS)
 
     def _view(self, item: ReadingItem) -> Shown:
         return Shown(())

@@ -35,7 +35,6 @@ from polyhop.worker.reading.word_lists import clause_lists, geography
 
 # Source: reader.md 6.1, 6.6; lists/clauses.toml.
 
-
 _PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
 
 
@@ -90,14 +89,14 @@ _NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other"
 _DEFINED_WORDS = 24  # after is or was; reader.md 6.5.
 
 
+@dataclass(eq=False)
 class PageSentence:
     """A sentence of a passage; `start` and `end` are offsets into the passage's text, `number` counts from 0."""
 
-    def __init__(self, text: str, start: int, end: int, number: int) -> None:
-        self.text = text
-        self.start = start
-        self.end = end
-        self.number = number
+    text: str
+    start: int
+    end: int
+    number: int
 
     @cached_property
     def words(self) -> Sequence[tuple[int, int]]:
@@ -128,17 +127,12 @@ class PageSentence:
         return any(f" {key} " in self.key_text for key in keys)
 
 
+@dataclass(eq=False)
 class PageContent:
-    """Title and text of a passage, taken apart once for all questions that read it.
+    """Title and text (as much as is read) of a passage, taken apart once for all questions that read it."""
 
-    Attributes:
-        title: The passage's title.
-        text: The part of the text that is read.
-    """
-
-    def __init__(self, title: str, text: str) -> None:
-        self.title = title
-        self.text = text
+    title: str
+    text: str
 
     @cached_property
     def sentences(self) -> Sequence[PageSentence]:
@@ -208,13 +202,7 @@ class PageContent:
 
 
 class Page:
-    """A passage of the context; `place` is its rank from 0. What does not depend on the question is kept.
-
-    Attributes:
-        passage: As it was retrieved.
-        place: Its rank.
-        content: Its title and text, shared with the other questions that read it.
-    """
+    """A passage of the context; `place` is its rank from 0, `content` is shared with other questions that read it."""
 
     def __init__(self, passage: ContextPassage, place: int) -> None:
         self.passage = passage
@@ -264,11 +252,6 @@ class OwnPage:
     kinds: frozenset[str]
 
 
-def is_person_page(text: str) -> bool:
-    """Whether a page begins like a person's: a parenthesis with `born` or a year, and `is a`."""
-    return bool(_LIFE.search(text[:200]) and _IS_A.search(text[:300]))
-
-
 @lru_cache(maxsize=1 << 14)
 def own_page(title: str, lead: str) -> OwnPage:
     """What a page's title and first characters say."""
@@ -277,8 +260,9 @@ def own_page(title: str, lead: str) -> OwnPage:
     definition = plain[match.end() :][:_DEFINITION_CHARACTERS] if match else ""
     in_title = " ".join(_IN_TITLE.findall(title))
     kinds = frozenset(name_tokens(f"{_KIND_ENDS.split(definition, maxsplit=1)[0]} {in_title}"))
-    # By the look of the page, or because its definition says so (`was a Czech composer born in 1824`).
-    is_person, keys = is_person_page(lead), title_keys(title)
+    # A person's page begins with `born` or a year in a parenthesis and `is a`, or its definition says so (`was a Czech
+    # composer born in 1824`).
+    is_person, keys = bool(_LIFE.search(lead[:200]) and _IS_A.search(lead[:300])), title_keys(title)
     if keys and not is_person:
         kind, sureness = title_type(title, keys[-1], lead)
         is_person = kind == PERSON and sureness >= _SURE
@@ -323,8 +307,7 @@ class CorpusPages:
 
 
 # Source: reader.md 6.5, 6.6 (the verb). Decided here: `he`, `she`, `it`, `they` stand for the page's subject if the
-# page uses that pronoun first; `the tower` stands for it if the page's title or first definition calls it a tower;
-# the first sentence is about the page.
+# page uses that pronoun first; `the tower` stands for it if the first sentence begins with it.
 
 _OF_OTHERS = frozenset(("a", "an", "these", "both", "their", "this", "that"))
 _NEAR_BY = 6  # words after a verb; chosen: room for a date or a place (`was designed in 1886 by`)

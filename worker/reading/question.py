@@ -117,7 +117,7 @@ def _is_dropped(text: str, name: Mention) -> bool:
 PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY = "PER", "LOC", "DATE", "YEAR", "NUM", "NAT"
 ANY, YES_NO = "ANY", "YES-NO"
 
-_WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
+_WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -217,7 +217,7 @@ def _begins_yes_no(tokens: Sequence[Token]) -> bool:
 
 def _wh_place(text: str, tokens: Sequence[Token]) -> int | None:
     """Place of the wh-word that asks; None without one and in yes-no questions."""
-    places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
+    places = [place for place, token in enumerate(tokens) if token.low in _WH or token.low == "among"]
     if places and places[0] < 3:
         return places[0]
     if not places or _begins_yes_no(tokens):
@@ -286,8 +286,6 @@ def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequenc
 
 _BE = frozenset(("is", "was", "are", "were", "been", "be"))
 _DO = frozenset(("did", "does", "do", "has", "have", "had", "can", "could", "will", "would", "should"))
-_WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
-_LEADING_ARTICLES = frozenset(("the", "a", "an"))
 _DESCRIBED = re.compile(
     r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,3}?)"
     r"(?:(?:in|on|at|by|from|to|for|of) )?(?:where|that|which|who|whose|whom)\b"
@@ -320,11 +318,6 @@ class Asked:
     inner: tuple[str, ...]
 
 
-@lru_cache(maxsize=256)
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(name_tokens(text))
-
-
 def asked_of(question: ParsedQuestion) -> Asked:
     """A question's parts. Cost: O(characters)."""
     named = {word for name in question.names for word in name_tokens(name.surface)}
@@ -343,7 +336,7 @@ def asked_of(question: ParsedQuestion) -> Asked:
         clause_end = clause.end() if clause else len(question.text)
         leads = [_leads(question, name, begin=begin, clause_end=clause_end) for name in names]
     if not predicate:
-        said = filter(frozenset(content).__contains__, _words(question.text[begin:]))
+        said = filter(frozenset(content).__contains__, name_tokens(question.text[begin:]))
         predicate = _without(said, described, question.head)
     outer = {*predicate, *question.head}
     verb, is_passive = _verb(question, named)
@@ -366,13 +359,13 @@ def _described(question: ParsedQuestion) -> frozenset[str]:
     """Nouns that stand for what leads to the answer: `the birthplace of NAME`, `the city where`, `NAME's father`."""
     nouns: set[str] = set()
     for match in _DESCRIBED.finditer(question.text):
-        nouns.update(word for word in _words(match[1]) if _is_noun(word) and not word.endswith("ed"))
+        nouns.update(word for word in name_tokens(match[1]) if _is_noun(word) and not word.endswith("ed"))
     for name in question.names:
-        nouns.update(_nouns_before(_words(question.text[max(0, name.start - _FAR) : name.start])))
+        nouns.update(_nouns_before(name_tokens(question.text[max(0, name.start - _FAR) : name.start])))
         nouns.update(_nouns_of_clause(question, name))
         after = question.text[name.end :]
         if after.startswith(("'s ", "’s ")):
-            nouns.update(_nouns_after(_words(after[3:_FAR])))
+            nouns.update(_nouns_after(name_tokens(after[3:_FAR])))
     return frozenset(nouns)
 
 
@@ -381,13 +374,13 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
     nouns: list[str] = []
     at = len(words) - 1
     while at >= 0:
-        while at >= 0 and words[at] in _LEADING_ARTICLES:
+        while at >= 0 and words[at] in _ARTICLES:
             at -= 1
         if at < 0 or words[at] not in _LINKS:
             break
         found = list(islice(takewhile(_is_noun, reversed(words[:at])), _MOST_NOUNS))
         at -= 1 + len(found)
-        if not found or at < 0 or words[at] not in _LEADING_ARTICLES:
+        if not found or at < 0 or words[at] not in _ARTICLES:
             break
         nouns += found
     return nouns
@@ -399,7 +392,7 @@ def _nouns_after(words: Sequence[str]) -> list[str]:
 
 def _is_noun(word: str) -> bool:
     lists = clause_lists()
-    groups = (_LEADING_ARTICLES, _WH, STOP_WORDS, lists.prepositions, lists.auxiliaries, lists.verbs)
+    groups = (_ARTICLES, _WH, STOP_WORDS, lists.prepositions, lists.auxiliaries, lists.verbs)
     return not any(word in group for group in groups)
 
 
@@ -411,16 +404,16 @@ def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: i
     said = set(name_tokens(name.surface)) - STOP_WORDS
     if _nouns_of_clause(question, name) or (clause_end <= name.start and not said.issubset(question.main_words)):
         return True
-    return bool(_nouns_before(_words(text[max(0, name.start - _FAR) : name.start])))
+    return bool(_nouns_before(name_tokens(text[max(0, name.start - _FAR) : name.start])))
 
 
 def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]:
     """Nouns that a clause without a pronoun describes: `city` in `the city NAME played for`."""
     noun = _NOUN_BEFORE.search(question.text[max(0, name.start - _FAR) : name.start])
-    following = _words(question.text[name.end : name.end + _FAR])
+    following = name_tokens(question.text[name.end : name.end + _FAR])
     if noun is None or not following or not (following[0].endswith("ed") or following[0] in clause_lists().verbs):
         return ()
-    return tuple(word for word in _words(noun[1]) if _is_noun(word) and not word.endswith("ed"))
+    return tuple(word for word in name_tokens(noun[1]) if _is_noun(word) and not word.endswith("ed"))
 
 
 def _verb(question: ParsedQuestion, named: Container[str]) -> tuple[str, bool]:
@@ -440,7 +433,7 @@ def _verb(question: ParsedQuestion, named: Container[str]) -> tuple[str, bool]:
     is_passive = first in _BE
     verb = second if is_passive else first
     # It is one of the question's main words, of no name, and a participle in the passive.
-    is_said = verb in question.main_words and verb not in STOP_WORDS | _LEADING_ARTICLES | _DO and verb not in named
+    is_said = verb in question.main_words and verb not in STOP_WORDS | _ARTICLES | _DO and verb not in named
     if is_passive and not (verb.endswith("ed") or verb in lists.verbs):
         is_said = is_said and any(verb in forms for forms in lists.irregular.values())
     return (verb, is_passive) if is_said else ("", False)

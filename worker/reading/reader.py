@@ -81,8 +81,8 @@ class RuleReader:
         self.min_confidence = min_confidence
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
-        self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
-        self._similar = Similarity(index, encode, self._idf)
+        idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        self._similar = Similarity(index, encode, idf)
         self._language = index.artefact(LANGUAGE)
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
@@ -99,7 +99,7 @@ class RuleReader:
         parsed = self._parsed(question.text)
         if not pages or not parsed.main_stems:
             return Reading("")
-        cosines = self._cosines(question, parsed, pages)
+        cosines = self._cosines(question, pages)
         computed = compute(parsed, pages, self._similar)
         if computed is not None and computed.answer:
             from_values = tuple(dict.fromkeys(one.sentence for one in computed.values if one.sentence is not None))
@@ -114,7 +114,7 @@ class RuleReader:
             return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(candidate.key for candidate in candidates if candidate.kind != PHRASE)
-        situation = Situation(parsed, pages, cosines, self._idf, self._corpus)
+        situation = Situation(parsed, pages, cosines, self._similar.idf, self._corpus)
         rows = features_of(situation, candidates)
         evidence = Evidence(situation)
         best = choose(candidates, rows, evidence.factors(candidates, rows))
@@ -122,12 +122,9 @@ class RuleReader:
             return Reading("", sentences=tuple(sentences))
         own = best.candidate.page.cite(best.candidate.sentence)
         confidence = round(calibrated(best.confidence, is_shown=own in sentences, is_chain=bool(evidence.inner)), 6)
-        shown = (own, *sentences) if confidence >= self.min_confidence else tuple(sentences)
-        if _WORTHLESS <= confidence < self.min_confidence:
-            shown = (*sentences, own)
-        return self._shown(
-            Reading(best.candidate.answer, best.score, tuple(dict.fromkeys(shown)), "extracted", confidence=confidence)
-        )
+        after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
+        shown = tuple(dict.fromkeys((own, *sentences) if confidence >= self.min_confidence else after))
+        return self._shown(Reading(best.candidate.answer, best.score, shown, "extracted", confidence=confidence))
 
     def _shown(self, reading: Reading) -> Reading:
         """A reading whose short answer is a guess if it is not certain enough: then the sentences are the answer."""
@@ -135,7 +132,7 @@ class RuleReader:
             return reading
         return replace(reading, answer="", guess=reading.answer)
 
-    def _cosines(self, question: Question, parsed: ParsedQuestion, pages: Sequence[Page]) -> list[float]:
+    def _cosines(self, question: Question, pages: Sequence[Page]) -> list[float]:
         """Similarity of question and each passage; without vectors, the share of its words that the passage holds."""
         number_of = self._index.number_of_passage
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
