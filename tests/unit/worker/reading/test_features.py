@@ -98,11 +98,7 @@ def test_pat_is_the_relation_before_the_answer(rows: Callable[..., Rows]) -> Non
 
 @pytest.mark.parametrize(
     ("question", "answers"),
-    [
-        ("Where was he born?", {"Pescara", "Abruzzi"}),
-        ("Where did he die?", {"Rome"}),
-        ("Where is he?", set()),
-    ],
+    [("Where was he born?", {"Pescara", "Abruzzi"}), ("Where did he die?", {"Rome"}), ("Where is he?", set())],
 )
 def test_places_of_birth_and_death_are_read_from_a_parenthesis(
     rows: Callable[..., Rows], question: str, answers: set[str]
