@@ -31,7 +31,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.metrics import exact_match
 from polyhop.worker import reading
-from polyhop.worker.reading import evidence, question, word_lists
+from polyhop.worker.reading import candidates, question, word_lists
 from polyhop.worker.reading.reader import RuleReader
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -139,8 +139,8 @@ def modules() -> list[ModuleType]:
 def switches() -> dict[str, list[tuple[str, Any]]]:
     """By rule, the names of the reader's modules that are patched, and what replaces them."""
     found = {f"rule {name}": targets for name, targets in RULES.items()}
-    for feature in evidence.WEIGHTS._fields:
-        found[f"feature {feature}"] = [("WEIGHTS", evidence.WEIGHTS._replace(**{feature: 0.0}))]
+    for feature in candidates.WEIGHTS._fields:
+        found[f"feature {feature}"] = [("WEIGHTS", candidates.WEIGHTS._replace(**{feature: 0.0}))]
     for name in ("question_lists", "name_lists", "clause_lists", "geography"):
         lists = getattr(word_lists, name)()
         for field in fields(lists):
@@ -169,7 +169,7 @@ def constant(value: Any) -> Any:
 
 RULES: dict[str, list[tuple[str, Any]]] = {
     "type fits": [("fitness", constant(1.0))],
-    "fit of the head noun": [("_of_head", constant(evidence.OPEN))],
+    "fit of the head noun": [("_of_head", constant(candidates.OPEN))],
     "noun beside the candidate": [("_is_beside", no)],
     "wider place": [("WIDER", 1.0)],
     "doer of the verb": [("doers", constant((False, [])))],

@@ -20,6 +20,7 @@ NAMED_IN = (
 )
 """Files that name what they use, as templates, entry points and the documented interface do."""
 CALLED_BY_LIBRARIES = (
+    "_given",
     "_has_precisions",
     "_with_preset",
     "log_message",

@@ -14,9 +14,13 @@ from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.reading.hubs import FacetReader, HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
+from polyhop.worker.reading.models import (
+    ChainReader,
+    ClosedBookReader,
+    ModelReader,
+)
+from polyhop.worker.reading.reader import FacetReader, RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)

@@ -33,9 +33,8 @@ from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.models import lines_within_tokens, within_tokens
-from polyhop.worker.reading.pages import is_person_page, own_page, pages_of
+from polyhop.worker.reading.pages import Similarity, StemWeights, own_page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
-from polyhop.worker.reading.sentences import Similarity, StemWeights
 from polyhop.worker.reading.word_lists import places_in
 
 pytestmark = pytest.mark.rare
@@ -175,7 +174,6 @@ RULES: dict[str, Callable[[str], object]] = {
     "answer": ask,
     "countries": places_in,
     "page": read_page,
-    "person": is_person_page,
     "context": pack,
     "pieces at headings": split_at_headings,
     "Markdown": read_markdown_of,

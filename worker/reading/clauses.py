@@ -7,7 +7,7 @@ cost is bounded per verb. Source: reader.md 6.5.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -26,10 +26,7 @@ _PRONOUNS = frozenset(("he", "she", "it", "they"))
 _DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both", "his", "her", "its", "their"))
 _RELATIVES = frozenset(("who", "which", "that"))
 _CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "if", "than"))
-_COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
-_DEFINING = frozenset(("is", "was", "are", "were"))
-_NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other", "same", "whole"))
-_DEFINED_WORDS = 24  # after is or was; reader.md 6.5.
+_COPULAS = frozenset(("is", "was", "are", "were", "became", "remained"))
 _JOINING = frozenset(("and", "but", "or"))
 _FOLDED = str.maketrans("’", "'")
 
@@ -88,12 +85,8 @@ def is_passive(words: Sequence[Word], verb: int) -> bool:
     return False
 
 
-def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
+def subject_of(words: Sequence[Word], verb: int, steps: int = _MOST_STEPS) -> Phrase | None:
     """The noun phrase that a verb is said of, None where the words before it do not tell."""
-    return _subject(words, verb, _MOST_STEPS)
-
-
-def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     # Number of the word before a verb and its auxiliaries, -1 if the sentence begins with them.
     at = verb - 1
     while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
@@ -108,13 +101,12 @@ def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     before = words[at]
     if _has_stop(words[at + 1]):
         return _across_comma(words, at, has_auxiliary=at < verb - 1, steps=steps - 1)
-    if before.low in _RELATIVES:
-        return _resolved(words, noun_phrase(words, at - 1), steps - 1)
     if before.low in _CLOSED:
         return None
     if before.low in _JOINING:
         return leading_subject(words, at)
-    return _resolved(words, noun_phrase(words, at), steps - 1)
+    last = at - 1 if before.low in _RELATIVES else at
+    return _resolved(words, noun_phrase(words, last), steps - 1)
 
 
 def _has_stop(word: Word) -> bool:
@@ -161,14 +153,10 @@ def _is_joined(word: Word) -> bool:
 def _ends_phrase(word: Word) -> bool:
     """Whether no noun phrase extends to the left over a word."""
     lists = clause_lists()
-    if word.is_capitalised and word.low not in lists.prepositions and word.low not in _RELATIVES | _CLOSED:
-        return False
-    return (
-        word.low in lists.prepositions
-        or word.low in lists.auxiliaries
-        or word.low in _RELATIVES | _CLOSED | _JOINING | _COPULAS
-        or word.low in lists.verbs
-    )
+    if word.low in lists.prepositions or word.low in _RELATIVES | _CLOSED:
+        return True
+    is_other = word.low in lists.auxiliaries or word.low in _JOINING | _COPULAS or word.low in lists.verbs
+    return is_other and not word.is_capitalised
 
 
 def _resolved(words: Sequence[Word], phrase: Phrase | None, steps: int) -> Phrase | None:
@@ -183,35 +171,23 @@ def _resolved(words: Sequence[Word], phrase: Phrase | None, steps: int) -> Phras
         return phrase if beside is None or is_pronoun else beside
     before = words[phrase.first - 1]
     if before.low in clause_lists().prepositions:
-        return _after_preposition(words, phrase, steps - 1)
-    if before.low in _COPULAS:
-        return _subject(words, phrase.first, steps - 1) if before.low != "as" else None
-    return phrase
-
-
-def _after_preposition(words: Sequence[Word], phrase: Phrase, steps: int) -> Phrase | None:
-    """What a phrase after a preposition stands for: the noun before both, or both if they open a sentence as a name."""
-    preposition = words[phrase.first - 1]
-    if phrase.first == 1 and preposition.is_capitalised:
-        following = phrase.last + 1
-        is_set_off = following == len(words) or _has_stop(words[following])
-        return None if is_set_off else Phrase(0, phrase.last)
-    if preposition.low == "as":
-        return None
-    return _resolved(words, noun_phrase(words, phrase.first - 2), steps)
+        # The noun before both, or both if they open a sentence as a name.
+        if phrase.first == 1 and before.is_capitalised:
+            following = phrase.last + 1
+            is_set_off = following == len(words) or _has_stop(words[following])
+            return None if is_set_off else Phrase(0, phrase.last)
+        return _resolved(words, noun_phrase(words, phrase.first - 2), steps - 1) if before.low != "as" else None
+    return subject_of(words, phrase.first, steps - 1) if before.low in _COPULAS else phrase
 
 
 def leading_subject(words: Sequence[Word], stop: int | None = None) -> Phrase | None:
     """The noun phrase that a sentence begins with, after `In 1889,` and the like."""
     end = len(words) if stop is None else stop
-    first = 0
-    while first < end and words[first].low in clause_lists().adverbs:
-        first += 1
-    if first < end and words[first].low in clause_lists().prepositions:
-        behind = (
-            n for n in range(first + 1, min(end, first + _FAR)) if _has_stop(words[n]) or words[n].low in _PRONOUNS
-        )
-        first = next(behind, end)
+    lists = clause_lists()
+    first = next((number for number in range(end) if words[number].low not in lists.adverbs), end)
+    if first < end and words[first].low in lists.prepositions:
+        reach = range(first + 1, min(end, first + _FAR))
+        first = next((n for n in reach if _has_stop(words[n]) or words[n].low in _PRONOUNS), end)
     return object_after(words, first, end)
 
 
@@ -224,35 +200,14 @@ def object_after(words: Sequence[Word], first: int, end: int | None = None) -> P
         return Phrase(first, first)
     if words[first].low not in _DETERMINERS and not words[first].is_capitalised:
         return None
-    return Phrase(first, _extended_right(words, first, end))
-
-
-def _extended_right(words: Sequence[Word], first: int, end: int) -> int:
-    """Number of the last word of the noun phrase that begins with a word and ends before another one."""
     last = first
     for number in range(first + 1, min(end, first + _MOST_WORDS)):
         word = words[number]
-        if not _is_joined(word) or _ends_phrase(word) or is_auxiliary(word):
-            break
-        if words[last].is_capitalised and not word.is_capitalised and words[first].low not in _DETERMINERS:
+        is_name_over = words[last].is_capitalised and not word.is_capitalised and words[first].low not in _DETERMINERS
+        if is_name_over or not _is_joined(word) or _ends_phrase(word) or is_auxiliary(word):
             break
         last = number
-    return last
-
-
-def first_pronoun(texts: Iterable[str]) -> str:
-    """The pronoun that sentences use first, "" if they use none."""
-    return next((PRONOUNS[word.low] for text in texts for word in words_of(text) if word.low in PRONOUNS), "")
-
-
-def defining_words(sentence: str) -> frozenset[str]:
-    """Lower-case words after the first `is` or `was` of a sentence: `suspension`, `bridge`."""
-    words = words_of(sentence)
-    verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), None)
-    if verb is None:
-        return frozenset()
-    defined = {word.low for word in words[verb + 1 : verb + _DEFINED_WORDS] if not word.is_capitalised}
-    return frozenset(defined - _NOT_KINDS)
+    return Phrase(first, last)
 
 
 # Source: reader.md 6.3 (pat, place, person), 6.6 (type).
@@ -274,11 +229,6 @@ class Surroundings:
         self._end = end
         self._said: dict[str, bool] = {}
         self._words: tuple[int, int] | None = None
-
-    @property
-    def before(self) -> str:
-        """The sentence up to the span."""
-        return self._text[: self._start]
 
     def last(self, count: int) -> str:
         """At most so many characters right before the span."""

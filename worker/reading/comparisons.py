@@ -7,8 +7,8 @@ differ, nothing is computed. Source: reader.md 6.4, measured on HotpotQA and 2Wi
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import exp
+from dataclasses import dataclass, replace
+from math import exp, fsum
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
@@ -16,14 +16,12 @@ from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON
 from polyhop.schemas.values import DIMENSIONS, Value, order, values_in
-from polyhop.worker.reading.pages import Page, PageSentence
-from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of
-from polyhop.worker.reading.sentences import Similarity, stems_of, titled
+from polyhop.worker.reading.pages import Page, PageSentence, Similarity, titled
+from polyhop.worker.reading.question import DATE, NUMBER, YEAR, YES_NO, ParsedQuestion, stem_of, stems_of
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, shared_countries
 
 CONFIDENCES: Mapping[str, float] = {
-    "date": 0.95, "birth": 0.91, "death": 0.91, "life span": 0.91, "number": 0.75, "country": 0.80,
-    "definition": 0.60, "statement": 0.60,
+    "date": 0.95, "birth": 0.91, "death": 0.91, "life span": 0.91, "number": 0.75, "country": 0.80, "statement": 0.60,
 }  # fmt: skip
 """How often each rule is right, Laplace's estimate on comparisons of HotpotQA and 2Wiki; yes and no: reader.md."""
 
@@ -143,7 +141,7 @@ class _Values:
     def kind_of(self, page: Page | None) -> tuple[str, frozenset[str]]:
         """The rule that a question asks for, and the dimensions of its values; "" if it compares nothing."""
         words, head = self.words, self.question.head
-        asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.is_person
+        asks_person = HEADS.get(head[-1]) == PERSON if head else page is not None and page.content.is_person
         # of a role that the question names, too: the film whose director is older
         asks_person = asks_person or any(HEADS.get(word) == PERSON for word in words)
         if _LIFE_SPAN.search(self.question.text):
@@ -171,7 +169,7 @@ class _Values:
         for sentence in page.sentences[:_LEAD]:
             for mention in sentence.names:
                 other = next((one for one in self.pages if mention.key in one.title_keys), None)
-                if other is not None and other is not page and other.is_person:
+                if other is not None and other is not page and other.content.is_person:
                     said = sentence.text[max(0, mention.start - _ROLE) : mention.end]
                     named.append((said, mention.surface, other))
         if not named:
@@ -192,7 +190,7 @@ class _Values:
             if page is not None or self.similar.share(named, own.title_stems.union(sentence.places)) >= _COVERED
             if (values := [one for one in values_in(sentence.text) if one.dimension in dimensions])
         ]
-        stems = frozenset(stems_of(asked)) - frozenset(named)
+        stems = stems_of(asked) - named
         # of a long page, the sentences that say most of the question
         held = sorted(held, key=lambda one: -len(stems & one[1].places.keys()))[:_MOST_READ]
         near = self.similar.of_texts(asked, [titled(own, sentence) for own, sentence, _ in held])
@@ -214,7 +212,7 @@ class _Values:
         if kind in ("birth", "death"):
             return bonus + 0.5 if _is_of_life(sentence, value, kind) else _UNSAID
         number = sum(end <= value.start for _, end in sentence.words)
-        total = sum(self.similar.idf(stem) for stem in stems)
+        total = fsum(self.similar.idf(stem) for stem in stems)
         for stem in sorted(stems & sentence.places.keys()):
             gap = min(number - place if place < number else 3 * (place - number + 1) for place in sentence.places[stem])
             bonus += 0.3 * self.similar.idf(stem) / total * exp((1 - gap) / 4)
@@ -295,24 +293,18 @@ def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Men
     return f"{text[:low]}{between}{text[high : wh.start()]}{option.surface}{text[wh.end() :]}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What is stated of each option: its name, its size (None if nothing is) and what is shown of it."""
+def _measure(values: _Values, options: Sequence[Mention]) -> tuple[Computed, Sequence[str], list[tuple[float, ...]]]:
+    """What is stated of each option, all of one dimension: that of all whose sentences are nearest.
 
-    rule: str
-    names: Sequence[str]
-    sizes: Sequence[tuple[float, ...] | None]
-    shown: tuple[ComparedValue, ...]
-
-
-def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
-    """The value of each option, all of one dimension: the one that is stated of all and whose sentences are nearest."""
+    Returns:
+        The undecided answer with what is shown, the options' names, and their sizes: none unless all are stated.
+    """
     pages = [values.page_of(option.surface) for option in options]
     rule, dimensions = values.kind_of(next((page for page in pages if page is not None), None))
     names, births, rows = [option.surface for option in options], list[dict[str, Found]](), list[dict[str, Found]]()
     for number, (option, own) in enumerate(zip(options, pages, strict=True)):
         page = own
-        followed = values.followed(own) if rule in _LIFE and own is not None and not own.is_person else None
+        followed = values.followed(own) if rule in _LIFE and own is not None and not own.content.is_person else None
         if followed is not None:
             page = followed[1]
             if _ROLE_BEFORE.search(values.question.text[: option.start]):
@@ -323,11 +315,10 @@ def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
         births.append(values.nearest(names[number], page, asked, "birth", dimensions) if rule == "life span" else {})
     shared = [name for name in rows[0] if all(name in row for row in rows)]
     best = max(shared, key=lambda name: sum(row[name].nearness for row in rows), default="none")
-    sizes, shown = list[tuple[float, ...] | None](), []
+    sizes, shown = list[tuple[float, ...]](), []
     for name, row, birth in zip(names, rows, births, strict=True):
         one, born = row.get(best, next(iter(row.values()), None)), birth.get("date")
         if one is None or (rule == "life span" and born is None):
-            sizes.append(None)
             shown.append(ComparedValue(name, MISSING))
             continue
         text, size = one.text, one.value.size
@@ -337,24 +328,21 @@ def _measure(values: _Values, options: Sequence[Mention]) -> _Measured:
             text = f"{born.text} to {text}"
         sizes.append(size)
         shown.append(ComparedValue(name, text, one.page.cite(one.sentence)))
-    return _Measured(rule, names, sizes, tuple(shown))
+    return Computed("", rule, tuple(shown)), names, sizes if len(sizes) == len(options) else []
 
 
 def _best_option(values: _Values, options: Sequence[Mention]) -> Computed:
     """The option with the largest or smallest value; "" without all values, or where they do not differ."""
-    found = _measure(values, options)
-    known = [size for size in found.sizes if size is not None]
-    if not found.rule or len(known) < len(options):
-        return Computed("", found.rule, found.shown)
-    larger_wins = values.larger_wins if found.rule != "life span" else not _SHORT.search(values.question.text)
+    undecided, names, sizes = _measure(values, options)
+    larger_wins = not _SHORT.search(values.question.text) if undecided.rule == "life span" else values.larger_wins
     best = 0
-    for number in range(1, len(known)):
-        sign = order(known[best], known[number])
+    for number in range(1, len(sizes)):
+        sign = order(sizes[best], sizes[number])
         if not sign:
-            return Computed("", found.rule, found.shown)
+            return undecided
         if (sign < 0) == larger_wins:
             best = number
-    return Computed(found.names[best], found.rule, found.shown)
+    return replace(undecided, answer=names[best]) if sizes else undecided
 
 
 def _one_value(values: _Values, name: Mention) -> Computed | None:
@@ -367,7 +355,7 @@ def _one_value(values: _Values, name: Mention) -> Computed | None:
     if found is None:
         return None
     asked = (stem_of(word) for word in values.words - STOP_WORDS - _FREE - _BIRTH - _DEATH - _MEASURES.keys())
-    held = page.title_stems.union(found.sentence.places, map(stem_of, page.kinds))
+    held = page.title_stems.union(found.sentence.places, map(stem_of, page.content.kinds))
     if not all(stem in held for stem in asked if stem):
         return None
     text = f"{found.value.size[0]:.0f}" if question.expected == YEAR else found.text
@@ -402,16 +390,14 @@ def _yes_or_no(values: _Values) -> Computed:
         return _by_statement(values, options)
     if values.words & _BIRTH and values.words & _DEATH:
         return Computed("", "", ())
-    found = _measure(values, options)
-    known = [size for size in found.sizes if size is not None]
-    if not found.rule or len(known) < len(options):
-        return Computed("", found.rule, found.shown)
+    undecided, _, sizes = _measure(values, options)
+    if not sizes or (not span and not order(sizes[0], sizes[1])):
+        return undecided
     if span:
-        is_so = len({size[0] // _SPANS[span[1].lower()] for size in known}) == 1
+        is_so = len({size[0] // _SPANS[span[1].lower()] for size in sizes}) == 1
     else:
-        is_so = (order(known[0], known[1]) > 0) == values.larger_wins
-    is_open = not span and not order(known[0], known[1])
-    return Computed("" if is_open else "yes" if is_so else "no", found.rule, found.shown)
+        is_so = (order(sizes[0], sizes[1]) > 0) == values.larger_wins
+    return replace(undecided, answer="yes" if is_so else "no")
 
 
 def _beside_threshold(values: _Values, options: Sequence[Mention], threshold: Value) -> Computed:
@@ -442,29 +428,24 @@ def _same_country(values: _Values, options: Sequence[Mention]) -> Computed:
     shown = []
     for option in options:
         page = values.page_of(option.surface)
-        lead = page.lead if page is not None else ""
+        lead = page.content.lead if page is not None else ""
         born = re.search(r"\bborn\b[^.]*", lead) if values.words & _BIRTH else None
         places = [p for p in places_in(born[0]) if not p.is_demonym] if born else nationalities(lead)
         countries = {place.country for place in places}
         shared = countries if shared is None else shared_countries(shared, countries)
         value = min(countries & shared or countries, default=MISSING)
-        shown.append(
-            ComparedValue(
-                option.surface, value, page.cite(page.sentences[0]) if page is not None and countries else None
-            )
-        )
-    if any(value.sentence is None for value in shown):
-        return Computed("", "country", tuple(shown))
-    return Computed("yes" if shared else "no", "country", tuple(shown))
+        cited = page.cite(page.sentences[0]) if page is not None and countries else None
+        shown.append(ComparedValue(option.surface, value, cited))
+    is_open = any(value.sentence is None for value in shown)
+    return Computed("" if is_open else "yes" if shared else "no", "country", tuple(shown))
 
 
 def _by_statement(values: _Values, options: Sequence[Mention]) -> Computed:
     """Yes if a sentence of each thing that a question puts side by side says all of the rest, and no negation."""
     question = values.question
-    is_both = "both" in question.words and len(options) >= 2
-    things = options if is_both else options[:1]
+    things = options if "both" in question.words else options[:1]
     said = " ".join(word for word in name_tokens(question.text) if word not in _FILLERS)
-    stems = set(stems_of(said)).difference(*(stems_of(thing.surface) for thing in things))
+    stems = stems_of(said).difference(*(stems_of(thing.surface) for thing in things))
     shown = []
     for thing in things:
         page = values.page_of(thing.surface)

@@ -1,15 +1,14 @@
-"""The readers of hubs: partial answers hub by hub, then one answer, level by level; and short answers of hub facets.
+"""The reader of hubs: partial answers hub by hub, then one answer, level by level.
 
 By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules answer.
 Source: algorithms.md 4.8 (levels), 4.10.
 """
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
 from polyhop.schemas.errors import ModelUnavailableError
@@ -17,18 +16,17 @@ from polyhop.schemas.evidence import Note
 from polyhop.schemas.ports import IndexReader, Reader
 from polyhop.schemas.query import (
     Citation,
-    ComparedValue,
     ContextPassage,
     ModelUse,
     Question,
     RankedTriple,
     Reading,
     ReadingItem,
-    Sentence,
     summed_use,
 )
 from polyhop.schemas.records import values_of
-from polyhop.tasks.hubs.paths import STORED_HUBS, path_text
+from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.paths import path_text
 from polyhop.warehouse.artefacts import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
 from polyhop.worker.reading.models import (
@@ -41,9 +39,7 @@ from polyhop.worker.reading.models import (
     use_of,
     within_tokens,
 )
-from polyhop.worker.reading.reader import MIN_CONFIDENCE, RuleReader
-
-# Source: algorithms.md 0.7, 4.10.
+from polyhop.worker.reading.reader import RuleReader
 
 REPLY_TOKENS = 1_024
 """Longest reply of a step."""
@@ -56,15 +52,11 @@ _NONE = "(none)"
 class _Reply(BaseModel):
     """Null texts are empty, null lists have nothing in them."""
 
-    @field_validator("answer", mode="before", check_fields=False)
+    @field_validator("answer", "used", "citations", "ids", mode="before", check_fields=False)
     @classmethod
-    def _text(cls, value: Any) -> Any:
-        return "" if value is None else value
-
-    @field_validator("used", "citations", "ids", mode="before", check_fields=False)
-    @classmethod
-    def _numbers(cls, value: Any) -> Any:
-        return [] if value is None else value
+    def _given(cls, value: Any, info: ValidationInfo) -> Any:
+        empty: Any = "" if info.field_name == "answer" else []
+        return empty if value is None else value
 
 
 class PartialReply(_Reply):
@@ -91,12 +83,15 @@ class FilterReply(_Reply):
 
 @dataclass(frozen=True, slots=True)
 class HubMetadata:
-    """A field of what is linked to a hub: of its node, or of a passage."""
+    """A field, in plain text, of a hub's node (`passage_id` "") or of a passage that is linked to the hub.
 
-    name: str  # Of the hub, or title of the passage.
-    passage_id: str  # "" if it is the node's.
-    field: str  # As filters name it, without `metadata.`.
-    value: str  # In plain text.
+    `name` is the hub's, or the passage's title; `field` is as filters name it, without `metadata.`.
+    """
+
+    name: str
+    passage_id: str
+    field: str
+    value: str
 
     def __str__(self) -> str:
         of = f"passage {self.name}" if self.passage_id else self.name
@@ -116,20 +111,18 @@ class HubInput:
     metadata: Sequence[HubMetadata] = ()
 
     @property
-    def path_lines(self) -> str:
-        """The paths with their triples, numbered from 1."""
-        return "\n".join(
-            f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
-            for n, (path, triples) in enumerate(zip(self.row["paths"], self.triples, strict=True), start=1)
-        )
-
-    @property
-    def metadata_lines(self) -> str:
-        """The metadata, with the numbers after those of the paths."""
-        return "\n".join(f"[{n}] {one}" for n, one in enumerate(self.metadata, start=len(self.row["paths"]) + 1))
+    def name(self) -> str:
+        """Its name, its id if it has none."""
+        name: str = self.row["name"] or self.row["hub_id"]
+        return name
 
 
-def partial_request(
+def _request(task: ChatTask[Any], question: Question, **inputs: str) -> ChatRequest[Any]:
+    shown = tuple((name, text or _NONE) for name, text in inputs.items())
+    return ChatRequest(task, question.id or question.text, (("question", question.text), *shown))
+
+
+def _partial_request(
     task: ChatTask[PartialReply], question: Question, hub: HubInput, budget_tokens: int
 ) -> ChatRequest[PartialReply]:
     """The question for a hub's partial answer, its evidence within a budget: most of it for paths.
@@ -137,48 +130,21 @@ def partial_request(
     Metadata have the numbers after those of the paths, so that a reply can name either. A name, or a way from the
     topic, that would take more than a tenth of the budget is cut.
     """
-    name = _cut(hub.row["name"] or hub.row["hub_id"], budget_tokens // 10)
-    way = _cut(hub.row["path_to_topic"], budget_tokens // 10)
+    name, way = (_cut(text, budget_tokens // 10) for text in (hub.name, hub.row["path_to_topic"]))
     budget_tokens -= estimate_tokens(name) + estimate_tokens(way)
+    stated = (f"{path['text']} {triples}" for path, triples in zip(hub.row["paths"], hub.triples, strict=True))
     is_linked = bool(hub.passages or hub.metadata)
-    paths = lines_within_tokens(hub.path_lines, int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
+    paths = lines_within_tokens(merged(stated), int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
     budget_tokens -= estimate_tokens(paths)
-    metadata = lines_within_tokens(
-        hub.metadata_lines, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens
-    )
-    passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(metadata))
-    inputs = (
-        ("question", question.text),
-        ("hub", name),
-        ("topic_path", way or _NONE),
-        ("paths", paths or _NONE),
-        ("metadata", metadata or _NONE),
-        ("passages", numbered(passages) or _NONE),
-    )
-    return ChatRequest(task, question.id or question.text, inputs)
+    lines = merged(map(str, hub.metadata), len(hub.row["paths"]) + 1)
+    metadata = lines_within_tokens(lines, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens)
+    passages = numbered(within_tokens(hub.passages, budget_tokens - estimate_tokens(metadata)))
+    return _request(task, question, hub=name, topic_path=way, paths=paths, metadata=metadata, passages=passages)
 
 
-def final_request(
-    task: ChatTask[FinalReply], question: Question, partials: Sequence[str], budget_tokens: int
-) -> ChatRequest[FinalReply]:
-    """The question for the answer from partial ones, as many of the first as the budget holds."""
-    shown = lines_within_tokens(merged(partials), budget_tokens)
-    return ChatRequest(task, question.id or question.text, (("question", question.text), ("partials", shown or _NONE)))
-
-
-def filter_request(
-    task: ChatTask[FilterReply], question: Question, answer: str, triples: Sequence[RankedTriple], budget_tokens: int
-) -> ChatRequest[FilterReply]:
-    """The question for the triples that support an answer; what exceeds the budget is not shown, and so not kept."""
-    lines = "\n".join(f"[{n}] {_stated(triple)}" for n, triple in enumerate(triples, start=1))
-    statements = lines_within_tokens(lines, budget_tokens)
-    inputs = (("question", question.text), ("answer", _cut(answer, REPLY_TOKENS)), ("statements", statements or _NONE))
-    return ChatRequest(task, question.id or question.text, inputs)
-
-
-def merged(partials: Sequence[str]) -> str:
-    """Partial answers with their numbers, one a line."""
-    return "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(partials, start=1))
+def merged(texts: Iterable[str], start: int = 1) -> str:
+    """Texts with their numbers, one a line."""
+    return "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(texts, start))
 
 
 def valid(numbers: Sequence[int], count: int) -> list[int]:
@@ -192,10 +158,6 @@ def _cut(text: str, budget_tokens: int) -> str:
         return text
     kept = text.encode("utf-8", "replace")[: max(0, budget_tokens - 1) * BYTES_PER_TOKEN].decode("utf-8", "ignore")
     return f"{kept.rstrip()}…"
-
-
-def _stated(triple: RankedTriple) -> str:
-    return " ".join(f"({triple.subject}, {triple.predicate}, {triple.object})".split())
 
 
 # Source: algorithms.md 4.1, 4.10.
@@ -212,59 +174,25 @@ class Partial:
     metadata: Sequence[HubMetadata] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Final:
-    """The answer from the partial answers of a level, "" if rules found no short one in them.
+@dataclass(slots=True)
+class _State:
+    """A question between its levels: those left to read, and what was found in those that were read.
 
-    `cited` are numbers of the partial answers used, from 1; so many further numbers were `dropped`.
+    `inputs` are the hubs of the level that is read, `partials` their partial answers by rank of the hub; `final` is
+    None as long as no level gave an answer, which rests on `triples`.
     """
 
-    answer: str
-    kind: str
-    cited: Sequence[int]
-    dropped: int = 0
-    sentences: Sequence[Sentence] = ()
-    confidence: float = 0.0
-    guess: str = ""
-
-
-@dataclass(slots=True)
-class QuestionState:
-    """A question between its levels."""
-
-    item: ReadingItem  # The question with its retrieval.
-    inputs: list[HubInput] = field(default_factory=list)  # Hubs of the level that is read.
-    partials: list[Partial] = field(default_factory=list)  # Their partial answers, by rank of the hub.
-    final: Final | None = None  # The answer, None as long as no level gave one.
-    triples: list[RankedTriple] = field(default_factory=list)  # Those that the answer rests on.
-    outage: ModelUnavailableError | None = None  # Why the model could not be asked.
-    uses: list[ModelUse] = field(default_factory=list)  # Questions to the model, in the order asked.
-    _place: int = 0
-    _hubs: list[dict[str, Any]] = field(default_factory=list)
-    _levels: list[dict[str, Any]] = field(default_factory=list)
-    _notes: list[Note] = field(default_factory=list)
-
-    @property
-    def has_level(self) -> bool:
-        """Whether there is a level left to read."""
-        return self._place < len(self._rows)
-
-    @property
-    def hubs(self) -> Sequence[Mapping[str, Any]]:
-        """Rows of the hubs of the level to read."""
-        found: Sequence[Mapping[str, Any]] = self._rows[self._place]["hubs"]
-        return found
-
-    @property
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        rows: Sequence[Mapping[str, Any]] = self.item.retrieval.evidence.data.get("levels", ())
-        return rows
-
-    def begin(self, inputs: list[HubInput]) -> None:
-        """Begins the level."""
-        self.inputs, self.partials = inputs, []
-        row = self._rows[self._place]
-        self._levels.append({"level": row["level"], "asked": len(inputs), "sufficient": 0, "uses": []})
+    item: ReadingItem
+    left: list[Mapping[str, Any]]
+    inputs: list[HubInput] = field(default_factory=list)
+    partials: list[Partial] = field(default_factory=list)
+    final: Reading | None = None
+    triples: list[RankedTriple] = field(default_factory=list)
+    outage: ModelUnavailableError | None = None
+    uses: list[ModelUse] = field(default_factory=list)
+    hubs: list[dict[str, Any]] = field(default_factory=list)
+    levels: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def add(self, partial: Partial | None, use: ModelUse | None = None) -> None:
         """What the next hub of the level contributes, None if nothing, and what a model took for it."""
@@ -273,87 +201,64 @@ class QuestionState:
         if partial is None:
             return
         self.partials.append(partial)
-        level, row = self._levels[-1], partial.hub.row
+        level, number = self.levels[-1], len(self.partials)
         level["sufficient"] += 1
-        number = len(self.partials)
-        self._hubs.append(
+        self.hubs.append(
             {
                 "level": level["level"],
                 "number": number,
-                "hub_id": row["hub_id"],
+                "hub_id": partial.hub.row["hub_id"],
                 "text": partial.text,
                 "used_paths": [path["hash"] for path in partial.used],
-                "used_metadata": [dataclasses.asdict(one) for one in partial.metadata],
+                "used_metadata": [asdict(one) for one in partial.metadata],
                 "by": "model" if partial.by_model else "rules",
                 **_taken([use] if use else []),
             }
         )
-        self._notes.append(Note(f"Partial answer {number}", f"{row['name'] or row['hub_id']}: {partial.text}"))
+        self.notes.append(Note(f"Partial answer {number}", f"{partial.hub.name}: {partial.text}"))
         if partial.metadata:
-            self._notes.append(Note(f"Metadata used for {number}", "; ".join(map(str, partial.metadata))))
+            self.notes.append(Note(f"Metadata used for {number}", "; ".join(map(str, partial.metadata))))
 
     def count(self, use: ModelUse) -> None:
         """Counts a question to the model for this level."""
         self.uses.append(use)
-        self._levels[-1]["uses"].append(use)
+        self.levels[-1]["uses"].append(use)
 
-    def next_level(self) -> bool:
-        """Goes on to the next level if this one gave no answer; whether there is one to read."""
-        self._place += 1
-        return self.final is None and self.outage is None and self.has_level
+    def answered(self, answer: str, kind: str, numbers: Iterable[int], **more: Any) -> Reading:
+        """The answer from the partial ones of the level, which cites those with these numbers, from 1."""
+        hubs = [(number, self.partials[number - 1].hub) for number in numbers]
+        citations = tuple(Citation("", hub_id=hub.row["hub_id"], name=hub.name, number=number) for number, hub in hubs)
+        reasoning = merged(partial.text for partial in self.partials)
+        return Reading(answer, kind=kind, citations=citations, reasoning=reasoning, **more)
 
-    def keep(self, numbers: Sequence[int]) -> None:
-        """Keeps the triples with these numbers, from 1, with new ranks."""
-        kept = [self.triples[number - 1] for number in numbers]
-        self.triples = [dataclasses.replace(triple, rank=rank) for rank, triple in enumerate(kept, start=1)]
+    def is_out(self, outcome: ChatOutcome[Any]) -> bool:
+        """Whether the model is unavailable, so that the question is to be asked again; notes it."""
+        outage = outage_of(outcome)
+        self.outage = self.outage or outage
+        return outage is not None
 
     def reading(self, most_calls: int, *, with_triples: bool) -> Reading:
         """The Reading."""
         use, final = summed_use(self.uses), self.final
         if self.outage is not None:
             return Reading("", use=use, outage=self.outage)
-        notes, data = (*self._notes, *self._level_notes()), {"hub_answers": self._data()} if self._levels else {}
-        if self.uses:
-            notes = (*notes, Note("Model", f"{len(self.uses)} requests; at most {most_calls} for a question"))
-        if final is None:
-            return Reading("", use=use, notes=notes, data=data)
-        return Reading(
-            final.answer,
-            score=final.confidence,
-            sentences=final.sentences,
-            kind=final.kind,
-            reasoning=merged([partial.text for partial in self.partials]),
-            citations=tuple(self._citation(number) for number in final.cited),
-            dropped_citations=final.dropped,
-            use=use,
-            confidence=final.confidence,
-            notes=notes,
-            data=data,
-            triples=tuple(self.triples) if with_triples else None,
-            guess=final.guess,
-        )
-
-    def _citation(self, number: int) -> Citation:
-        row = self.partials[number - 1].hub.row
-        return Citation("", hub_id=row["hub_id"], name=row["name"] or row["hub_id"], number=number)
-
-    def _level_notes(self) -> list[Note]:
-        notes = []
-        for level in self._levels:
-            taken = _taken(level["uses"])
+        notes, levels = list(self.notes), []
+        for level in self.levels:
+            taken = _taken(level.pop("uses"))
+            levels.append({**level, **taken})
             said = f"{level['sufficient']} of {level['asked']} hubs contribute"
             if taken["calls"]:
                 tokens = f"{taken['prompt_tokens']:,} + {taken['completion_tokens']:,} tokens"
                 said += f"; {taken['calls']} calls, {taken['cached']} cached, {tokens}, {taken['seconds']} s"
             notes.append(Note(f"Level {level['level']} read", said))
-        return notes
-
-    def _data(self) -> dict[str, Any]:
-        levels = [
-            {**{name: value for name, value in level.items() if name != "uses"}, **_taken(level["uses"])}
-            for level in self._levels
-        ]
-        return {"levels_used": len(self._levels), "levels": levels, "partial_answers": self._hubs}
+        if self.uses:
+            notes.append(Note("Model", f"{len(self.uses)} requests; at most {most_calls} for a question"))
+        row = {"levels_used": len(levels), "levels": levels, "partial_answers": self.hubs}
+        data = {"hub_answers": row} if levels else {}
+        if final is None:
+            return Reading("", use=use, notes=tuple(notes), data=data)
+        triples = tuple(self.triples) if with_triples else None
+        return replace(final, use=use, notes=tuple(notes), data=data, triples=triples)
 
 
 def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
@@ -374,15 +279,23 @@ _BEST_PATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class HubReadingRule:
-    """How hubs are read."""
+    """How hubs are read.
 
-    partial_by_model: bool = True  # Partial answers by the model, if one is given; otherwise by rules.
-    final_by_model: bool = True  # The final answer likewise.
-    # Whether the model chooses the triples that support the answer; without a model all are kept.
+    Attributes:
+        partial_by_model: Partial answers by the model, if one is given; otherwise by rules.
+        final_by_model: The final answer likewise.
+        filters: Whether the model chooses the triples that support the answer; without a model all are kept.
+        min_partial_score: By rules, a hub whose best path scores less contributes nothing.
+        evidence_tokens: Largest evidence in a prompt.
+        links: Whether prompts show the metadata of a hub's node and of the passages linked to it.
+    """
+
+    partial_by_model: bool = True
+    final_by_model: bool = True
     filters: bool = False
-    min_partial_score: float = 0.3  # By rules, a hub whose best path scores less contributes nothing.
-    evidence_tokens: int = 6_000  # Largest evidence in a prompt.
-    links: bool = True  # Whether prompts show the metadata of a hub's node and of the passages linked to it.
+    min_partial_score: float = 0.3
+    evidence_tokens: int = 6_000
+    links: bool = True
 
 
 class HubModel:
@@ -419,7 +332,9 @@ class HubReader:
         self._final = model if rule.final_by_model else None
         self._filter = model if rule.filters else None
         self._most_calls = model.most_calls if model else 0
-        self._spans = _without_model(configured, index)
+        # Spans are read by rules: of a reader that asks a model by its own fallback, as that is configured.
+        fallback = configured.fallback if isinstance(configured, AskingReader) else None
+        self._spans = fallback or (RuleReader(index) if configured.batches else configured)
 
     @property
     def batches(self) -> bool:
@@ -431,28 +346,31 @@ class HubReader:
 
         Hubs of all questions are asked about at once, level by level.
         """
-        states = [QuestionState(item) for item in items]
-        going = [state for state in states if state.has_level]
+        states = [_State(item, list(item.retrieval.evidence.data.get("levels", ()))) for item in items]
+        going = [state for state in states if state.left]
         while going:
             for state in going:
-                state.begin(self._inputs(state))
+                row = state.left.pop(0)
+                state.inputs, state.partials = self._inputs(row["hubs"]), []
+                level = {"level": row["level"], "asked": len(state.inputs), "sufficient": 0, "uses": []}
+                state.levels.append(level)
             self._read_partials(going)
             self._read_finals([state for state in going if state.outage is None and state.partials])
-            going = [state for state in going if state.next_level()]
-        self._read_filters([state for state in states if state.final is not None and state.outage is None])
+            going = [state for state in going if state.left and state.final is None and state.outage is None]
         with_triples = self._partial is not None or self._filter is not None
+        if with_triples:
+            self._read_triples([state for state in states if state.final is not None and state.outage is None])
         return [state.reading(self._most_calls, with_triples=with_triples) for state in states]
 
-    def _inputs(self, state: QuestionState) -> list[HubInput]:
+    def _inputs(self, rows: Sequence[Mapping[str, Any]]) -> list[HubInput]:
         """The hubs of a level; only prompts show the triples of their paths, and metadata."""
-        inputs = [
-            HubInput(
-                row,
-                [self._triples_of(path) if self._partial else "" for path in row["paths"]],
-                self._passages_of(row["passages"]),
-            )
-            for row in state.hubs
-        ]
+        inputs = []
+        for row in rows:
+            triples = [self._triples_of(path) if self._partial else "" for path in row["paths"]]
+            numbers = [self._index.number_of_passage[passage_id] for passage_id in row["passages"]]
+            stored = self._index.passages(numbers) if numbers else []
+            passages = [ContextPassage(*one, rank, 0.0) for rank, one in enumerate(stored, start=1)]
+            inputs.append(HubInput(row, triples, passages))
         if self._partial is None or not self._rule.links:
             return inputs
         said = self._index.artefact(METADATA_OF_NODES)([one.row["hub_id"] for one in inputs])
@@ -470,7 +388,7 @@ class HubReader:
         # Titles of passages, without those that a filter leaves out.
         numbers = sorted({number_of[one] for one, _ in (*attached, *linked) if one in number_of})
         titles = {one: title for one, title, _ in (self._index.passages(numbers) if numbers else [])}
-        names = {"": hub.row["name"] or hub.row["hub_id"], **titles}
+        names = {"": hub.name, **titles}
         found = [
             HubMetadata(names[passage_id], passage_id, field, value.value)
             for passage_id, fields in (*attached, *linked)
@@ -486,126 +404,110 @@ class HubReader:
             return ""
         return " ".join(f"({one.subject}, {one.predicate}, {one.object})" for one in words)
 
-    def _passages_of(self, passage_ids: Sequence[str]) -> list[ContextPassage]:
-        numbers = [self._index.number_of_passage[passage_id] for passage_id in passage_ids]
-        stored = self._index.passages(numbers) if numbers else []
-        return [ContextPassage(*row, rank, 0.0) for rank, row in enumerate(stored, start=1)]
-
-    def _read_partials(self, states: Sequence[QuestionState]) -> None:
+    def _read_partials(self, states: Sequence[_State]) -> None:
         asked = [(state, hub) for state in states for hub in state.inputs]
         if self._partial is None:
             for state, hub in asked:
                 state.add(self._partial_by_rules(hub))
             return
-        task = self._partial.partial
-        requests = [partial_request(task, state.item.question, hub, self._rule.evidence_tokens) for state, hub in asked]
+        task, budget = self._partial.partial, self._rule.evidence_tokens
+        requests = [_partial_request(task, state.item.question, hub, budget) for state, hub in asked]
         for (state, hub), outcome in zip(asked, self._partial.chat.ask(requests) if requests else (), strict=True):
-            use = use_of(task, outcome)
-            if outcome.reply is None:
-                state.add(None if _is_out(state, outcome) else self._partial_by_rules(hub), use)
-                continue
-            state.add(_partial_of(hub, outcome.reply), use)
+            if outcome.reply is not None:
+                partial = _partial_of(hub, outcome.reply)
+            else:
+                partial = None if state.is_out(outcome) else self._partial_by_rules(hub)
+            state.add(partial, use_of(task, outcome))
 
     def _partial_by_rules(self, hub: HubInput) -> Partial | None:
         """The texts of the best paths, if the best one is similar enough to the question."""
         paths = sorted(hub.row["paths"], key=lambda path: -path["score"])
         if not paths or paths[0]["score"] < self._rule.min_partial_score:
             return None
-        return Partial(hub, _said_once([path["text"] for path in paths[:_BEST_PATHS]]), paths, by_model=False)
+        # Each triple of their texts once: paths of a hub often share their first hops.
+        said: dict[str, None] = {}
+        sentences = []
+        for text in [path["text"] for path in paths[:_BEST_PATHS]]:
+            triples = text.removesuffix(".").split("; ")
+            new = [triple for triple in triples if triple not in said]
+            said.update(dict.fromkeys(new))
+            sentences.append(text if len(new) == len(triples) else f"{'; '.join(new)}." if new else "")
+        return Partial(hub, " ".join(filter(None, sentences)), paths, by_model=False)
 
-    def _read_finals(self, states: Sequence[QuestionState]) -> None:
+    def _read_finals(self, states: Sequence[_State]) -> None:
         if self._final is None:
             for state in states:
                 state.final = self._final_by_rules(state)
             return
-        task = self._final.final
-        budget = self._rule.evidence_tokens
-        requests = [
-            final_request(task, state.item.question, [one.text for one in state.partials], budget) for state in states
-        ]
+        task, requests = self._final.final, []
+        for state in states:  # as many of the first partial answers as the budget holds
+            lines = lines_within_tokens(merged(one.text for one in state.partials), self._rule.evidence_tokens)
+            requests.append(_request(task, state.item.question, partials=lines))
         for state, outcome in zip(states, self._final.chat.ask(requests) if requests else (), strict=True):
             state.count(use_of(task, outcome))
-            if outcome.reply is None:
-                state.final = None if _is_out(state, outcome) else self._final_by_rules(state)
-            elif outcome.reply.sufficient and outcome.reply.answer.strip():
-                cited = valid(outcome.reply.citations, len(state.partials))
-                dropped = len(outcome.reply.citations) - len(cited)
-                state.final = Final(outcome.reply.answer.strip(), "generated", cited, dropped)
+            reply = outcome.reply
+            if reply is None:
+                state.final = None if state.is_out(outcome) else self._final_by_rules(state)
+            elif reply.sufficient and reply.answer.strip():
+                cited = valid(reply.citations, len(state.partials))
+                dropped = len(reply.citations) - len(cited)
+                state.final = state.answered(reply.answer.strip(), "generated", cited, dropped_citations=dropped)
 
-    def _final_by_rules(self, state: QuestionState) -> Final:
-        """All partial answers; the short one is the span of the first that has one."""
-        everything = list(range(1, len(state.partials) + 1))
+    def _final_by_rules(self, state: _State) -> Reading:
+        """All partial answers; the short one is the span of the first that has one, "" if none has."""
+        everything = range(1, len(state.partials) + 1)
         for partial in state.partials:
             if partial.by_model:
-                return Final(partial.text, "generated", everything)
+                return state.answered(partial.text, "generated", everything)
             read = self._span(state.item, partial)
             if read.guess:
                 known = tuple(one for one in read.sentences if one.passage_id in self._index.number_of_passage)
-                confidence = read.confidence
-                return Final(
-                    read.answer, read.kind, everything, sentences=known, confidence=confidence, guess=read.guess
-                )
-        return Final("", "none", everything)
+                found = {"sentences": known, "score": read.confidence, "confidence": read.confidence}
+                return state.answered(read.answer, read.kind, everything, guess=read.guess, **found)
+        return state.answered("", "none", everything)
 
     def _span(self, item: ReadingItem, partial: Partial) -> Reading:
         """F-READ over the texts of a hub's paths and its passages. Source: algorithms.md 4.10."""
-        row, count = partial.hub.row, len(partial.used)
+        hub, count = partial.hub, len(partial.used)
         texts = [
-            ContextPassage(f"path {path['hash']}", row["name"] or row["hub_id"], path["text"], rank, path["score"])
+            ContextPassage(f"path {path['hash']}", hub.name, path["text"], rank, path["score"])
             for rank, path in enumerate(partial.used, start=1)
         ]
-        more = [
-            ContextPassage(one.passage_id, one.title, one.text, count + one.rank, 0.0) for one in partial.hub.passages
-        ]
+        more = [ContextPassage(one.passage_id, one.title, one.text, count + one.rank, 0.0) for one in hub.passages]
         (read,) = self._spans.read([ReadingItem(item.question, item.retrieval, [*texts, *more])])
         return read
 
-    def _read_filters(self, states: Sequence[QuestionState]) -> None:
-        if self._partial is None and self._filter is None:
-            return
+    def _read_triples(self, states: Sequence[_State]) -> None:
+        """The triples of the paths that the partial answers used, or those that a model keeps as support of the answer.
+
+        Source: algorithms.md 4.10 (contexts).
+        """
         for state in states:
-            state.triples = self._contexts(state)
+            ranks = {id(hub): rank for rank, hub in enumerate(state.inputs)}
+            used = [
+                UsedPath(path["path"], path["score"], ranks[id(partial.hub)])
+                for partial in state.partials
+                for path in partial.used
+            ]
+            ranked = enumerate(rank_triples([used], self._stored.paths), start=1)
+            state.triples = [self._stored.ranked_triple(triple, rank, score) for rank, (triple, score) in ranked]
         asked = [state for state in states if state.triples]
         if self._filter is None or not asked:
             return
-        task, budget = self._filter.filter, self._rule.evidence_tokens
-        requests = [filter_request(task, state.item.question, _said(state), state.triples, budget) for state in asked]
+        task, requests = self._filter.filter, []
+        for state in asked:  # what exceeds the budget is not shown, and so not kept
+            short = (state.final.answer or state.final.guess) if state.final else ""
+            answer = _cut(short or merged(one.text for one in state.partials), REPLY_TOKENS)
+            lines = merged(f"({one.subject}, {one.predicate}, {one.object})" for one in state.triples)
+            statements = lines_within_tokens(lines, self._rule.evidence_tokens)
+            requests.append(_request(task, state.item.question, answer=answer, statements=statements))
         for state, outcome in zip(asked, self._filter.chat.ask(requests), strict=True):
             state.uses.append(use_of(task, outcome))
-            if outcome.reply is not None:
-                state.keep(sorted(valid(outcome.reply.ids, len(state.triples))))
-            else:
-                _is_out(state, outcome)
-
-    def _contexts(self, state: QuestionState) -> list[RankedTriple]:
-        """The triples of the paths that the partial answers used. Source: algorithms.md 4.10 (contexts)."""
-        ranks = {id(hub): rank for rank, hub in enumerate(state.inputs)}
-        used = [
-            UsedPath(path["path"], path["score"], ranks[id(partial.hub)])
-            for partial in state.partials
-            for path in partial.used
-        ]
-        ranked = rank_triples([used], self._stored.paths)
-        return [self._stored.ranked_triple(triple, rank, score) for rank, (triple, score) in enumerate(ranked, start=1)]
-
-
-def _without_model(configured: Reader, index: IndexReader) -> Reader:
-    """Who reads where a reader that asks a model would; of such a reader its own fallback, as it is configured."""
-    if isinstance(configured, AskingReader) and configured.fallback is not None:
-        return configured.fallback
-    return RuleReader(index) if configured.batches else configured
-
-
-def _said_once(texts: Sequence[str]) -> str:
-    """The texts of paths as one, each triple of theirs once: paths of a hub often share their first hops."""
-    said: dict[str, None] = {}
-    sentences = []
-    for text in texts:
-        triples = text.removesuffix(".").split("; ")
-        new = [triple for triple in triples if triple not in said]
-        said.update(dict.fromkeys(new))
-        sentences.append(text if len(new) == len(triples) else f"{'; '.join(new)}." if new else "")
-    return " ".join(filter(None, sentences))
+            if outcome.reply is None:
+                state.is_out(outcome)
+                continue
+            kept = [state.triples[number - 1] for number in sorted(valid(outcome.reply.ids, len(state.triples)))]
+            state.triples = [replace(triple, rank=rank) for rank, triple in enumerate(kept, start=1)]
 
 
 def _partial_of(hub: HubInput, reply: PartialReply) -> Partial | None:
@@ -618,67 +520,3 @@ def _partial_of(hub: HubInput, reply: PartialReply) -> Partial | None:
     used = [paths[number - 1] for number in numbers if number <= count]
     metadata = [hub.metadata[number - count - 1] for number in numbers if number > count]
     return Partial(hub, text, used, by_model=True, metadata=metadata)
-
-
-def _is_out(state: QuestionState, outcome: ChatOutcome[Any]) -> bool:
-    """Whether the model is unavailable, so that the question is to be asked again; notes it."""
-    outage = outage_of(outcome)
-    state.outage = state.outage or outage
-    return outage is not None
-
-
-def _said(state: QuestionState) -> str:
-    """The answer that triples are to support: the short one, else the partial ones."""
-    short = (state.final.answer or state.final.guess) if state.final else ""
-    return short or merged([one.text for one in state.partials])
-
-
-# Source: algorithms.md 4B, answers.
-
-
-_LEAST_OF_FACETS = 0.02  # below it the passages are read instead; chosen
-
-
-class FacetReader:
-    """Reads what `hub-facets` retrieved, without a model.
-
-    Args:
-        key: Of the short answer among an evidence's data.
-        fallback: Reads the passages of questions to which facets give no answer.
-    """
-
-    batches = False
-
-    def __init__(self, key: str, fallback: Reader) -> None:
-        self._key = key
-        self._fallback = fallback
-        self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
-
-    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; its `values` and `citations` name hubs."""
-        return [self._read(item) for item in items]
-
-    def _read(self, item: ReadingItem) -> Reading:
-        found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
-        if found is None or found["confidence"] < _LEAST_OF_FACETS:
-            (reading,) = self._fallback.read([item])
-            return reading
-        # all hops of every path, each triple once
-        stated = dict.fromkeys(f"({', '.join(hop)})" for one in found["triples"] for hop in one["hops"])
-        count = found["hub_count"]
-        text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
-        answer = "; ".join(found["texts"])  # names have commas
-        return Reading(
-            answer if found["confidence"] >= self._min_confidence else "",
-            guess=answer,
-            score=found["confidence"],
-            kind="computed",
-            citations=tuple(
-                Citation("", hub_id=hub["id"], name=hub["name"], number=number)
-                for number, hub in enumerate(found["hubs"], start=1)
-            ),
-            confidence=found["confidence"],
-            rule=f"facets: {found['kind']}",
-            values=tuple(dict.fromkeys(ComparedValue(one["hub"], one["object"]) for one in found["triples"])),
-            notes=(Note("Answer", text),),
-        )

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -25,15 +26,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.names import split_sentences
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import (
-    Citation,
-    ContextPassage,
-    ModelUse,
-    Question,
-    Reading,
-    ReadingItem,
-    Sentence,
-)
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Reading, ReadingItem, Sentence
 
 # Source: algorithms.md 0.7 (last column).
 
@@ -72,14 +65,6 @@ BYTES_PER_TOKEN = 3  # at least, in all tokenizers that we know
 _HEADING_TOKENS = 8  # chosen: a passage's number and the line breaks around it take fewer
 
 
-def _prefix(text: str, reach: int, *, within_sentence: bool) -> str:
-    """The whole sentences that end within so many characters; without one, all of these characters or none."""
-    sentence_ends = [end for _, end in split_sentences(text) if end <= reach]
-    if sentence_ends:
-        return text[: sentence_ends[-1]]
-    return text[:reach] if within_sentence else ""
-
-
 def estimate_tokens(text: str) -> int:
     """Tokens of a text in any script, on the safe side: three bytes of UTF-8 each (English has four and more)."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
@@ -106,22 +91,20 @@ def within_tokens(context: Sequence[ContextPassage], budget_tokens: int) -> list
 
 def lines_within_tokens(text: str, budget_tokens: int) -> str:
     """The first whole lines of a text within a budget of tokens."""
-    kept: list[str] = []
-    left = budget_tokens
-    for line in text.splitlines():
-        left -= estimate_tokens(line + "\n")
-        if left < 0:
-            break
-        kept.append(line)
-    return "\n".join(kept)
+    lines = text.splitlines()
+    taken = accumulate(estimate_tokens(line + "\n") for line in lines)
+    fitting = takewhile(lambda pair: pair[1] <= budget_tokens, zip(lines, taken, strict=True))
+    return "\n".join(line for line, _ in fitting)
 
 
 def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> str:
+    """The whole sentences of a text that fit a budget; without one, all characters that fit it or none."""
     if estimate_tokens(text) <= budget_tokens:
         return text
     room = max(0, budget_tokens) * BYTES_PER_TOKEN
     reach = len(text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
-    return _prefix(text, reach, within_sentence=within_sentence)
+    sentence_ends = [end for _, end in split_sentences(text) if end <= reach]
+    return text[: sentence_ends[-1]] if sentence_ends else text[:reach] if within_sentence else ""
 
 
 READ_PASSAGES = 5
@@ -188,31 +171,34 @@ class AskingReader:
         chat: Asks the model; concurrent, cached, retried.
         prompt: Of the task.
         fallback: Reads the whole item where the model gave nothing; None: then there is no answer.
-        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`.
-
-    Attributes:
-        fallback: As given.
+        budget_tokens: Of the question and all that is shown beside it, by `estimate_tokens`; None: `most_tokens`.
     """
 
     batches = True
     task: ClassVar[str]
     form: ClassVar[type[AnsweredReply]]
     unit: ClassVar[str] = ""
+    most_tokens: ClassVar[int] = READ_TOKENS
 
-    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader | None, budget_tokens: int) -> None:
+    def __init__(
+        self, chat: ChatModel, prompt: Prompt, fallback: Reader | None = None, *, budget_tokens: int | None = None
+    ) -> None:
         self._chat = chat
         self._task = ChatTask(self.task, prompt, self.form, _SCHEMA_VERSION, ANSWER_TOKENS)
         self.fallback = fallback
-        self._budget_tokens = budget_tokens
+        self._budget_tokens = self.most_tokens if budget_tokens is None else budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         """One Reading per item, in order; one with an `outage` is not an answer."""
-        shown = [self._view(item) for item in items]
-        asked = [(item.question, one) for item, one in zip(items, shown, strict=True) if one is not None]
-        outcomes = iter(self._chat.ask([self._request(*each) for each in asked]))
+        pairs = [(item, self._view(item)) for item in items]
+        requests = []
+        for question, shown in ((item.question, shown) for item, shown in pairs if shown is not None):
+            inputs = (("question", question.text), *shown.inputs)
+            requests.append(ChatRequest(self._task, question.id or question.text, inputs))
+        outcomes = iter(self._chat.ask(requests))
         return [
-            self._unasked(item) if one is None else self._reading(item, one, next(outcomes))
-            for item, one in zip(items, shown, strict=True)
+            self._unasked(item) if shown is None else self._reading(item, shown, next(outcomes))
+            for item, shown in pairs
         ]
 
     def _view(self, item: ReadingItem) -> Shown | None:
@@ -221,25 +207,17 @@ class AskingReader:
 
     def _is_offered(self, item: ReadingItem) -> bool:
         """Whether an item has what the model reads."""
-        raise NotImplementedError
+        return bool(item.context)
 
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:  # readers of passages check them
         return Reading(reply.answer.strip(), kind="generated", reasoning=reply.reasoning.strip(), use=use)
 
-    def _request(self, question: Question, shown: Shown) -> ChatRequest[Any]:
-        return ChatRequest(self._task, question.id or question.text, (("question", question.text), *shown.inputs))
-
     def _unasked(self, item: ReadingItem) -> Reading:
-        use = None
-        if self._is_offered(item):
-            use = ModelUse(
-                self._chat.model,
-                self._task.prompt.name,
-                self._task.prompt.hash,
-                usage=Usage(),
-                error_class=ContextTooLongError.__name__,
-                error=f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens.",
-            )
+        if not self._is_offered(item):
+            return self._read_instead(item, None)
+        prompt, error = self._task.prompt, ContextTooLongError.__name__
+        why = f"The question leaves no room for {self.unit} within {self._budget_tokens} tokens."
+        use = ModelUse(self._chat.model, prompt.name, prompt.hash, usage=Usage(), error_class=error, error=why)
         return self._read_instead(item, use)
 
     def _reading(self, item: ReadingItem, shown: Shown, outcome: ChatOutcome[Any]) -> Reading:
@@ -272,9 +250,9 @@ class ModelReader(AskingReader):
         fallback: Reader,
         *,
         passages: int = READ_PASSAGES,
-        budget_tokens: int = READ_TOKENS,
+        budget_tokens: int | None = None,
     ) -> None:
-        super().__init__(chat, prompt, fallback, budget_tokens)
+        super().__init__(chat, prompt, fallback, budget_tokens=budget_tokens)
         self._passages = passages
 
     def _view(self, item: ReadingItem) -> Shown | None:
@@ -284,32 +262,24 @@ class ModelReader(AskingReader):
         inputs = (("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
         return Shown(inputs, passages) if passages else None
 
-    def _is_offered(self, item: ReadingItem) -> bool:
-        return bool(item.context)
-
     def _made(self, reply: Any, shown: Shown, use: ModelUse) -> Reading:
-        return _checked(reply, shown.passages, use)
+        """The reply without the sources that are not in the context."""
+        found = [one for source in reply.citations if (one := _citation(source, shown.passages)) is not None]
+        citations = tuple(dict.fromkeys(found))
+        return Reading(
+            answer=reply.answer.strip(),
+            sentences=tuple(one.sentence for one in citations if one.sentence is not None),
+            kind="generated",
+            reasoning=_cited(reply.reasoning.strip(), {one.number for one in citations}),
+            citations=citations,
+            dropped_citations=len(reply.citations) - len(found),
+            use=use,
+        )
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:
     """The passages with their numbers (from 1) and titles, as a prompt shows them."""
     return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(passages, start=1))
-
-
-def _checked(reply: ReadReply, seen: Sequence[ContextPassage], use: ModelUse) -> Reading:
-    """The reply without the sources that are not in the context."""
-    found = [citation for source in reply.citations if (citation := _citation(source, seen)) is not None]
-    citations = tuple(dict.fromkeys(found))
-    numbers = {citation.number for citation in citations}
-    return Reading(
-        answer=reply.answer.strip(),
-        sentences=tuple(citation.sentence for citation in citations if citation.sentence is not None),
-        kind="generated",
-        reasoning=_cited(reply.reasoning.strip(), numbers),
-        citations=citations,
-        dropped_citations=len(reply.citations) - len(found),
-        use=use,
-    )
 
 
 def _cited(text: str, numbers: Collection[int]) -> str:
@@ -347,10 +317,7 @@ class ChainsReply(AnsweredReply):
 class ChainReader(AskingReader):
     """Reads answers from strategies' own words: the first lines of the context within the budget."""
 
-    task, form, unit = "qa.chains", ChainsReply, "a chain"
-
-    def __init__(self, chat: ChatModel, prompt: Prompt, fallback: Reader, *, budget_tokens: int = CHAIN_TOKENS) -> None:
-        super().__init__(chat, prompt, fallback, budget_tokens)
+    task, form, unit, most_tokens = "qa.chains", ChainsReply, "a chain", CHAIN_TOKENS
 
     def _view(self, item: ReadingItem) -> Shown | None:
         lines = lines_within_tokens(item.notes, self._budget_tokens - estimate_tokens(item.question.text))
@@ -374,9 +341,6 @@ class ClosedBookReader(AskingReader):
     """Answers with a model that sees the question alone; without a usable reply there is no answer."""
 
     task, form = "qa.closed_book", ClosedBookReply
-
-    def __init__(self, chat: ChatModel, prompt: Prompt) -> None:
-        super().__init__(chat, prompt, None, READ_TOKENS)
 
     def _view(self, item: ReadingItem) -> Shown:
         return Shown(())

@@ -27,7 +27,7 @@ _LATE = 4  # tokens; reader.md 6.1, wh late.
 _REACH = 9  # tokens; reader.md 6.1, wh late.
 _CLAUSE_STOP = re.compile(r"[,?;]")
 _AND_VERB = re.compile(r" and (?:is|was|has) ")
-_NOT_CONTENT = frozenset(("name", "called"))
+_NOT_CONTENT = STOP_WORDS | {"name", "called"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,28 @@ class Token:
     end: int
 
 
-def main_words(text: str, tokens: Sequence[Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
-    """Content words of the main clause without the names that only say where to begin, in order.
-
-    Source: reader.md 6.1. Cost: O(characters).
-    """
+def _main_words(text: str, tokens: Sequence[Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
+    """Content words of the main clause without the names that only say where to begin, in order."""
     # Where the sentence of the wh-word begins.
     ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
     ended = [end for end in ends if text[end - 1] in ".?!"]
     begin = ended[-1] if ended else 0
-    early = sum(begin <= token.start for token in tokens[:wh]) < _LATE
-    spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
+    if sum(begin <= token.start for token in tokens[:wh]) < _LATE:
+        spans = _without_relative_clauses(text, begin)
+    else:
+        # The clause of a late wh-word.
+        low = tokens[max(0, (wh or 0) - _REACH)].start
+        before = text[low : tokens[wh or 0].start]
+        begins = [before.rfind(",") + 1]
+        begins += [match.end() for match in question_lists().relative_clause.finditer(before)]
+        begins += [match.start() + 1 for match in _AND_VERB.finditer(before)]
+        spans = [(low + max(begins), len(text))]
     dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
     words = []
     for number in sorted(_begin_in(spans, tokens) - _begin_in(dropped, tokens)):
-        words += [part for part in name_tokens(POSSESSIVE.sub("", tokens[number].low)) if part not in STOP_WORDS]
+        words += name_tokens(POSSESSIVE.sub("", tokens[number].low))
     content = [word for word in words if word not in _NOT_CONTENT]
-    if content:
-        return content
-    return [word for word in name_tokens(text) if word not in STOP_WORDS]
+    return content or [word for word in name_tokens(text) if word not in STOP_WORDS]
 
 
 def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> set[int]:
@@ -70,16 +73,6 @@ def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> set[
         if span < len(spans) and spans[span][0] <= token.start:
             found.add(number)
     return found
-
-
-def _late_clause(text: str, tokens: Sequence[Token], wh: int) -> int:
-    """Where the clause of a late wh-word begins."""
-    low = tokens[max(0, wh - _REACH)].start
-    before = text[low : tokens[wh].start]
-    begins = [before.rfind(",") + 1]
-    begins += [match.end() for match in question_lists().relative_clause.finditer(before)]
-    begins += [match.start() + 1 for match in _AND_VERB.finditer(before)]
-    return low + max(begins)
 
 
 def _without_relative_clauses(text: str, begin: int) -> list[tuple[int, int]]:
@@ -121,18 +114,10 @@ def _is_dropped(text: str, name: Mention) -> bool:
     return bool(before) and before[-1] in question_lists().name_links
 
 
-PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, ANY, YES_NO = (
-    "PER",
-    "LOC",
-    "DATE",
-    "YEAR",
-    "NUM",
-    "NAT",
-    "ANY",
-    "YES-NO",
-)
+PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY = "PER", "LOC", "DATE", "YEAR", "NUM", "NAT"
+ANY, YES_NO = "ANY", "YES-NO"
 
-_WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
+_WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -164,10 +149,10 @@ def stem_of(word: str) -> str:
     return stems[0] if stems else ""
 
 
-@lru_cache(maxsize=1 << 15)
-def stems_of_key(key: str) -> frozenset[str]:
-    """Stems of the words of a name, "" for its stop words."""
-    return frozenset(stem_of(word) for word in key.split())
+@lru_cache(maxsize=1 << 13)
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of a text's content words."""
+    return frozenset(stem for word in name_tokens(text) if (stem := stem_of(word)))
 
 
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
@@ -184,12 +169,11 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             chosen.append(mention)
     names = sorted(chosen, key=lambda m: m.start)
-    place = wh_place(text, tokens)
+    place = _wh_place(text, tokens)
     wh = "" if place is None else tokens[place].low
     head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
-    lows = tuple(name_tokens(text))
     expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
-    words = main_words(text, tokens, place, names)
+    words = _main_words(text, tokens, place, names)
     stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
     # Relations whose words are among the first three or last two of the main clause.
     outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
@@ -203,7 +187,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         relations=tuple(one for one in relations() if expected in one.types and outer & one.question_words),
         names=tuple(names),
         name_keys=frozenset(mention.key for mention in found),
-        words=lows,
+        words=tuple(name_tokens(text)),
         verbs=frozenset(word for word in words if word.endswith("ed") and expected in (PERSON, ANY)),
     )
 
@@ -213,24 +197,18 @@ def _begins_yes_no(tokens: Sequence[Token]) -> bool:
     auxiliaries = question_lists().auxiliaries
     if not tokens or tokens[0].low not in auxiliaries:
         return False
-    following = [*[token.low for token in tokens[1:]], ""]
-    return not any(
-        token.low in ("what", "which") and following[place] not in auxiliaries for place, token in enumerate(tokens)
-    )
+    pairs = zip(tokens, [*[token.low for token in tokens[1:]], ""], strict=True)
+    return not any(token.low in ("what", "which") and following not in auxiliaries for token, following in pairs)
 
 
-def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
+def _wh_place(text: str, tokens: Sequence[Token]) -> int | None:
     """Place of the wh-word that asks; None without one and in yes-no questions."""
-    places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
+    places = [place for place, token in enumerate(tokens) if token.low in _WH or token.low == "among"]
     if places and places[0] < 3:
         return places[0]
     if not places or _begins_yes_no(tokens):
         return None
-    return _late_wh(text, tokens, places)
-
-
-def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
-    """Which of several wh-words asks if the first one does not: one at the end, else one that begins a sentence."""
+    # If the first one does not ask: one at the end, else one that begins a sentence, else the last `what` or `which`.
     for place in places:
         if place >= len(tokens) - 2:
             return place
@@ -238,16 +216,12 @@ def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
         # only the text between two words can end with a full stop, and all before would be read again for each word
         if text[tokens[place - 1].end : tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
             return place
-    for word in ("what", "which"):
-        last = [place for place in places if tokens[place].low == word]
-        if last:
-            return last[-1]
-    return places[-1]
+    return max(places, key=lambda place: (tokens[place].low == "what", tokens[place].low == "which", place))
 
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
     # Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`.
-    lists = question_lists()
+    lists, prepositions = question_lists(), clause_lists().prepositions
     place = wh + 1
     while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
         place += 1
@@ -261,58 +235,43 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
     for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
         is_name = any(name.start <= token.start < name.end for name in names)
         is_apart = before is not None and text[before.end : token.start].strip()
-        if len(words) == _MOST_HEAD_WORDS or is_name or is_apart or _ends_head(token.low, is_first=not words):
+        # It ends before a verb, too, which may only be its first word.
+        verbs = lists.head_verbs if words else ()
+        is_end = any(token.low in group for group in (STOP_WORDS, lists.auxiliaries, prepositions, verbs))
+        if len(words) == _MOST_HEAD_WORDS or is_name or is_apart or is_end:
             break
         words.append(POSSESSIVE.sub("", token.low))
-    while len(words) > 1 and (words[-1] in question_lists().head_verbs or words[-1].endswith(("ed", "ly"))):
+    while len(words) > 1 and (words[-1] in lists.head_verbs or words[-1].endswith(("ed", "ly"))):
         words.pop()
     return tuple(words)
 
 
-def _ends_head(word: str, *, is_first: bool) -> bool:
-    """Whether a head noun ends before a word; a verb may only be its first word."""
-    lists = question_lists()
-    if word in STOP_WORDS or word in lists.auxiliaries or word in clause_lists().prepositions:
-        return True
-    return not is_first and word in lists.head_verbs
-
-
 def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
     lists = question_lists()
-    if wh in ("who", "whom"):
-        return PERSON
-    if wh == "when":
-        return DATE
-    if wh == "where":
-        return PLACE
+    by_word = {"who": PERSON, "whom": PERSON, "when": DATE, "where": PLACE}
+    if wh in by_word:
+        return by_word[wh]
     if wh == "how" and place is not None:
         follower = tokens[place + 1].low if place + 1 < len(tokens) else ""
         return NUMBER if follower in lists.measures else ANY
-    return _type_of_head(head) if head else ANY
-
-
-def _type_of_head(head: tuple[str, ...]) -> str:
-    lists = question_lists()
+    if not head:
+        return ANY
     forms = {head[-1], head[-1].removesuffix("s"), head[-1].removesuffix("ies") + "y"}
-    if "year" in forms:
-        return YEAR
-    if head[-1] == "time" or forms & lists.date_heads:
-        return DATE
-    if any(HEADS.get(form) == NAMED_PERSON for form in forms):
-        return PERSON
-    if forms & lists.nationality_heads:
-        return NATIONALITY
-    if head[-2:] == ("area", "code") or lists.number_heads & {*forms, *head[-2:]}:
-        return NUMBER
-    return PLACE if forms & lists.place_heads else ANY
+    types = {
+        YEAR: "year" in forms,
+        DATE: head[-1] == "time" or forms & lists.date_heads,
+        PERSON: any(HEADS.get(form) == NAMED_PERSON for form in forms),
+        NATIONALITY: forms & lists.nationality_heads,
+        NUMBER: head[-2:] == ("area", "code") or lists.number_heads & {*forms, *head[-2:]},
+        PLACE: forms & lists.place_heads,
+    }
+    return next((name for name, is_of_type in types.items() if is_of_type), ANY)
 
 
 # Source: reader.md 6.6.
 
 _BE = frozenset(("is", "was", "are", "were", "been", "be"))
 _DO = frozenset(("did", "does", "do", "has", "have", "had", "can", "could", "will", "would", "should"))
-_WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
-_LEADING_ARTICLES = frozenset(("the", "a", "an"))
 _DESCRIBED = re.compile(
     r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,3}?)"
     r"(?:(?:in|on|at|by|from|to|for|of) )?(?:where|that|which|who|whose|whom)\b"
@@ -336,14 +295,9 @@ class Asked:
     inner: tuple[str, ...]  # Words that describe what leads to it (`birthplace`).
 
 
-@lru_cache(maxsize=256)
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(name_tokens(text))
-
-
 def asked_of(question: ParsedQuestion) -> Asked:
     """A question's parts. Cost: O(characters)."""
-    named = _words_of_names(question)
+    named = {word for name in question.names for word in name_tokens(name.surface)}
     described = _described(question)
     content = _without(question.words, STOP_WORDS | named | _WH, question_lists().auxiliaries)
     main = _without(question.main_words, named, question.head)
@@ -359,10 +313,10 @@ def asked_of(question: ParsedQuestion) -> Asked:
         clause_end = clause.end() if clause else len(question.text)
         leads = [_leads(question, name, begin=begin, clause_end=clause_end) for name in names]
     if not predicate:
-        said = filter(frozenset(content).__contains__, _words(question.text[begin:]))
+        said = filter(frozenset(content).__contains__, name_tokens(question.text[begin:]))
         predicate = _without(said, described, question.head)
     outer = {*predicate, *question.head}
-    verb, is_passive = _verb(question)
+    verb, is_passive = _verb(question, named)
     return Asked(
         verb=verb,
         is_passive=is_passive,
@@ -371,10 +325,6 @@ def asked_of(question: ParsedQuestion) -> Asked:
         leading=tuple(compress(names, leads)),
         inner=tuple(dict.fromkeys(_without(content, outer))),
     )
-
-
-def _words_of_names(question: ParsedQuestion) -> set[str]:
-    return {word for name in question.names for word in name_tokens(name.surface)}
 
 
 def _without(words: Iterable[str], *excluded: Container[str]) -> list[str]:
@@ -386,13 +336,13 @@ def _described(question: ParsedQuestion) -> frozenset[str]:
     """Nouns that stand for what leads to the answer: `the birthplace of NAME`, `the city where`, `NAME's father`."""
     nouns: set[str] = set()
     for match in _DESCRIBED.finditer(question.text):
-        nouns.update(word for word in _words(match[1]) if _is_noun(word) and not word.endswith("ed"))
+        nouns.update(word for word in name_tokens(match[1]) if _is_noun(word) and not word.endswith("ed"))
     for name in question.names:
-        nouns.update(_nouns_before(_words(question.text[max(0, name.start - _FAR) : name.start])))
+        nouns.update(_nouns_before(name_tokens(question.text[max(0, name.start - _FAR) : name.start])))
         nouns.update(_nouns_of_clause(question, name))
         after = question.text[name.end :]
         if after.startswith(("'s ", "’s ")):
-            nouns.update(_nouns_after(_words(after[3:_FAR])))
+            nouns.update(_nouns_after(name_tokens(after[3:_FAR])))
     return frozenset(nouns)
 
 
@@ -401,93 +351,66 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
     nouns: list[str] = []
     at = len(words) - 1
     while at >= 0:
-        while at >= 0 and words[at] in _LEADING_ARTICLES:
+        while at >= 0 and words[at] in _ARTICLES:
             at -= 1
         if at < 0 or words[at] not in _LINKS:
             break
         found = list(islice(takewhile(_is_noun, reversed(words[:at])), _MOST_NOUNS))
         at -= 1 + len(found)
-        if not found or at < 0 or words[at] not in _LEADING_ARTICLES:
+        if not found or at < 0 or words[at] not in _ARTICLES:
             break
         nouns += found
     return nouns
 
 
 def _nouns_after(words: Sequence[str]) -> list[str]:
-    nouns = []
-    for word in words[:2]:
-        if not _is_noun(word) or word.endswith("ed"):
-            break
-        nouns.append(word)
-    return nouns
+    return list(takewhile(lambda word: _is_noun(word) and not word.endswith("ed"), words[:2]))
 
 
 def _is_noun(word: str) -> bool:
     lists = clause_lists()
-    return (
-        word not in _LEADING_ARTICLES | _WH | STOP_WORDS
-        and word not in lists.prepositions | lists.auxiliaries | lists.verbs
-    )
+    groups = (_ARTICLES, _WH, STOP_WORDS, lists.prepositions, lists.auxiliaries, lists.verbs)
+    return not any(word in group for group in groups)
 
 
 def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: int) -> bool:
     """Whether a name only leads to the answer: after a described noun, before `'s`, or in a relative clause."""
     text = question.text
-    if text[name.end : name.end + 2] in ("'s", "’s") or name.key in geography().demonyms:
-        return True
-    if name.end <= begin:
-        return True
-    if _nouns_of_clause(question, name):
+    if text[name.end : name.end + 2] in ("'s", "’s") or name.key in geography().demonyms or name.end <= begin:
         return True
     said = set(name_tokens(name.surface)) - STOP_WORDS
-    is_outside = not said.issubset(question.main_words)
-    if is_outside and clause_end <= name.start:
+    if _nouns_of_clause(question, name) or (clause_end <= name.start and not said.issubset(question.main_words)):
         return True
-    return bool(_nouns_before(_words(text[max(0, name.start - _FAR) : name.start])))
+    return bool(_nouns_before(name_tokens(text[max(0, name.start - _FAR) : name.start])))
 
 
 def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]:
     """Nouns that a clause without a pronoun describes: `city` in `the city NAME played for`."""
     noun = _NOUN_BEFORE.search(question.text[max(0, name.start - _FAR) : name.start])
-    following = _words(question.text[name.end : name.end + _FAR])
+    following = name_tokens(question.text[name.end : name.end + _FAR])
     if noun is None or not following or not (following[0].endswith("ed") or following[0] in clause_lists().verbs):
         return ()
-    return tuple(word for word in _words(noun[1]) if _is_noun(word) and not word.endswith("ed"))
+    return tuple(word for word in name_tokens(noun[1]) if _is_noun(word) and not word.endswith("ed"))
 
 
-def _verb(question: ParsedQuestion) -> tuple[str, bool]:
+def _verb(question: ParsedQuestion, named: Container[str]) -> tuple[str, bool]:
     """The verb whose subject is asked for, and whether it is passive; "" if something else is asked for."""
-    following = _after_subject(question)
-    if not following or following[0] in _DO:
-        return "", False
-    is_passive = following[0] in _BE
-    verb = next(iter(following[1:]), "") if is_passive else following[0]
-    is_said = _is_verb(question, verb) and (not is_passive or _is_participle(verb))
-    return (verb, is_passive) if is_said else ("", False)
-
-
-def _after_subject(question: ParsedQuestion) -> Sequence[str]:
-    """The words after `who` or after the noun of `which` and `what`; none where these are no subject (`in which`)."""
-    words = question.words
+    words, lists = question.words, clause_lists()
     if question.wh not in ("who", "which", "what") or question.wh not in words:
-        return ()
+        return "", False
+    # The words after `who` or after the noun of `which` and `what`; no subject is asked for by `in which`.
     at = words.index(question.wh) + 1
-    if at > 1 and words[at - 2] in clause_lists().prepositions:
-        return ()
+    if at > 1 and words[at - 2] in lists.prepositions:
+        return "", False
     if question.wh != "who" and question.head:
         while at < len(words) and words[at] != question.head[-1]:
             at += 1
         at += 1
-    return words[at:]
-
-
-def _is_verb(question: ParsedQuestion, word: str) -> bool:
-    """Whether a word where a verb is expected is one of the question's main words, and of no name."""
-    if word in STOP_WORDS | _LEADING_ARTICLES or word not in question.main_words:
-        return False
-    return word not in _words_of_names(question)
-
-
-def _is_participle(word: str) -> bool:
-    lists = clause_lists()
-    return word.endswith("ed") or word in lists.verbs or any(word in forms for forms in lists.irregular.values())
+    first, second = [*words[at : at + 2], "", ""][:2]
+    is_passive = first in _BE
+    verb = second if is_passive else first
+    # It is one of the question's main words, of no name, and a participle in the passive.
+    is_said = verb in question.main_words and verb not in STOP_WORDS | _ARTICLES | _DO and verb not in named
+    if is_passive and not (verb.endswith("ed") or verb in lists.verbs):
+        is_said = is_said and any(verb in forms for forms in lists.irregular.values())
+    return (verb, is_passive) if is_said else ("", False)

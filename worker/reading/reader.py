@@ -7,20 +7,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from math import exp, log
+from typing import Any
 
 import numpy as np
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.languages import AUTO, ENGLISH, detected
-from polyhop.schemas.ports import Encode, IndexReader
-from polyhop.schemas.query import Question, Reading, ReadingItem
+from polyhop.schemas.ports import Encode, IndexReader, Reader
+from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
+from polyhop.worker.reading.candidates import (
+    EXTRACTED_FACTOR,
+    PHRASE,
+    Evidence,
+    Situation,
+    choose,
+    features_of,
+    find_candidates,
+)
 from polyhop.worker.reading.comparisons import compute
-from polyhop.worker.reading.evidence import EXTRACTED_FACTOR, Evidence, choose
-from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
-from polyhop.worker.reading.question import ParsedQuestion, parse_question
-from polyhop.worker.reading.sentences import Similarity, StemWeights
+from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
+from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
 
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.5
@@ -74,8 +81,8 @@ class RuleReader:
         self.min_confidence = min_confidence
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
-        self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
-        self._similar = Similarity(index, encode, self._idf)
+        idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        self._similar = Similarity(index, encode, idf)
         self._language = index.artefact(LANGUAGE)
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
@@ -92,7 +99,7 @@ class RuleReader:
         parsed = self._parsed(question.text)
         if not pages or not parsed.main_stems:
             return Reading("")
-        cosines = self._cosines(question, parsed, pages)
+        cosines = self._cosines(question, pages)
         computed = compute(parsed, pages, self._similar)
         if computed is not None and computed.answer:
             from_values = tuple(dict.fromkeys(one.sentence for one in computed.values if one.sentence is not None))
@@ -106,8 +113,8 @@ class RuleReader:
             shown = tuple(dict.fromkeys((*stated, *sentences)))
             return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
-        self._corpus.prepare(keys_of(candidates))
-        situation = Situation(parsed, pages, cosines, self._idf, self._corpus)
+        self._corpus.prepare(candidate.key for candidate in candidates if candidate.kind != PHRASE)
+        situation = Situation(parsed, pages, cosines, self._similar.idf, self._corpus)
         rows = features_of(situation, candidates)
         evidence = Evidence(situation)
         best = choose(candidates, rows, evidence.factors(candidates, rows))
@@ -115,12 +122,9 @@ class RuleReader:
             return Reading("", sentences=tuple(sentences))
         own = best.candidate.page.cite(best.candidate.sentence)
         confidence = round(calibrated(best.confidence, is_shown=own in sentences, is_chain=bool(evidence.inner)), 6)
-        shown = (own, *sentences) if confidence >= self.min_confidence else tuple(sentences)
-        if _WORTHLESS <= confidence < self.min_confidence:
-            shown = (*sentences, own)
-        return self._shown(
-            Reading(best.candidate.answer, best.score, tuple(dict.fromkeys(shown)), "extracted", confidence=confidence)
-        )
+        after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
+        shown = tuple(dict.fromkeys((own, *sentences) if confidence >= self.min_confidence else after))
+        return self._shown(Reading(best.candidate.answer, best.score, shown, "extracted", confidence=confidence))
 
     def _shown(self, reading: Reading) -> Reading:
         """A reading whose short answer is a guess if it is not certain enough: then the sentences are the answer."""
@@ -128,12 +132,12 @@ class RuleReader:
             return reading
         return replace(reading, answer="", guess=reading.answer)
 
-    def _cosines(self, question: Question, parsed: ParsedQuestion, pages: Sequence[Page]) -> list[float]:
+    def _cosines(self, question: Question, pages: Sequence[Page]) -> list[float]:
         """Similarity of question and each passage; without vectors, the share of its words that the passage holds."""
         number_of = self._index.number_of_passage
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
         if question.vector is None or "vectors:passage" not in self._index.artefacts or None in numbers:
-            return [question_share(parsed, page, self._idf) for page in pages]
+            return [self._similar.share(stems_of(question.text), page.content.stems) for page in pages]
         held = self._index.artefact(vectors_of("passage"))
         vectors = np.asarray(held[[number for number in numbers if number is not None]])
         return [float(value) for value in vectors.astype(np.float64) @ question.vector.astype(np.float64)]
@@ -141,3 +145,49 @@ class RuleReader:
 
 def _parsed(index: IndexReader, question: str) -> ParsedQuestion:
     return parse_question(question, index.artefact(NAMES).find(question))
+
+
+_LEAST_OF_FACETS = 0.02  # below it the passages are read instead; chosen
+
+
+class FacetReader:
+    """Reads what `hub-facets` retrieved, without a model. Source: algorithms.md 4B, answers.
+
+    Args:
+        key: Of the short answer among an evidence's data.
+        fallback: Reads the passages of questions to which facets give no answer.
+    """
+
+    batches = False
+
+    def __init__(self, key: str, fallback: Reader) -> None:
+        self._key = key
+        self._fallback = fallback
+        self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; its `values` and `citations` name hubs."""
+        return [self._read(item) for item in items]
+
+    def _read(self, item: ReadingItem) -> Reading:
+        found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
+        if found is None or found["confidence"] < _LEAST_OF_FACETS:
+            (reading,) = self._fallback.read([item])
+            return reading
+        # all hops of every path, each triple once
+        stated = dict.fromkeys(f"({', '.join(hop)})" for one in found["triples"] for hop in one["hops"])
+        count = found["hub_count"]
+        text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
+        answer = "; ".join(found["texts"])  # names have commas
+        hubs = enumerate(found["hubs"], start=1)
+        return Reading(
+            answer if found["confidence"] >= self._min_confidence else "",
+            guess=answer,
+            score=found["confidence"],
+            kind="computed",
+            citations=tuple(Citation("", hub_id=hub["id"], name=hub["name"], number=number) for number, hub in hubs),
+            confidence=found["confidence"],
+            rule=f"facets: {found['kind']}",
+            values=tuple(dict.fromkeys(ComparedValue(one["hub"], one["object"]) for one in found["triples"])),
+            notes=(Note("Answer", text),),
+        )

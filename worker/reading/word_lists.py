@@ -76,11 +76,9 @@ class ClauseLists:
 @cache
 def question_lists() -> QuestionLists:
     """Words that take a question apart."""
-    table: dict[str, Any] = {name: frozenset(words) for name, words in _table("questions").items()}
-    patterns = _table("questions")
-    for name in ("relative_clause", "clause_end"):
-        table[name] = re.compile(patterns[name])
-    return QuestionLists(**table)
+    rows = _table("questions").items()
+    made: dict[str, Any] = {name: re.compile(v) if isinstance(v, str) else frozenset(v) for name, v in rows}
+    return QuestionLists(**made)
 
 
 @cache
@@ -94,8 +92,7 @@ def clause_lists() -> ClauseLists:
     """Words that tell a clause's parts."""
     raw = _table("clauses")
     irregular = {plain: tuple(forms) for plain, forms in raw.pop("irregular").items()}
-    table: dict[str, Any] = {name: frozenset(words) for name, words in raw.items()}
-    return ClauseLists(**table, irregular=irregular)
+    return ClauseLists(**{name: frozenset(words) for name, words in raw.items()}, irregular=irregular)
 
 
 @cache
@@ -111,15 +108,11 @@ def geography() -> Geography:
 @cache
 def relations() -> tuple[Relation, ...]:
     """Relations in the order of their file."""
-    return tuple(
-        Relation(
-            entry["name"],
-            frozenset(entry["question_words"]),
-            frozenset(entry["types"]),
-            re.compile(entry["text_before"], re.IGNORECASE),
-        )
-        for entry in _table("relations")["relations"]
-    )
+    found = []
+    for entry in _table("relations")["relations"]:
+        words, types = frozenset(entry["question_words"]), frozenset(entry["types"])
+        found.append(Relation(entry["name"], words, types, re.compile(entry["text_before"], re.IGNORECASE)))
+    return tuple(found)
 
 
 def _table(name: str) -> dict[str, Any]:
@@ -142,24 +135,19 @@ class Place:
     state: str
     start: int
     end: int
-    is_demonym: bool = False
+    is_demonym: bool
 
 
 def places_in(text: str) -> list[Place]:
     """Every country, demonym and state, left to right; only where written with a capital."""
     lists = geography()
     folded = fold(text)
-    if len(folded) != len(text):
-        folded = text
     found = []
-    for match in lists.places.finditer(folded):
-        name = match[0].lower()
-        if name in lists.demonyms:
-            found.append(Place(lists.demonyms[name], "", match.start(), match.end(), is_demonym=True))
-        elif name in lists.countries:
-            found.append(Place(name, "", match.start(), match.end()))
-        else:
-            found.append(Place(lists.states[name], name, match.start(), match.end()))
+    for match in lists.places.finditer(folded if len(folded) == len(text) else text):
+        name, is_demonym = match[0].lower(), match[0].lower() in lists.demonyms
+        state = name if not is_demonym and name not in lists.countries else ""
+        country = lists.demonyms[name] if is_demonym else lists.states[name] if state else name
+        found.append(Place(country, state, *match.span(), is_demonym))
     return found
 
 

@@ -20,8 +20,8 @@ from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, Linke
 from polyhop.worker.ranking.facets.units import Units, units_of
 from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.hubs import words_of
-from polyhop.worker.reading.hubs import FacetReader
 from polyhop.worker.reading.models import ModelReader
+from polyhop.worker.reading.reader import FacetReader
 from polyhop.worker.strategies.base import Parameters, entity_vector, has_word, ranked_passages, strategy
 from polyhop.worker.strategies.hublink import drawn_path
 

@@ -23,11 +23,7 @@ OPENED = "It opened on 3 May 1950, closed in June 1960, then on 4 July, and burn
             "In May 1950 it had 1,200 seats, 3.5 million cars, 40 % and two cats, 1999.",
             ["1999", "1,200", "3.5 million", "40 %", "two"],
         ),
-        (
-            "How high?",
-            "It is the 3rd, 120 metres high, for $5 billion, once.",
-            ["120 metres", "$5 billion"],
-        ),
+        ("How high?", "It is the 3rd, 120 metres high, for $5 billion, once.", ["120 metres", "$5 billion"]),
         ("Who was it?", "There Prime Minister Ann Roe met Ben Poe in May 1950.", ["Prime Minister Ann Roe", "Ben Poe"]),
         ("Where was it?", "It was in Salem, Massachusetts.", ["Salem", "Massachusetts"]),
         ("In which country was it?", "A German in Bonn.", ["German", "Bonn", "Germany"]),
@@ -63,7 +59,7 @@ def test_nothing_is_offered_that_is_of_no_type_or_in_the_question(
 def test_offsets_point_at_the_answer(parsed: Parse, pages: Pages) -> None:
     page = pages(("T", "A first line\nThere Prime Minister Ann Roe met Éva Doe."))[0]
     for one in find_candidates(parsed("Who was it?"), page):
-        assert page.text[one.sentence.start + one.start : one.sentence.start + one.end] == one.answer
+        assert page.content.text[one.sentence.start + one.start : one.sentence.start + one.end] == one.answer
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from reading_index import ReadingIndex
 
-from polyhop.worker.reading.pages import CorpusPages, is_person_page, own_page
+from polyhop.worker.reading.pages import CorpusPages, own_page
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, relations, shared_countries
 
 LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
@@ -12,8 +12,6 @@ STRAUSS = ("Johann Strauss", "Johann Strauss was an Austrian composer born near 
 
 
 def test_a_persons_page_is_known_by_its_parenthesis_or_its_definition() -> None:
-    assert is_person_page(LYNCH[1])
-    assert not is_person_page(ULM[1])
     assert own_page(*LYNCH).is_person
     assert own_page(*STRAUSS).is_person
     assert not own_page(*ULM).is_person

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.query import Reading
+from polyhop.worker.reading.candidates import Evidence
 from polyhop.worker.reading.clauses import subject_of, words_of
-from polyhop.worker.reading.evidence import Evidence
 from polyhop.worker.reading.pages import PageSentence, doers, forms_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of
 
@@ -155,7 +155,9 @@ def test_the_weight_of_a_word_does_not_depend_on_the_order_of_a_set(
 ) -> None:
     """`rise` and `rose` are of one length, and rare to different degrees."""
     order = type("Order", (Ordered,), {"is_descending": is_descending})
-    monkeypatch.setattr("polyhop.worker.reading.evidence.forms_of", lambda word: order(forms_of(word)))
-    situation: Any = SimpleNamespace(question=parsed("Where does the river rise?"), idf={"rise": 2.0, "rose": 5.0}.get)
+    monkeypatch.setattr("polyhop.worker.reading.candidates.forms_of", lambda word: order(forms_of(word)))
+    idf = {"rise": 2.0, "rose": 5.0}
+    question = parsed("Where does the river rise?")
+    situation: Any = SimpleNamespace(question=question, idf=lambda stem: idf.get(stem, 1.0))
     assert {"rise", "rose"} <= forms_of("rise")
     assert Evidence(situation)._unit("rise").weight == 2.0

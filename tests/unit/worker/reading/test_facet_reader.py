@@ -6,7 +6,7 @@ import pytest
 
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
-from polyhop.worker.reading.hubs import FacetReader
+from polyhop.worker.reading.reader import FacetReader
 
 ANSWER = {
     "texts": ["Iron", "Steel"],

@@ -6,8 +6,17 @@ from math import exp, log
 import pytest
 
 from polyhop.warehouse.artefacts import NAMES
-from polyhop.worker.reading.candidates import Candidate, Features, Situation, features_of, find_candidates
-from polyhop.worker.reading.evidence import WEIGHTS, choose, confidence, score
+from polyhop.worker.reading.candidates import (
+    WEIGHTS,
+    Candidate,
+    Features,
+    Situation,
+    choose,
+    confidence,
+    features_of,
+    find_candidates,
+    score,
+)
 from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question
 
@@ -89,11 +98,7 @@ def test_pat_is_the_relation_before_the_answer(rows: Callable[..., Rows]) -> Non
 
 @pytest.mark.parametrize(
     ("question", "answers"),
-    [
-        ("Where was he born?", {"Pescara", "Abruzzi"}),
-        ("Where did he die?", {"Rome"}),
-        ("Where is he?", set()),
-    ],
+    [("Where was he born?", {"Pescara", "Abruzzi"}), ("Where did he die?", {"Rome"}), ("Where is he?", set())],
 )
 def test_places_of_birth_and_death_are_read_from_a_parenthesis(
     rows: Callable[..., Rows], question: str, answers: set[str]

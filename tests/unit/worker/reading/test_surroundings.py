@@ -73,4 +73,4 @@ def test_the_words_of_a_span_are_those_that_begin_in_it() -> None:
 
 def test_at_most_so_many_characters_before() -> None:
     found = beside("abcdef [x]")
-    assert (found.before, found.last(3), found.last(99)) == ("abcdef ", "ef ", "abcdef ")
+    assert (found.last(3), found.last(99)) == ("ef ", "abcdef ")

@@ -15,9 +15,8 @@ from polyhop.schemas.query import Question, ReadingItem, Retrieval
 from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.terminal import evidence_lines
 from polyhop.warehouse.artefacts import vectors_of
-from polyhop.worker.reading.hubs import FacetReader
 from polyhop.worker.reading.models import ModelReader
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import FacetReader, RuleReader
 from polyhop.worker.strategies.hub_facets import names_of
 from polyhop.worker.strategies.registry import make, make_reader
 
