@@ -77,15 +77,7 @@ _BUILDING = ("corpus", "extraction", "resolution", "propositions")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
-    "models": {
-        "extract",
-        "api_base",
-        "timeout_seconds",
-        "max_attempts",
-        "concurrency",
-        "requests_per_minute",
-        "price",
-    },
+    "models": {"extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"},
     "encoder": {"threads"},
     "reader": {"reads"},  # the run says who reads
 }

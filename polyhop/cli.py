@@ -40,16 +40,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "connect": "ask:connect",
         "entities": "entities:entities",
     },
-    "Question queues": {
-        "submit": "queue:submit",
-        "worker": "queue:worker",
-        "jobs": "queue:jobs",
-    },
-    "Evaluation": {
-        "eval": "evaluate:evaluate",
-        "score": "evaluate:score",
-        "tune": "evaluate:tune",
-    },
+    "Question queues": {"submit": "queue:submit", "worker": "queue:worker", "jobs": "queue:jobs"},
+    "Evaluation": {"eval": "evaluate:evaluate", "score": "evaluate:score", "tune": "evaluate:tune"},
     "What is stored": {
         "sql": "stores:sql",
         "versions": "stores:versions",

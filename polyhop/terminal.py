@@ -214,11 +214,6 @@ def _wrapped(head: str, items: Sequence[str]) -> list[str]:
     """Items after a head, on as many lines as they need; none is broken."""
     whole = " ".join(item.replace(" ", _GLUE) + f"{_GLUE}·" for item in items).removesuffix(f"{_GLUE}·")
     lines = textwrap.wrap(
-        whole,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=_INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
+        whole, WIDTH, initial_indent=head, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
     )
     return [line.replace(_GLUE, " ") for line in lines]

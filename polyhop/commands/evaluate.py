@@ -56,13 +56,11 @@ Baselines = Annotated[
 Gates = Annotated[
     list[str] | None,
     typer.Option(
-        "--fail-below",
-        help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
+        "--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated."
     ),
 ]
 Questions = Annotated[
-    Path | None,
-    typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
+    Path | None, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …")
 ]
 Sample = Annotated[
     int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")

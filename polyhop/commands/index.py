@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 Source = Annotated[
-    Path | None,
-    typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last."),
+    Path | None, typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
 ]
 Graph = Annotated[
     str | None,
@@ -69,11 +68,7 @@ Replace = Annotated[
     ),
 ]
 AllowDeletions = Annotated[
-    bool,
-    typer.Option(
-        "--allow-deletions",
-        help="Publish although more than 30 % of a source's records are deleted.",
-    ),
+    bool, typer.Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
 ]
 RemoveSource = Annotated[
     str, typer.Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")

@@ -45,8 +45,7 @@ Password = Annotated[
 Database = Annotated[str | None, typer.Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
 
 Where = Annotated[
-    str | None,
-    typer.Option("--where", help="Only records that match: \"metadata.year >= 2020 AND source ~ 'news'\"."),
+    str | None, typer.Option("--where", help="Only records that match: \"metadata.year >= 2020 AND source ~ 'news'\".")
 ]
 
 MinConfidence = Annotated[

@@ -139,10 +139,7 @@ def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) 
 @jobs.command("retry")
 def retry(
     job: JobId,
-    question: Annotated[
-        list[str] | None,
-        typer.Option("--question", help="Ask only this question again."),
-    ] = None,
+    question: Annotated[list[str] | None, typer.Option("--question", help="Ask only this question again.")] = None,
     deadline: Annotated[
         float | None,
         typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
@@ -227,12 +224,7 @@ def print_metrics(measured: Mapping[str, Any]) -> None:
 
 @jobs.command("explain")
 def explain(
-    job: JobId,
-    question: QuestionId,
-    html: HtmlFile = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    job: JobId, question: QuestionId, html: HtmlFile = None, set_: Set = None, root: Root = None, json: Json = False
 ) -> None:
     """Redraw a stored answer's evidence, as it was when it was answered."""
     from polyhop.jobs import require_result

@@ -23,11 +23,7 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
-_KINDS = {
-    "computed": "computed from values",
-    "extracted": "possible",
-    "generated": "written by a model",
-}
+_KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
 
 @dataclass(frozen=True, slots=True)
