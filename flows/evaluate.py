@@ -1,4 +1,4 @@
-"""Evaluations: strategies run over a question file, judged, stored with their report, listed and compared.
+"""Evaluations: strategies run over a question file, judged, stored with their report, listed, compared, and tuned.
 
 Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError
+from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import UNREAD, ModelUse, Question
@@ -22,6 +22,8 @@ from polyhop.schemas.requests import (
     ALL,
     OWN,
     EvaluationRequest,
+    Range,
+    TuningRequest,
     Variant,
     expand_labels,
     labels_in,
@@ -33,8 +35,10 @@ from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
 from polyhop.tasks.evaluation.comparison import check_measured, check_names, compare_runs, gate_rows, parse_gate
-from polyhop.tasks.evaluation.metrics import find_golden, possible_subjects
+from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
 from polyhop.tasks.evaluation.report import (
+    ALL_METRICS,
+    ANSWER_METRICS,
     RANKING_KEPT,
     GoldQuestion,
     Outcome,
@@ -47,6 +51,7 @@ from polyhop.tasks.evaluation.report import (
     run_document,
     timings_document,
 )
+from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
 from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
@@ -56,6 +61,7 @@ from polyhop.warehouse.files.evaluations import (
     RUN,
     SUMMARY,
     TIMINGS,
+    TUNING,
     StoredRun,
     check_folder,
     read_run,
@@ -70,7 +76,8 @@ from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer
 from polyhop.worker.session import IndexSession
-from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of
+from polyhop.worker.strategies.base import StrategySpec
+from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, parse_setting, spec_of
 
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
 _BUILDING = ("corpus", "extraction", "resolution", "propositions")
@@ -631,3 +638,105 @@ def plot_addresses(stored: StoredRun) -> dict[str, str]:
 def report_files(stored: StoredRun) -> tuple[str, Path]:
     """The summary in Markdown, and the place of the report."""
     return (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
+
+    report: dict[str, Any]
+    sentences: list[str]
+
+
+def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgress = None) -> Tuning:
+    """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report."""
+    spec, tried = _tried(settings, request)
+    records, _ = usable_questions(request.questions)
+    size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
+    if size < 1:
+        raise ConfigurationError(f"A sample has at least 1 question, not {size}; leave it out to take half of them.")
+    seed = DEFAULT_SEED if request.seed is None else request.seed
+    sample = sampled(records, size, seed)
+    check_parts((sample, rest_of(records, sample)), request.metric)
+    folder = Layout(settings.root).tunings
+    if request.is_stored:
+        check_folder(folder)
+
+    def asked(*strategies: str, asks_rest: bool = False) -> EvaluationRequest:
+        return EvaluationRequest(
+            questions=request.questions,
+            index=request.index,
+            strategies=tuple(dict.fromkeys(strategies)),
+            parameters=request.parameters,
+            baselines=(spec.name,),
+            is_stored=False,
+            sample=size,
+            seed=seed,
+            asks_rest=asks_rest,
+        )
+
+    tuning = run_evaluation(settings, asked(spec.name, tried.label), on_progress)
+    chosen = chosen_setting(request.metric, spec.name, [spec.name, *tried.points], tuning.run)
+    rest = run_evaluation(settings, asked(spec.name, chosen, asks_rest=True), on_progress)
+    if rest.report["version"] != tuning.report["version"]:
+        raise StoreConflictError(
+            f"Version {rest.report['version']} of '{request.index}' was published while version "
+            f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
+        )
+    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
+    questions = tuning.run["questions"]
+    report: dict[str, Any] = rounded(
+        {
+            "index": tuning.report["index"],
+            "version": tuning.report["version"],
+            "questions": {"file": questions["file"], "sha256": questions["sha256"], "of": questions["sample"]["of"]},
+            "seed": seed,
+            "reader": tuning.report["reader"],
+            **tuning_document(request.metric, spec.name, tried, on_sample, on_rest, request.parameters),
+            "interval": tuning.run["interval"],
+            "failures": {label: found["failures"] for label, found in rest.run["results"].items()},
+            "settings_hash": tuning.run["settings_hash"],
+        }
+    )
+    stored: dict[str, Any] = {"run": None, "folder": None}
+    if request.is_stored:
+        from polyhop.tasks.evaluation.tuning import tuning_page
+
+        files = {TUNING: json_bytes(report), REPORT: tuning_page(report, tuning.run, tuning.timings).encode()}
+        number, place = store_run(folder, files, TUNING)
+        stored = {"run": number, "folder": str(place)}
+    return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
+
+
+def _tried(settings: Settings, request: TuningRequest) -> tuple[StrategySpec, Range]:
+    """The strategy and its settings: the label's own ranges, or the strategy's grid but for what the label fixes."""
+    label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
+    labels = labels_in(label, STRATEGIES)
+    if len(labels) != 1:
+        raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
+    spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
+    if metric not in ALL_METRICS:
+        raise ConfigurationError(f"There is no metric '{metric}' to tune by; metrics: {', '.join(ALL_METRICS)}.")
+    if metric in ANSWER_METRICS and not settings.reader.reads:
+        raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
+    if metric in TRIPLE_METRICS and not spec.ranks_triples:
+        raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
+    if not parse_range(label).parameters:
+        fixed = parse_variant(label, {}).parameters
+        grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
+        if not grid:
+            raise ConfigurationError(
+                f"Strategy '{spec.name}' has no values of its own to try; name some, like "
+                "bridge:graph_weight=.2,.35,.5."
+            )
+        label = ":".join((label, *grid))
+    tried = parse_range(label)
+    # values out of their range are refused, and a single setting
+    parse_setting(spec, request.parameters)
+    first, *others = [parse_setting(spec, parse_variant(one, request.parameters).parameters) for one in tried.points]
+    if all(other == first for other in others):
+        raise ConfigurationError(
+            f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "
+            "values, or compare it with the default by polyhop eval."
+        )
+    return spec, tried

@@ -11,7 +11,8 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
-from polyhop.flows.maintain import run_maintenance
+from polyhop.flows.maintain import repair as repair_stores
+from polyhop.flows.maintain import run_maintenance, run_verify
 from polyhop.flows.prefect_run import (
     GAPS,
     PUBLISHED,
@@ -44,8 +45,6 @@ from polyhop.flows.reports import (
     summary_lines,
 )
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
-from polyhop.flows.verify import repair as repair_stores
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import StoreError, has_secret
 from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest

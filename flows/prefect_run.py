@@ -26,7 +26,6 @@ from prefect.utilities.urls import url_for
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from polyhop.flows.deployments import run_tags
 from polyhop.schemas.errors import (
     BudgetExceededError,
     LossRefusedError,
@@ -41,6 +40,7 @@ from polyhop.schemas.text import content_hash
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.strategies.registry import STRATEGIES
 
+TAG = "polyhop"
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
 """Seconds for Prefect's threads to end; chosen: long enough to send the last logs to a busy server."""
@@ -83,6 +83,11 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
         if any(words in str(error) for words in _NO_SERVER):
             raise unreachable(error) from error
         raise
+
+
+def run_tags(kind: str, index: str | None = None) -> list[str]:
+    """The tags of runs of a kind (incremental, check, export, answers…), however they are started."""
+    return [TAG, *([index] if index else []), kind]
 
 
 @contextmanager

@@ -539,7 +539,7 @@ class Index:
             ConfigurationError: If a folder of `allow_files` does not exist.
             StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
         """
-        from polyhop.result_tables import result_tables
+        from polyhop.jobs import result_tables
         from polyhop.warehouse.tables.query import query_rows
 
         extra = result_tables(self._session.settings, self.name)

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.verify import CACHES, run_verify
+from polyhop.flows.maintain import CACHES, run_verify
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError, redact
 from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
 from polyhop.schemas.text import plural
@@ -109,14 +109,11 @@ def _ask(url: str, method: str, path: str) -> Any:
 
 def check_packages(_: Settings) -> str:
     """Says whether the installed packages are those that Polyhop was tested with."""
-    wrong, right = [], 0
-    for line in requires("polyhop") or []:
-        sentence = requirement_fault(line)
-        right += not sentence
-        wrong += [sentence] if sentence else []
+    faults = [requirement_fault(line) for line in requires("polyhop") or []]
+    wrong = [sentence for sentence in faults if sentence]
     if wrong:
         raise ConfigurationError(f"{'; '.join(wrong)}. Install what Polyhop asks for: pip install --upgrade polyhop")
-    return f"{right} requirements met"
+    return f"{len(faults)} requirements met"
 
 
 def requirement_fault(line: str) -> str:

@@ -460,7 +460,7 @@ def tune(
 
     Answers are read only if the metric is em or f1, or with --reader.
     """
-    from polyhop.flows.tuning import tune_index
+    from polyhop.flows.evaluate import tune_index
     from polyhop.schemas.requests import TuningRequest
     from polyhop.tasks.evaluation.report import ANSWER_METRICS
 

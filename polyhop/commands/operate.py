@@ -12,8 +12,8 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.deployments import DeployedIndex
-    from polyhop.flows.verify import VerifyReport
+    from polyhop.flows.maintain import VerifyReport
+    from polyhop.flows.prefect_deploy import DeployedIndex
     from polyhop.schemas.requests import MaintenanceReport
     from polyhop.schemas.settings import Settings
 
@@ -107,7 +107,7 @@ def _deployed(
     schedule: list[str] | None,
 ) -> "list[DeployedIndex]":
     """The indexes that `deploy` and `serve` register; kinds to start or to schedule must exist."""
-    from polyhop.flows.deployments import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
+    from polyhop.flows.prefect_deploy import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
     from polyhop.warehouse.files.layout import Layout
 
     for option, known, kinds in (
@@ -204,8 +204,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Compare what is stored with what was published, and Neo4j with it; exit code 1 if something differs."""
-    from polyhop.flows.verify import repair as repair_stores
-    from polyhop.flows.verify import run_verify
+    from polyhop.flows.maintain import repair as repair_stores
+    from polyhop.flows.maintain import run_verify
     from polyhop.warehouse.open import find_address
 
     settings = settings_of(root, set_)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from polyhop.pages.drawing import draw
-from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
+from polyhop.pages.drawing import DRAWN_PASSAGES, EvidenceGraph, Triple, draw, evidence_graph
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, evidence_of, shown_id

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from polyhop.cli import GROUPS, app
-from polyhop.examples import EXAMPLES
+from polyhop.cli import EXAMPLES, GROUPS, app
 from polyhop.warehouse.files.formats import described_formats
 from polyhop.warehouse.files.graph_files import described_graphs
 

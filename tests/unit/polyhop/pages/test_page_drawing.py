@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.pages.drawing import NAME_LINES, SHEET, clipped, draw, text_width, wrapped
-from polyhop.pages.graph import Edge, EvidenceGraph, Node, evidence_graph
+from polyhop.pages.drawing import (
+    NAME_LINES,
+    SHEET,
+    Edge,
+    EvidenceGraph,
+    Node,
+    clipped,
+    draw,
+    evidence_graph,
+    text_width,
+    wrapped,
+)
 
 Document = dict[str, Any]
 
