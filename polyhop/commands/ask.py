@@ -30,7 +30,7 @@ from polyhop.terminal import passage_line, text_line
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, SeveralAnswers
-    from polyhop.graph import CitedPassage, Connections
+    from polyhop.graph import CitedPassage
 
 
 def ask(
@@ -103,24 +103,35 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
     print_block("Answer", f"{answer.answer or _silence(answer)}{certainty(answer)}")
-    _print_generated(answer.reading)
-    for value in answer.reading.get("values", ()):
-        print_line(f"  {value['name']}: {value['value']}")
-        print_source(value["sentence"])
-    if not answer.reading.get("citations") and (not answer.answer or not answer.reading.get("values")):
-        stated = [value["sentence"] for value in answer.reading.get("values", ())]
-        for sentence in answer.sentences[: 1 if answer.answer else None]:
-            if sentence not in stated:
-                print_source(sentence, _guess(answer))
+    reading = answer.reading
+    if reading.get("reasoning") and reading.get("model"):  # a model's answer in full sentences
+        print_block("", reading["reasoning"])
+    for citation in reading.get("citations", ()):
+        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
+        number = f"[{citation['number']}]" if citation.get("number") else "cites"
+        print_line(f"  {number:<8}[{source}] {' '.join(said.split())}".rstrip())
+    _print_sentences(answer)
     _print_rankings(answer, texts)
     # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
     fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
     is_needed = not (answer.triples or answer.passages) or fallback["code"].startswith("topic_")
     if fallback["text"] and is_needed and not explain:
         print_line(f"  {fallback['text']}")
-    _print_reading(answer.reading)
+    _print_reading(reading)
     if explain:
         _print_evidence(answer)
+
+
+def _print_sentences(answer: "Answer") -> None:
+    """The values that the answer is made of, then the sentences that it was read from, or that answer instead."""
+    stated = [value["sentence"] for value in answer.reading.get("values", ())]
+    for value in answer.reading.get("values", ()):
+        print_line(f"  {value['name']}: {value['value']}")
+        print_source(value["sentence"])
+    if not answer.reading.get("citations") and not (answer.answer and stated):
+        for sentence in answer.sentences[: 1 if answer.answer else None]:
+            if sentence not in stated:
+                print_source(sentence, _guess(answer))
 
 
 def _silence(answer: "Answer") -> str:
@@ -130,18 +141,13 @@ def _silence(answer: "Answer") -> str:
         guess = _guess(answer)
         said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
         return f"(no short answer is certain enough; these sentences say most of it{said})"
-    return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
+    ranked = [name for name in ("triples", "passages") if getattr(answer, name)]
+    return f"(none found; read the {' and '.join(ranked)})" if ranked else "(none found)"
 
 
 def _guess(answer: "Answer") -> str:
     """The guess beside sentences that are the answer; "" below .1, where it is worth nothing (docs/reader.md)."""
     return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
-
-
-def _ranked(answer: "Answer") -> str:
-    if not answer.triples:
-        return "the passages"
-    return "the triples and passages" if answer.passages else "the triples"
 
 
 def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
@@ -179,16 +185,6 @@ def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
         print_line(f"  from    [{sentence['passage_id']}] {text.replace(guess, f'*{guess}*', 1) if guess else text}")
 
 
-def _print_generated(reading: dict[str, Any]) -> None:
-    """A model's answer in full sentences, and the sources that these cite by number."""
-    if reading.get("reasoning") and reading.get("model"):
-        print_block("", reading["reasoning"])
-    for citation in reading.get("citations", ()):
-        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
-        number = f"[{citation['number']}]" if citation.get("number") else "cites"
-        print_line(f"  {number:<8}[{source}] {' '.join(said.split())}".rstrip())
-
-
 def _print_reading(reading: dict[str, Any]) -> None:
     """What the model took; nothing if none was asked."""
     if not reading.get("model"):
@@ -200,8 +196,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost_words(usage['cost_usd'])}"
     paid = ", paid for before" if reading["cached"] else ""
     print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
-    fallback = reading["fallback"]
-    if fallback:
+    if fallback := reading["fallback"]:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
     if reading["dropped_citations"]:
@@ -271,7 +266,15 @@ def connect(
     if json:
         print_json(found.to_json())
         return
-    print_line(_summary(found))
+    apart = f"{found.a} and {found.b} are not connected by up to {plural(found.max_length, 'relation')}"
+    if not found.paths:
+        print_line(f"{apart}, and no passage mentions both.")
+    elif found.paths[0].via == "passage":
+        print_line(f"{apart}; passages that mention both:")
+    else:
+        hops = found.paths[0].hops
+        said = f"{plural(len(hops), 'relation')} apart" if hops else "one entity"
+        print_line(f"{found.a} and {found.b} are {said}:")
     for path in found.paths:
         print_line(f"  {path.text}")
         for passage in path.passages:
@@ -281,19 +284,6 @@ def connect(
             more = relation.passage_count - len(relation.passages)
             said = f"{named} and {more} more" if more > 0 else named or "(no passage)"
             print_line(f"    {relation.relation}: {said}")
-
-
-def _summary(found: "Connections") -> str:
-    """What was found, in one line."""
-    length = plural(found.max_length, "relation")
-    if not found.paths:
-        return f"{found.a} and {found.b} are not connected by up to {length}, and no passage mentions both."
-    first = found.paths[0]
-    if first.via == "passage":
-        return f"{found.a} and {found.b} are not connected by up to {length}; passages that mention both:"
-    if not first.hops:
-        return f"{found.a} and {found.b} are one entity:"
-    return f"{found.a} and {found.b} are {plural(len(first.hops), 'relation')} apart:"
 
 
 def _cited(passage: "CitedPassage") -> str:

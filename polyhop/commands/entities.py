@@ -46,7 +46,16 @@ def edit(
         wanted = plural(_ARGUMENTS[action], "argument")
         raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
     if action == "list":
-        _list(index, root, is_json=json)
+        from polyhop.warehouse.user_files import read_edits
+
+        edits = read_edits(_folder(index, root))
+        if json:
+            print_json([_row(edit) for edit in edits])
+            return
+        for number, edit in enumerate(edits, 1):
+            print_line(f"{number}  {_said(edit)}")
+        if not edits:
+            print_line(f"Nothing was decided about entities of '{index}'.")
     elif action == "undo":
         _undo(given[0], index, root, is_json=json)
     elif action == "rename":
@@ -55,20 +64,6 @@ def edit(
         _note(index, root, "retype", given[:1], given[1].strip().upper(), is_json=json)
     else:
         _note(index, root, cast("Kind", action), given, is_json=json)
-
-
-def _list(index: str, root: Any, *, is_json: bool) -> None:
-    """The decisions with their numbers, as `undo` takes them."""
-    from polyhop.warehouse.user_files import read_edits
-
-    edits = read_edits(_folder(index, root))
-    if is_json:
-        print_json([_row(edit) for edit in edits])
-        return
-    for number, edit in enumerate(edits, 1):
-        print_line(f"{number}  {_said(edit)}")
-    if not edits:
-        print_line(f"Nothing was decided about entities of '{index}'.")
 
 
 def _undo(number: str, index: str, root: Any, *, is_json: bool) -> None:

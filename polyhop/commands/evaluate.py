@@ -129,8 +129,15 @@ def evaluate(
         evaluation = evaluate_index(settings, request, update)
     for sentence in left_out_sentences(evaluation):
         print_error(sentence)
-    _show(evaluation.report, json=json)
-    failed = failure_sentence(evaluation.report["gates"])
+    report = evaluation.report
+    if json:
+        print_json(rounded(report))
+    else:
+        print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
+        print_evaluation(report)
+        if report["folder"] is not None:
+            print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
+    failed = failure_sentence(report["gates"])
     if failed is not None:
         raise GateFailedError(failed)
 
@@ -148,16 +155,6 @@ def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int
         print_stored(found)
     else:
         print_comparison(found)
-
-
-def _show(report: dict[str, Any], *, json: bool) -> None:
-    if json:
-        print_json(rounded(report))
-        return
-    print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
-    print_evaluation(report)
-    if report["folder"] is not None:
-        print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:
@@ -283,12 +280,10 @@ def _print_calibration(strategies: Mapping[str, Any]) -> None:
         for name, result in strategies.items()
         if result["calibration"]
     ]
-    if not rows:
-        return
-    width = max(len(row) for row in rows)
-    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
-    columns = ["strategy", *(str(number) for number in range(1, width))]
-    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
+    if rows:
+        columns = ["strategy", *map(str, range(1, max(map(len, rows))))]
+        print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+        print_table(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows])
 
 
 def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -326,7 +321,11 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         print_line("  no strategy is in both")
         return
     for name, latency in changes["latency_ms"].items():
-        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
+        p50, p95 = (
+            " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in latency[key])
+            for key in ("p50", "p95")
+        )
+        print_line(f"  {name}, latency p50: {p50}, p95: {p95}")
     # A row per strategy and metric that changed, in the mean or for some questions.
     strategies = changes["strategies"]
     rows: list[list[object]] = []
@@ -370,10 +369,6 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
         )
 
 
-def _milliseconds(pair: Sequence[float | None]) -> str:
-    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
-
-
 def score(
     predictions: Annotated[
         Path, typer.Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
@@ -407,13 +402,8 @@ def score(
         from polyhop.warehouse.files.disk import write_json_lines
 
         lines = (
-            {
-                "id": row.id,
-                "prediction": row.prediction,
-                "answers": row.answers,
-                "em": found.em if found else None,
-                "f1": found.f1 if found else None,
-            }
+            {"id": row.id, "prediction": row.prediction, "answers": row.answers}
+            | {"em": found.em if found else None, "f1": found.f1 if found else None}
             for row, found in zip(rows, scores, strict=True)
         )
         write_json_lines(out, lines, "the scores")
@@ -422,12 +412,10 @@ def score(
         print_json(means)
         return
     judged = sum(found is not None for found in scores)
-    if not judged:
-        print_line(f"{plural(means['n'], 'prediction')}, none with a gold answer to judge it by")
-        return
-    print_line(
-        f"{plural(means['n'], 'prediction')}, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
-    )
+    said = "none with a gold answer to judge it by"
+    if judged:
+        said = f"{judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
+    print_line(f"{plural(means['n'], 'prediction')}, {said}")
 
 
 def tune(
@@ -479,10 +467,7 @@ def tune(
         tuning = tune_index(settings, request, update)
     for sentence in tuning.sentences:
         print_error(sentence)
-    if json:
-        print_json(rounded(tuning.report))
-        return
-    print_tuning(tuning.report)
+    print_json(rounded(tuning.report)) if json else print_tuning(tuning.report)
 
 
 def print_tuning(report: Mapping[str, Any]) -> None:

@@ -20,7 +20,6 @@ from polyhop.schemas.text import plural
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
-    from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import Settings
 
 
@@ -143,7 +142,17 @@ def index(
         replaces=replace,
         allows_deletions=allow_deletions,
     )
-    report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
+    if prefect or os.environ.get("PREFECT_API_URL"):
+        print_error("Running as a Prefect flow run…")
+        from polyhop.flows.prefect_index import run_on_prefect
+
+        report = run_on_prefect(settings, request)
+    else:
+        from polyhop.flows.index import run_index
+        from polyhop.flows.runner import DirectRunner, batch_pool
+
+        with progress() as update, batch_pool(settings) as pool:
+            report = run_index(settings, request, DirectRunner(update, print_error, pool))
     _show(settings, report, json=json)
 
 
@@ -152,31 +161,15 @@ def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
     from polyhop.flows.reports import quarantine_rows, run_advice
 
     print_unread(report.unread, report.unread_files)
-    if json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
-        if report.changed:
-            from polyhop.tasks.passages.records import refused_words
+    print_json(report.to_json()) if json else print_report(report)
+    if report.changed and not json:
+        from polyhop.tasks.passages.records import refused_words
 
-            rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
-            for words in some_of(rows, report.counts.get("quarantined", 0)):
-                print_line(f"    {words}")
+        rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
+        for words in some_of(rows, report.counts.get("quarantined", 0)):
+            print_line(f"    {words}")
     for advice in run_advice(settings, report):
         (print_error if json else print_line)(f"  {advice}")
-
-
-def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> "IndexReport":
-    if on_prefect:
-        print_error("Running as a Prefect flow run…")
-        from polyhop.flows.prefect_index import run_on_prefect
-
-        return run_on_prefect(settings, request)
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner, batch_pool
-
-    with progress() as update, batch_pool(settings) as pool:
-        return run_index(settings, request, DirectRunner(update, print_error, pool))
 
 
 def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
@@ -197,11 +190,8 @@ def print_report(report: "IndexReport") -> None:
         stays = "" if report.pinned else f"; version {report.version} stays current"
         nothing = "nothing new was" if report.computed else "nothing was"
         print_line(f"Index '{report.index}': nothing has changed{stays}.")
-        for sentence in (
-            *pin,
-            f"{nothing} extracted or embedded ({total:.1f} s); it holds {counts}",
-            *report.model_sentences(),
-        ):
+        held = f"{nothing} extracted or embedded ({total:.1f} s); it holds {counts}"
+        for sentence in (*pin, held, *report.model_sentences()):
             print_line(f"  {sentence}")
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
@@ -229,9 +219,8 @@ def _print_advice(report: "IndexReport") -> None:
             f'polyhop sql "SELECT type, count(*) FROM entities GROUP BY type" --index {report.index}'
         )
     if report.extraction:
-        print_line(
-            "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())
-        )
+        extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.extraction.items())
+        print_line(f"  extraction: {extracted}")
     if report.counts.get("quarantined"):
         records = plural(report.counts["quarantined"], "record")
         print_line(f"  {records} could not be used: polyhop sql 'FROM quarantine' --index {report.index}")
@@ -326,11 +315,9 @@ def _prices_to_set(made: "IndexPlan") -> str:
     from polyhop.warehouse.models.budget import has_price_list
 
     lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
-    said = {
-        False: f"no price of '{made.model}' is known; set models.price",
-        True: f"no price of '{made.encoder}' is known; set encoder.price",
-    }
-    prices = "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
+    named = {False: (made.model, "models.price"), True: (made.encoder, "encoder.price")}
+    unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
+    prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
     if has_price_list():
         return prices
     return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"

@@ -110,14 +110,11 @@ def _deployed(
     from polyhop.flows.prefect_deploy import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
     from polyhop.warehouse.files.layout import Layout
 
-    for option, known, kinds in (
-        ("--after-publish", AFTER_PUBLISH, after_publish),
-        ("--schedule", SCHEDULED, schedule),
-    ):
+    given = (("--after-publish", AFTER_PUBLISH, after_publish), ("--schedule", SCHEDULED, schedule))
+    for option, known, kinds in given:
         for kind in kinds or ():
             if kind not in known:
-                listed = f"{', '.join(known[:-1])} or {known[-1]}"
-                raise ConfigurationError(f"{option} takes {listed}, not '{kind}'.")
+                raise ConfigurationError(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not '{kind}'.")
     chosen = list(dict.fromkeys(names or Layout(settings.root).index_names() or [FIRST_INDEX]))
     if source is not None and len(chosen) > 1:
         raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
@@ -164,10 +161,7 @@ def maintain(
     from polyhop.schemas.requests import MaintenanceRequest
 
     report = run_maintenance(settings_of(root, set_), MaintenanceRequest(index, dry_run, queue_days))
-    if json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
+    print_json(report.to_json()) if json else print_report(report)
 
 
 def print_report(report: "MaintenanceReport") -> None:
@@ -216,10 +210,7 @@ def verify(
             _print(report, "before the repair", is_repaired=True)
         repair_stores(settings, report, address)
         report = run_verify(settings, index, address)
-    if json:
-        print_json(report.to_json())
-    else:
-        _print(report, f"version {report.version}")
+    print_json(report.to_json()) if json else _print(report, f"version {report.version}")
     if not report.ok:
         raise typer.Exit(1)
 

@@ -1,8 +1,10 @@
 """`polyhop submit`, `worker` and `jobs` with what is done to a job: question queues."""
 
+import dataclasses
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Thread
@@ -71,8 +73,6 @@ def list_jobs(
     """List jobs with their counts by state and their errors, newest first; or do something with one of them."""
     if context.invoked_subcommand is not None:
         return
-    import dataclasses
-
     from polyhop.jobs import QuestionPace
     from polyhop.warehouse.open import open_questions
 
@@ -195,9 +195,8 @@ def results(
             print_json(rounded(measured)) if json else print_metrics(measured)
         elif out is not None:
             count = results_parquet(rows, out)
-            print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
-                f"{plural(count, 'row')} in {out}"
-            )
+            written = {"job_id": job, "rows": count, "file": str(out)}
+            print_json(written) if json else print_line(f"{plural(count, 'row')} in {out}")
         else:
             for row in rows:
                 print_json(result_document(row))
@@ -248,14 +247,7 @@ def explain(
     from polyhop.terminal import stored_texts
 
     stored: Any = row.result
-    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
-    later = {name: stored.get(name) for name in ("triples", "filter")}
-    read = {
-        "reading": stored.get("reading", {}),
-        "guess": stored.get("guess", ""),
-        "sentences": stored.get("sentences", []),
-    }
-    answer = Answer(**{name: stored[name] for name in names}, **read, **later)
+    answer = Answer(**{field.name: stored[field.name] for field in dataclasses.fields(Answer) if field.name in stored})
     print_answer(answer, stored_texts(stored, settings), explain=True)
 
 
@@ -299,8 +291,10 @@ def replay(
     print_line(f"Question  {row.question}")
     print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
-    print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
     both = (stored, again)
+    readings = [one.get("reading") or {} for one in both]
+    by, by_now = (str(reading.get("model") or reading.get("by") or "rules") for reading in readings)
+    print_line(f"Read by   {by:<50}{by_now}")
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
     passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]
     for heading, columns in (("Triples", triples), ("Passages" if any(triples) else "", passages)):
@@ -311,11 +305,6 @@ def replay(
     ids = [[[row["id"] for row in one.get(name) or ()] for name in ("triples", "passages")] for one in both]
     if ids[0] == ids[1]:
         print_error("Both rankings are the same.")
-
-
-def _read_by(document: dict[str, Any]) -> str:
-    reading = document.get("reading") or {}
-    return str(reading.get("model") or reading.get("by") or "rules")
 
 
 def submit(
@@ -364,8 +353,12 @@ def submit(
         job_id, count = submitted.job_id, submitted.count
         for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
-        if wait:
-            _wait(opened, job_id)
+        with progress() if wait else nullcontext() as update:
+            while wait and (job := opened.job(job_id)).is_open:  # a question is open until it is answered or dead
+                if update is not None:
+                    update("questions", job.question_count - job.open_count, job.question_count)
+                time.sleep(0.5)
+                opened.sweep()
     if json:
         print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
@@ -376,16 +369,6 @@ def submit(
         print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
     print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
     print_line(f"  read them with:   polyhop jobs results {job_id}")
-
-
-def _wait(opened: "QuestionQueue", job_id: int) -> None:
-    """Waits until every question of a job is answered or dead, and shows how far it is."""
-    with progress() as update:
-        while (job := opened.job(job_id)).is_open:
-            if update is not None:
-                update("questions", job.question_count - job.open_count, job.question_count)
-            time.sleep(0.5)
-            opened.sweep()
 
 
 def worker(
@@ -402,8 +385,6 @@ def worker(
     json: Json = False,
 ) -> None:
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
-    import dataclasses
-
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
     from polyhop.worker.loop import BATCH, Worker, WorkerOptions
