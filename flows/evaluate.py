@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
@@ -54,20 +54,8 @@ from polyhop.tasks.evaluation.report import (
 from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
+from polyhop.warehouse.files import evaluations
 from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
-from polyhop.warehouse.files.evaluations import (
-    QUESTIONS,
-    REPORT,
-    RUN,
-    SUMMARY,
-    TIMINGS,
-    TUNING,
-    StoredRun,
-    check_folder,
-    read_run,
-    run_numbers,
-    store_run,
-)
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
@@ -127,32 +115,28 @@ def evaluate_index(
     check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
     folder = Layout(settings.root).evaluations
     if request.is_stored:
-        check_folder(folder)
+        evaluations.check_folder(folder)
     evaluation = run_evaluation(settings, request, on_progress, run_strategy)
     strategies = evaluation.report["strategies"]
     check_names(gates, list(strategies))  # again: of `all`, some could not be served
     rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)
     report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
     if request.is_stored:
-        number, place = store_run(folder, _files(evaluation))
+        from polyhop.tasks.evaluation.page import report_page, summary_markdown
+        from polyhop.tasks.evaluation.plots import report_plots
+
+        run, timings = evaluation.run, evaluation.timings
+        plots = report_plots(run)
+        files = {
+            evaluations.RUN: json_bytes(run),
+            evaluations.TIMINGS: json_bytes(timings),
+            evaluations.QUESTIONS: json_lines(evaluation.rows),
+            evaluations.REPORT: report_page(run, timings, plots).encode(),
+            evaluations.SUMMARY: summary_markdown(run, timings).encode(),
+        }
+        number, place = evaluations.store_run(folder, files | plots)
         report |= {"run": number, "folder": str(place)}
     return replace(evaluation, report=report)
-
-
-def _files(evaluation: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page, summary_markdown
-    from polyhop.tasks.evaluation.plots import report_plots
-
-    run, timings = evaluation.run, evaluation.timings
-    plots = report_plots(run)
-    return {
-        RUN: json_bytes(run),
-        TIMINGS: json_bytes(timings),
-        QUESTIONS: json_lines(evaluation.rows),
-        REPORT: report_page(run, timings, plots).encode(),
-        SUMMARY: summary_markdown(run, timings).encode(),
-        **plots,
-    }
 
 
 def run_evaluation(
@@ -176,7 +160,13 @@ def run_evaluation(
         answerers, left_out = _served(filtered, request, variants)
         if request.closed_book:
             answerers[CLOSED_BOOK] = session.closed_book()
-        baselines = _baselines_of(request, list(answerers))
+        written = [name for label in _written(request.baselines) for name in parse_range(label).points]
+        for name in written:
+            if name not in answerers:
+                evaluated_names = ", ".join(answerers)
+                raise ConfigurationError(f"The baseline '{name}' is not evaluated; evaluated: {evaluated_names}.")
+        # what the others are compared with: the first of the strategies if none is asked for
+        baselines = list(dict.fromkeys(written)) or list(answerers)[:1]
         gold = gold_of(records, published)
         measured = {
             name: run_strategy(name, partial(_measure, answerer, name, records, on_progress))
@@ -258,18 +248,9 @@ def _written(texts: Sequence[str]) -> list[str]:
     return [label for text in texts for label in labels_in(text, STRATEGIES)]
 
 
-def _baselines_of(request: EvaluationRequest, labels: Sequence[str]) -> list[str]:
-    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
-    baselines = list(dict.fromkeys(name for label in _written(request.baselines) for name in parse_range(label).points))
-    for baseline in baselines:
-        if baseline not in labels:
-            raise ConfigurationError(f"The baseline '{baseline}' is not evaluated; evaluated: {', '.join(labels)}.")
-    return baselines or list(labels[:1])
-
-
 def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
     """The ranges for run.json, in the order written: [{label, parameters, points[{label, values}]}]."""
-    ranges = [parse_range(label) for label in dict.fromkeys(_written(request.strategies))]
+    ranges = map(parse_range, dict.fromkeys(_written(request.strategies)))
     return [
         {
             "label": one.label,
@@ -377,14 +358,9 @@ def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -
     if not gold.triple_count:
         return {}
     unranked = [name for name, given in outcomes.items() if all(outcome.triples is None for outcome in given)]
-    return {
-        "golden_triples": {
-            "questions": sum(bool(question.triples) for question in gold.questions),
-            "triples": gold.triple_count,
-            "unknown": gold.unknown_triples,
-            "not_ranked_by": unranked,
-        }
-    }
+    asked = sum(bool(question.triples) for question in gold.questions)
+    found = {"questions": asked, "triples": gold.triple_count, "unknown": gold.unknown_triples}
+    return {"golden_triples": {**found, "not_ranked_by": unranked}}
 
 
 def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report: Mapping[str, Any]) -> dict[str, Any]:
@@ -396,12 +372,9 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
     """
     found = {}
     for label, result in report["strategies"].items():
-        mean = result["latency_ms"]["mean"]
-        question = {
-            "prompt_tokens": result["tokens"]["prompt_per_question"],
-            "completion_tokens": result["tokens"]["completion_per_question"],
-            "seconds": None if mean is None else mean / 1000,
-        }
+        tokens, mean = result["tokens"], result["latency_ms"]["mean"]
+        question = {f"{kind}_tokens": tokens[f"{kind}_per_question"] for kind in ("prompt", "completion")}
+        question["seconds"] = None if mean is None else mean / 1000
         found[label] = {"index": _index_cost(published, variants.get(label)), "question": question}
     return found
 
@@ -513,8 +486,7 @@ def _rows(
         for strategy, given in outcomes.items()
         for record, outcome, value in zip(records, given, values[strategy], strict=True)
     ]
-    whole: list[dict[str, Any]] = rounded(rows)
-    return whole
+    return cast("list[dict[str, Any]]", rounded(rows))
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
@@ -547,44 +519,33 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     return sentences
 
 
-def stored_run(settings: Settings, number: int) -> StoredRun:
+def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:
     """One stored evaluation."""
-    return read_run(Layout(settings.root).evaluations, number)
+    return evaluations.read_run(Layout(settings.root).evaluations, number)
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:
     """What is stored, the oldest first: one row per evaluation; one that cannot be read is {run, error}."""
     folder = Layout(settings.root).evaluations
     rows: list[dict[str, Any]] = []
-    for number in run_numbers(folder):
+    for number in evaluations.run_numbers(folder):
         try:
-            rows.append(_row(read_run(folder, number)))
+            stored = evaluations.read_run(folder, number)
         except ContractError as error:
             rows.append({"run": number, "error": str(error)})
+            continue
+        run, asked = stored.run, stored.run["questions"]
+        figures = {name: run["results"][name] for name in run["strategies"]}
+        facts = {"started": stored.timings["started"], "index": run["index"], "version": run["version"]}
+        questions = {"questions": asked["file"], "n": asked["n"], "sample": asked.get("sample")}
+        strategies = {
+            name: {"recall@5": found.get("recall@5"), "em": found.get("em")}
+            | {metric: found[metric] for metric in ("triple_recall@10",) if metric in found}
+            for name, found in figures.items()
+        }
+        row = {"run": number, **facts, **questions, "settings_hash": run["settings_hash"], "strategies": strategies}
+        rows.append({**row, "folder": str(stored.path)})
     return rows
-
-
-def _row(stored: StoredRun) -> dict[str, Any]:
-    run = stored.run
-    return {
-        "run": stored.number,
-        "started": stored.timings["started"],
-        "index": run["index"],
-        "version": run["version"],
-        "questions": run["questions"]["file"],
-        "n": run["questions"]["n"],
-        "sample": run["questions"].get("sample"),
-        "settings_hash": run["settings_hash"],
-        "strategies": {
-            name: {
-                metric: run["results"][name].get(metric)
-                for metric in ("recall@5", "em", "triple_recall@10")
-                if metric != "triple_recall@10" or metric in run["results"][name]
-            }
-            for name in run["strategies"]
-        },
-        "folder": str(stored.path),
-    }
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
@@ -599,35 +560,25 @@ def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
     return {"first": first, "second": second, "started": started, **changes, "latency_ms": latency}
 
 
-def _latency(stored: StoredRun, strategy: str) -> dict[str, float | None]:
+def _latency(stored: evaluations.StoredRun, strategy: str) -> dict[str, float | None]:
     found: dict[str, float | None] = stored.timings["strategies"].get(strategy, {}).get("latency_ms", {})
     return found
 
 
-def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
+def strategy_rows(stored: evaluations.StoredRun) -> list[dict[str, Any]]:
     """One row per strategy, the best by recall@5 (or of triples) first: metrics, share shown, latency, failures."""
     rows = []
     for name in stored.run["strategies"]:
         result, latency = stored.run["results"][name], _latency(stored, name)
-        rows.append(
-            {
-                "strategy": name,
-                **{metric: _shown(result[metric]) for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result},
-                "shown": _shown(result["shown"]["share"]),
-                "p50 ms": _shown(latency["p50"]),
-                "p95 ms": _shown(latency["p95"]),
-                "failures": result["failures"],
-            }
-        )
+        figures = {metric: result[metric] for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result}
+        figures |= {"shown": result["shown"]["share"], "p50 ms": latency["p50"], "p95 ms": latency["p95"]}
+        shown = {key: None if value is None else round(value, 4) for key, value in figures.items()}
+        rows.append({"strategy": name, **shown, "failures": result["failures"]})
     rows.sort(key=lambda row: -(row["recall@5"] or row.get(SHOWN_OF_TRIPLES[0]) or 0.0))
     return rows
 
 
-def _shown(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
-
-
-def plot_addresses(stored: StoredRun) -> dict[str, str]:
+def plot_addresses(stored: evaluations.StoredRun) -> dict[str, str]:
     """The plots by name, each as an address that holds the whole picture, so that a dashboard anywhere can show it."""
     return {
         path.stem: "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
@@ -635,9 +586,9 @@ def plot_addresses(stored: StoredRun) -> dict[str, str]:
     }
 
 
-def report_files(stored: StoredRun) -> tuple[str, Path]:
+def report_files(stored: evaluations.StoredRun) -> tuple[str, Path]:
     """The summary in Markdown, and the place of the report."""
-    return (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
+    return (stored.path / evaluations.SUMMARY).read_text(encoding="utf-8"), (stored.path / evaluations.REPORT).resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,7 +611,7 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
     check_parts((sample, rest_of(records, sample)), request.metric)
     folder = Layout(settings.root).tunings
     if request.is_stored:
-        check_folder(folder)
+        evaluations.check_folder(folder)
 
     def asked(*strategies: str, asks_rest: bool = False) -> EvaluationRequest:
         return EvaluationRequest(
@@ -702,8 +653,11 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
     if request.is_stored:
         from polyhop.tasks.evaluation.tuning import tuning_page
 
-        files = {TUNING: json_bytes(report), REPORT: tuning_page(report, tuning.run, tuning.timings).encode()}
-        number, place = store_run(folder, files, TUNING)
+        files = {
+            evaluations.TUNING: json_bytes(report),
+            evaluations.REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
+        }
+        number, place = evaluations.store_run(folder, files, evaluations.TUNING)
         stored = {"run": number, "folder": str(place)}
     return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
 

@@ -36,29 +36,8 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.files.disk import (
-    STAGING_DAYS,
-    compact_file,
-    empty_bytes,
-    old_leftovers,
-    remove_paths,
-    size_of,
-    writing,
-)
+from polyhop.warehouse.files import disk, versions
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.versions import (
-    current_version,
-    hold_version,
-    pinned_version,
-    point_to,
-    published_versions,
-    read_manifest,
-    remove_leftovers,
-    remove_version,
-    require_version,
-    try_exclusive,
-    writer_lease,
-)
 from polyhop.warehouse.index_reader import find_damage, open_vector_store
 from polyhop.warehouse.open import open_graph_store, open_questions
 from polyhop.warehouse.open_encoders import close_encoders
@@ -95,17 +74,19 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
 def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
     """Removes old versions and what killed runs left; an index in use is skipped."""
     try:
-        with writing(f"index '{index.name}'", index.path), writer_lease(index.lease, index.name):
-            current = current_version(index)
-            gone = [number for number in published_versions(index)[: -settings.keep_versions] if number != current]
-            left = old_leftovers(index)
+        with disk.writing(f"index '{index.name}'", index.path), versions.writer_lease(index.lease, index.name):
+            current = versions.current_version(index)
+            gone = [
+                number for number in versions.published_versions(index)[: -settings.keep_versions] if number != current
+            ]
+            left = disk.old_leftovers(index)
             if report.dry_run:  # those in use stay
                 gone = [number for number in gone if _is_free(index.version(number))]
             else:
                 begin_removal(index)
-                gone = [number for number in gone if remove_version(index, number)]
-                remove_leftovers(index)
-                remove_paths(left)
+                gone = [number for number in gone if versions.remove_version(index, number)]
+                versions.remove_leftovers(index)
+                disk.remove_paths(left)
                 clean_vectors(index, at_once=True)
             report.removed_versions[index.name] = gone
             report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
@@ -117,7 +98,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
 
 def _is_free(version: VersionFolder) -> bool:
     """Whether nobody uses a version."""
-    with try_exclusive(version.manifest) as is_free:
+    with versions.try_exclusive(version.manifest) as is_free:
         return is_free
 
 
@@ -131,7 +112,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
         name = unfinished[0].parent.name
         report.skipped.append(
             f"Cached vectors were left alone: index '{name}' is being built, or its last run was interrupted "
-            f"(indexes/{name}/staging goes after {STAGING_DAYS:g} days)."
+            f"(indexes/{name}/staging goes after {disk.STAGING_DAYS:g} days)."
         )
         return
     with closing(VectorCache(layout.vector_cache)) as cache:
@@ -139,7 +120,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
         try:
             for index in map(layout.index, names):
                 gone = report.removed_versions.get(index.name, ())
-                for number in published_versions(index):
+                for number in versions.published_versions(index):
                     arrays = index.version(number).arrays
                     # content hashes, the keys of the cache, of all vectors of a version that does not go
                     for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
@@ -154,10 +135,10 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
 def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
     """Gives empty pages of a file back to the disk where they are many, unless anybody has it open."""
     try:
-        empty = empty_bytes(path)
+        empty = disk.empty_bytes(path)
         if empty < _MANY_EMPTY_BYTES or empty < _MANY_EMPTY_SHARE * path.stat().st_size:
             return
-        if report.dry_run or compact_file(path):
+        if report.dry_run or disk.compact_file(path):
             report.compacted[part] = empty
         else:
             report.skipped.append(
@@ -184,11 +165,11 @@ def _sizes(layout: Layout, names: Sequence[str]) -> dict[str, Size]:
     sizes: dict[str, Size] = {}
     for name in names:
         index = layout.index(name)
-        sizes[f"index {name}: versions"] = size_of(index.versions)
-        sizes[f"index {name}: vectors"] = size_of(index.vectors)
-        sizes[f"index {name}: staging"] = size_of(index.staging)
+        sizes[f"index {name}: versions"] = disk.size_of(index.versions)
+        sizes[f"index {name}: vectors"] = disk.size_of(index.vectors)
+        sizes[f"index {name}: staging"] = disk.size_of(index.staging)
     for part, path in _database_files(layout).items():
-        sizes[part] = size_of(*(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")))
+        sizes[part] = disk.size_of(*(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")))
     return sizes
 
 
@@ -227,9 +208,9 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
     """Compares every store with what it should hold; writes nothing."""
     layout = Layout(settings.root)
     folder = layout.index(index)
-    with hold_version(layout, index) as held:
+    with versions.hold_version(layout, index) as held:
         report = VerifyReport(index, held.number)
-        manifest = read_manifest(held.folder)
+        manifest = versions.read_manifest(held.folder)
         damage = find_damage(folder, held.folder, manifest)
         report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
         report.differences["arrays"] = [*damage.arrays.values()]
@@ -238,7 +219,7 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(folder, held.folder, kind, record)
         # Nothing is built on versions that are not current, but `versions --use` may want one.
-        older = [number for number in published_versions(folder) if number != held.number]
+        older = [number for number in versions.published_versions(folder) if number != held.number]
         report.differences[OLDER] = [f"version {n}: {sentence}" for n in older for sentence in _damage_of(folder, n)]
     report.differences[CACHES] = [*find_damaged_caches(layout).values()]
     if address is not None:
@@ -260,19 +241,19 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         for path in find_damaged_caches(layout):
             set_aside(path)
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors")):
-        pinned = pinned_version(folder)
+        pinned = versions.pinned_version(folder)
         if pinned is not None:
-            point_to(folder, pinned)  # unpinned, so that the run derives from it and takes its place
+            versions.point_to(folder, pinned)  # unpinned, so that the run derives from it and takes its place
         try:
             run_index(settings, _rebuilding(layout, report.index), DirectRunner())
         finally:
             if pinned is not None:
-                point_to(folder, current_version(folder) or pinned, is_pinned=True)
-    with writer_lease(folder.lease, report.index):
+                versions.point_to(folder, versions.current_version(folder) or pinned, is_pinned=True)
+    with versions.writer_lease(folder.lease, report.index):
         begin_removal(folder)
-        for number in published_versions(folder):
+        for number in versions.published_versions(folder):
             if any(_damage_of(folder, number)):
-                remove_version(folder, number)
+                versions.remove_version(folder, number)
         clean_vectors(folder)
     if address is None:
         return
@@ -292,8 +273,8 @@ def repair_graph(published: Published, store: GraphStore) -> None:
 
 def _rebuilding(layout: Layout, index: str) -> IndexRequest:
     """A full run; it reads the source again if the version's own copy is damaged and the source is still there."""
-    _, folder = require_version(layout, index)
-    manifest = read_manifest(folder)
+    _, folder = versions.require_version(layout, index)
+    manifest = versions.read_manifest(folder)
     damage = find_damage(layout.index(index), folder, manifest)
     kind = source_kind(manifest.stages)
     first = stages_for(manifest.artefacts, kind)[0]
@@ -309,7 +290,7 @@ def _rebuilding(layout: Layout, index: str) -> IndexRequest:
 def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
     folder = index.version(number)
     try:
-        yield from find_damage(index, folder, read_manifest(folder)).sentences()
+        yield from find_damage(index, folder, versions.read_manifest(folder)).sentences()
     except ManifestMismatchError as error:
         yield str(error).split("; ", 1)[0]
 

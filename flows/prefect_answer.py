@@ -14,30 +14,8 @@ from typing import Any, TypeVar
 from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
+from polyhop.flows import evaluate, prefect_run
 from polyhop.flows.answer import Crew, Outages, WorkerProcess, job_metrics, submit_file
-from polyhop.flows.evaluate import (
-    OnProgress,
-    evaluate_index,
-    left_out_sentences,
-    plot_addresses,
-    report_files,
-    stored_run,
-    strategy_rows,
-)
-from polyhop.flows.prefect_run import (
-    DEAD_LETTER,
-    OUTAGE,
-    Progress,
-    StrategyName,
-    artifact_key,
-    emit,
-    flow_body,
-    rename_run,
-    run_step,
-    show_table,
-    show_text,
-    started_name,
-)
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
@@ -66,7 +44,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 
 @flow(
     name="answer",
-    flow_run_name=started_name("answer", "index", "questions"),
+    flow_run_name=prefect_run.started_name("answer", "index", "questions"),
     persist_result=False,
     on_cancellation=[cancel_questions],
     on_crashed=[cancel_questions],
@@ -74,7 +52,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategy: StrategyName | None = None,
+    strategy: prefect_run.StrategyName | None = None,
     queue: str = "default",
     limit: int = 10,
     parameters: dict[str, Any] | None = None,
@@ -115,21 +93,23 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
-    with flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
-        submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
+    with prefect_run.flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
+        submitted = prefect_run.run_step("submit questions", partial(submit_file, chosen, opened, request))
         job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
         log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
-        rename_run("answer", index, f"job {job_id}", request.questions.name)
+        prefect_run.rename_run("answer", index, f"job {job_id}", request.questions.name)
         if runtime.flow_run.run_count > 1:
             log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
 
         def warn(sentence: str) -> None:
             log.warning(sentence)
-            emit(OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence})
+            prefect_run.emit(
+                prefect_run.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence}
+            )
 
         crew = Crew(opened, queue, workers, settings or {}, warn, log.info)
-        run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
-        return run_step("show results", partial(_report, opened, job_id, log.info))
+        prefect_run.run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+        return prefect_run.run_step("show results", partial(_report, opened, job_id, log.info))
 
 
 def _own_key(flow_run_id: object) -> str:
@@ -140,7 +120,7 @@ def _own_key(flow_run_id: object) -> str:
 def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     job = queue.job(job_id)
-    progress, outages = Progress(artifact_key("job", job.index, "progress")), Outages()
+    progress, outages = prefect_run.Progress(prefect_run.artifact_key("job", job.index, "progress")), Outages()
     try:
         while True:
             job = queue.job(job_id)
@@ -149,7 +129,7 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
                 return
             crew.look_after()
             for outage in outages.new(queue.workers(), [job.queue]):
-                emit(OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
+                prefect_run.emit(prefect_run.OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
             time.sleep(1.0)
             queue.sweep()
     except BaseException:  # SIGTERM and Ctrl-C raise no Exception
@@ -165,29 +145,33 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
         for r in islice(queue.results(job_id), SHOWN_RESULTS)
     ]
     job = queue.job(job_id)
-    key = partial(artifact_key, "job", job.index)
-    show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
+    key = partial(prefect_run.artifact_key, "job", job.index)
+    prefect_run.show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
     said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
     lines = [f"# Job {job_id} on {job.index}: {said}", ""]
     lines += [f"* {state.value}: {job.counts[state]}" for state in QuestionState]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    show_text(key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}")
+    prefect_run.show_text(
+        key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}"
+    )
     log(f"job {job_id}: {said}")
     if job.counts[QuestionState.DEAD]:
         errors = [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors]
         counts = {"dead": job.counts[QuestionState.DEAD], "questions": job.question_count}
-        emit(DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors})
+        prefect_run.emit(
+            prefect_run.DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors}
+        )
     return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 
-@flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
+@flow(name="worker", flow_run_name=prefect_run.started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own."""
-    with flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
+    with prefect_run.flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
         serve = partial(_serve, opened, queues, settings or {}, log.info)
-        run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+        prefect_run.run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
 
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
@@ -197,7 +181,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
         while worker.code is None:
             own = [row for row in queue.workers() if row.process_id == worker.pid]
             for outage in outages.new(own, names_in(queues)):
-                emit(OUTAGE, "queue", outage["queues"][0], outage)
+                prefect_run.emit(prefect_run.OUTAGE, "queue", outage["queues"][0], outage)
             time.sleep(1.0)
     finally:
         worker.end()
@@ -211,11 +195,11 @@ PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
 
-@flow(name="evaluate", flow_run_name=started_name("evaluate", "index"), persist_result=False)
+@flow(name="evaluate", flow_run_name=prefect_run.started_name("evaluate", "index"), persist_result=False)
 def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategies: list[StrategyName] | str = "all",
+    strategies: list[prefect_run.StrategyName] | str = "all",
     parameters: dict[str, Any] | None = None,
     baseline: str | None = None,
     fail_below: list[str] | None = None,
@@ -257,7 +241,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         closed_book=closed_book,
         where=where or None,
     )
-    with flow_body("evaluation", index, settings) as (chosen, log):
+    with prefect_run.flow_body("evaluation", index, settings) as (chosen, log):
         return _evaluate(chosen, request, log)
 
 
@@ -265,16 +249,16 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
     """Measures each strategy as a task run, shows the stored evaluation, and fails below a gate."""
 
     def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
-        return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+        return prefect_run.run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
-    evaluation = evaluate_index(chosen, request, _progress_lines(log), as_task_run)
-    for sentence in left_out_sentences(evaluation):
+    evaluation = evaluate.evaluate_index(chosen, request, _progress_lines(log), as_task_run)
+    for sentence in evaluate.left_out_sentences(evaluation):
         log.warning(sentence)
-    stored = stored_run(chosen, evaluation.report["run"])
+    stored = evaluate.stored_run(chosen, evaluation.report["run"])
     log.info("evaluation %d stored in %s", stored.number, stored.path)
-    rows = strategy_rows(stored)
-    rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
-    run_step("show results", partial(_show, stored, rows))
+    rows = evaluate.strategy_rows(stored)
+    prefect_run.rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
+    prefect_run.run_step("show results", partial(_show, stored, rows))
     failed = failure_sentence(evaluation.report["gates"])
     if failed:
         raise GateFailedError(failed)
@@ -282,17 +266,17 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
-    key = partial(artifact_key, "evaluation", stored.run["index"])
-    summary, report = report_files(stored)
+    key = partial(prefect_run.artifact_key, "evaluation", stored.run["index"])
+    summary, report = evaluate.report_files(stored)
     about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
     # as text: a browser opens no file:// address from a dashboard, which may be on another machine
-    show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
-    show_table(key("strategies"), rows, f"Strategies in {about}")
-    for name, address in plot_addresses(stored).items():
+    prefect_run.show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
+    prefect_run.show_table(key("strategies"), rows, f"Strategies in {about}")
+    for name, address in evaluate.plot_addresses(stored).items():
         create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
 
 
-def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> OnProgress:
+def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> evaluate.OnProgress:
     """Calls back per question; a strategy gets a line when it is done, and before that one from time to time."""
     said_at = time.monotonic()
 

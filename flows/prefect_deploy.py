@@ -30,18 +30,7 @@ from prefect.runner.storage import LocalStorage
 from prefect.settings import PREFECT_API_URL, get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from polyhop.flows.prefect_run import (
-    DEAD_LETTER,
-    GAPS,
-    OUTAGE,
-    PAUSED,
-    PUBLISHED,
-    REFUSED,
-    TAG,
-    require_server,
-    run_tags,
-    unreachable,
-)
+from polyhop.flows import prefect_run
 from polyhop.schemas.errors import ConfigurationError, has_secret, nearest_name
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings
@@ -103,7 +92,7 @@ class Deployment:
     @property
     def tags(self) -> list[str]:
         """Of it and all its runs."""
-        return run_tags(self.kind, self.index)
+        return prefect_run.run_tags(self.kind, self.index)
 
 
 def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
@@ -265,7 +254,7 @@ def _with_source(
 
 MISSED_HEARTBEATS = 3  # after so many a run is taken for dead; Prefect's own advice for its default of one in 180 s
 
-_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
+_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{prefect_run.TAG}"}
 _RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}
 _RUN_BODY = (
     "Run {{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}\n"
@@ -340,7 +329,7 @@ def _wanted(
                 name=f"polyhop: {kind} of {index} after publish",
                 description=f"Starts {index}-{kind} when a version of {index} is published.",
                 enabled=False,
-                trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+                trigger=_when({prefect_run.PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
                 actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
             )
             for kind in AFTER_PUBLISH
@@ -366,7 +355,10 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
         ) from error
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
-    trouble = _when({GAPS, PAUSED, REFUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
+    trouble = _when(
+        {prefect_run.GAPS, prefect_run.PAUSED, prefect_run.REFUSED, prefect_run.DEAD_LETTER, prefect_run.OUTAGE},
+        {"prefect.resource.id": "polyhop.*"},
+    )
     return [
         AutomationCore(
             name="polyhop: notify of failures",
@@ -432,12 +424,12 @@ def _server() -> Iterator[SyncPrefectClient]:
             "No Prefect server is named; start one with `prefect server start`, and set "
             "PREFECT_API_URL=http://127.0.0.1:4200/api."
         )
-    require_server()
+    prefect_run.require_server()
     try:
         with get_client(sync_client=True) as client:
             yield client
     except httpx.TransportError as error:
-        raise unreachable(error) from error
+        raise prefect_run.unreachable(error) from error
 
 
 _Built = list[tuple[Deployment, RunnerDeployment]]

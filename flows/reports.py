@@ -152,16 +152,12 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
     if not total:
         return lines
     shown = _rows(settings, report, f"{_QUERY} LIMIT {SHOWN_CHANGES}")
-    rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    cells = [[row[name] or "" for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    rows = [[escaped(printable(f"{c[:_LONGEST_ID]}…" if len(c) > _LONGEST_ID else c)) for c in row] for row in cells]
     lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
     if total > len(shown):
         lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
     return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
-
-
-def _cell(value: str | None) -> str:
-    text = value or ""
-    return escaped(printable(text if len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}…"))
 
 
 SHOWN_QUARANTINE = 100  # at most as many rows as a page shows at once
@@ -285,12 +281,7 @@ def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, A
 def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
     """What listeners to a publication want to know."""
     return {
-        "index": report.index,
-        "version": report.version,
-        "pinned": report.pinned,
-        "counts": report.counts,
-        "computed": report.computed,
-        "reused": report.reused,
+        **{name: getattr(report, name) for name in ("index", "version", "pinned", "counts", "computed", "reused")},
         "seconds": round(sum(report.seconds.values()), 3),
         "cost_usd": report.model.cost_usd,
         "root": str(settings.root.resolve()),

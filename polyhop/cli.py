@@ -30,33 +30,20 @@ from polyhop.schemas.text import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
-GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Index and ask": {
-        "demo": "index:demo",
-        "plan": "index:plan",
-        "index": "index:index",
-        "ask": "ask:ask",
-        "connect": "ask:connect",
-        "entities": "entities:entities",
-    },
-    "Question queues": {"submit": "queue:submit", "worker": "queue:worker", "jobs": "queue:jobs"},
-    "Evaluation": {"eval": "evaluate:evaluate", "score": "evaluate:score", "tune": "evaluate:tune"},
-    "What is stored": {
-        "sql": "stores:sql",
-        "versions": "stores:versions",
-        "export": "stores:export",
-        "cache": "stores:cache",
-    },
-    "Operation": {
-        "doctor": "operate:doctor",
-        "verify": "operate:verify",
-        "maintain": "operate:maintain",
-        "deploy": "operate:deploy",
-        "serve": "operate:serve",
-    },
+GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "Index and ask": {"index": ("demo", "plan", "index"), "ask": ("ask", "connect"), "entities": ("entities",)},
+    "Question queues": {"queue": ("submit", "worker", "jobs")},
+    "Evaluation": {"evaluate": ("eval", "score", "tune")},
+    "What is stored": {"stores": ("sql", "versions", "export", "cache")},
+    "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
-"""Our commands in the order of the help, by group: the module of polyhop.commands and the function, or group, in it."""
-OURS: Mapping[str, str] = {name: target for group in GROUPS.values() for name, target in group.items()}
+"""Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""
+OURS: Mapping[str, str] = {
+    name: f"{module}:{'evaluate' if name == 'eval' else name}"
+    for group in GROUPS.values()
+    for module, names in group.items()
+    for name in names
+}
 ALIASES: Mapping[str, str] = {name: f"queue:{name}" for name in ("results", "cancel", "retry", "explain", "replay")}
 """`polyhop results 3` is `polyhop jobs results 3`; not listed in the help."""
 
@@ -189,7 +176,8 @@ class Commands(TyperGroup):
             alone.command(cmd_name, cls=Command)(function)
             made = typer.main.get_command(alone)
         made.name = cmd_name
-        made.rich_help_panel = next((group for group, names in GROUPS.items() if cmd_name in names), OTHERS)
+        holds = (group for group, modules in GROUPS.items() if any(cmd_name in names for names in modules.values()))
+        made.rich_help_panel = next(holds, OTHERS)
         made.epilog = "\n\n".join(("Examples:", *EXAMPLES[cmd_name])) if cmd_name in EXAMPLES else made.epilog
         return made
 

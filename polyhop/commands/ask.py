@@ -5,21 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import (
-    HtmlFile,
-    IndexName,
-    Json,
-    Limit,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Strategy,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
+from polyhop.commands import options
 from polyhop.output import print_block, print_error, print_json, print_line
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
@@ -38,25 +24,25 @@ def ask(
     index: Annotated[
         str, typer.Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")
     ],
-    strategy: Strategy = None,
-    limit: Limit = 10,
+    strategy: options.Strategy = None,
+    limit: options.Limit = 10,
     topic: Annotated[
         str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")
     ] = None,
-    where: Where = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
+    where: options.Where = None,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
     explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
-    html: HtmlFile = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    html: options.HtmlFile = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
     from polyhop.terminal import passage_texts
 
-    parameters = pairs(param, "--param")
+    parameters = options.pairs(param, "--param")
     names = names_in(index)
     if len(names) > 1 and (html is not None or explain):
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
@@ -65,7 +51,7 @@ def ask(
         from polyhop.warehouse.files.disk import require_place
 
         require_place(html, PAGE)
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes
 
@@ -253,15 +239,15 @@ _Name = typer.Argument(help="Name of an entity, as you would write it.")
 def connect(
     a: Annotated[str, _Name],
     b: Annotated[str, _Name],
-    index: IndexName,
+    index: options.IndexName,
     max_length: Annotated[int, typer.Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
-    root: Root = None,
-    json: Json = False,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Show the shortest connections between two entities, and the passages that state them."""
     from polyhop.api import open_index
 
-    with open_index(index, settings=settings_of(root)) as opened:
+    with open_index(index, settings=options.settings_of(root)) as opened:
         found = opened.graph.connect(a, b, max_length=max_length)
     if json:
         print_json(found.to_json())

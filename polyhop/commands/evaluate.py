@@ -6,18 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from polyhop.commands.options import (
-    IndexName,
-    Json,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
+from polyhop.commands import options
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError
@@ -77,8 +66,8 @@ def evaluate(
     questions: Questions = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Strategies = None,
-    where: Where = None,
-    param: Parameters = None,
+    where: options.Where = None,
+    param: options.Parameters = None,
     baseline: Baselines = None,
     sample: Sample = None,
     seed: Seed = None,
@@ -90,14 +79,14 @@ def evaluate(
     compare: Annotated[
         tuple[int, int] | None, typer.Option("--compare", help="What changed between two stored evaluations.")
     ] = None,
-    reader: ReaderName = None,
+    reader: options.ReaderName = None,
     closed_book: ClosedBook = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if list_ or compare is not None:
         _show_stored(settings, questions, None if list_ else compare, json=json)
         return
@@ -114,7 +103,7 @@ def evaluate(
         questions=questions,
         index=index,
         strategies=() if strategies is None else (strategies,),
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         out=out,
         baselines=tuple(baseline or ()),
         fail_below=tuple(fail_below or ()),
@@ -378,8 +367,8 @@ def score(
         bool, typer.Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
     ] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
-    root: Root = None,
-    json: Json = False,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
     del root  # every command takes it; this one reads and writes no index
@@ -420,7 +409,7 @@ def score(
 
 def tune(
     questions: Annotated[Path, typer.Argument(help="Questions, as polyhop eval takes them.")],
-    index: IndexName,
+    index: options.IndexName,
     strategy: Annotated[
         str,
         typer.Option(
@@ -437,12 +426,12 @@ def tune(
         typer.Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Of the sample; default: 13.")] = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no result and no report under root.")] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Try settings of a strategy on a sample of the questions, and judge the best one on the rest; changes nothing.
 
@@ -452,12 +441,14 @@ def tune(
     from polyhop.schemas.requests import TuningRequest
     from polyhop.tasks.evaluation.report import ANSWER_METRICS
 
-    settings = with_reader(settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none")
+    settings = options.with_reader(
+        options.settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none"
+    )
     request = TuningRequest(
         questions=questions,
         index=index,
         strategy=strategy.strip(),
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         metric=metric.strip(),
         sample=sample,
         seed=seed,

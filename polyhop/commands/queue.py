@@ -12,22 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import (
-    HtmlFile,
-    IndexName,
-    Json,
-    Limit,
-    MinConfidence,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Strategy,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
+from polyhop.commands import options
 from polyhop.output import (
     clear_screen,
     is_terminal,
@@ -66,9 +51,9 @@ def list_jobs(
     watch: Annotated[
         bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
     ] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """List jobs with their counts by state and their errors, newest first; or do something with one of them."""
     if context.invoked_subcommand is not None:
@@ -76,7 +61,7 @@ def list_jobs(
     from polyhop.jobs import QuestionPace
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     with open_questions(settings) as queue:
         if purge:
             from polyhop.warehouse.queue.queue import RETENTION_DAYS
@@ -122,11 +107,11 @@ def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, 
 
 
 @jobs.command("cancel")
-def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+def cancel(job: JobId, set_: options.Set = None, root: options.Root = None, json: options.Json = False) -> None:
     """Cancel a job: its open questions are not asked any more, its answers are kept."""
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         count = queue.cancel(job)
     if json:
         print_json({"job_id": job, "cancelled": count})
@@ -144,15 +129,15 @@ def retry(
         float | None,
         typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
     ] = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Ask dead and cancelled questions of a job again."""
     from polyhop.jobs import iso
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         count = queue.retry(job, question, deadline)
         row = queue.job(job)
     if json:
@@ -174,16 +159,16 @@ def results(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print metrics against the file's gold (--json: all).")
     ] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
     from polyhop.flows.answer import job_metrics
     from polyhop.jobs import result_document, results_parquet
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         rows = queue.results(job)
         if metrics:
             measured = job_metrics(rows)
@@ -223,13 +208,18 @@ def print_metrics(measured: Mapping[str, Any]) -> None:
 
 @jobs.command("explain")
 def explain(
-    job: JobId, question: QuestionId, html: HtmlFile = None, set_: Set = None, root: Root = None, json: Json = False
+    job: JobId,
+    question: QuestionId,
+    html: options.HtmlFile = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Redraw a stored answer's evidence, as it was when it was answered."""
     from polyhop.jobs import require_result
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     if html is not None:
@@ -256,11 +246,11 @@ def replay(
     job: JobId,
     question: QuestionId,
     strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
@@ -269,7 +259,7 @@ def replay(
     from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions
 
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     stored: Any = row.result
@@ -281,7 +271,7 @@ def replay(
             row.question,
             strategy=chosen,
             limit=stored["limit"],
-            parameters=stored["parameters"] if same else pairs(param, "--param"),
+            parameters=stored["parameters"] if same else options.pairs(param, "--param"),
             topic=row.topic,
             where=(stored.get("filter") or {}).get("where"),
         ).to_json()
@@ -309,13 +299,13 @@ def replay(
 
 def submit(
     questions: Annotated[Path, typer.Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
-    index: IndexName,
-    strategy: Strategy = None,
+    index: options.IndexName,
+    strategy: options.Strategy = None,
     queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
-    limit: Limit = 10,
-    where: Where = None,
-    param: Parameters = None,
-    min_confidence: MinConfidence = None,
+    limit: options.Limit = 10,
+    where: options.Where = None,
+    param: options.Parameters = None,
+    min_confidence: options.MinConfidence = None,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
     key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
     name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
@@ -324,9 +314,9 @@ def submit(
         bool, typer.Option("--skip-bad", help="Submit the good questions of a file with bad ones.")
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every question is answered or dead.")] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Submit a file of questions as one job for the workers."""
     from polyhop.flows.answer import submit_file
@@ -334,13 +324,13 @@ def submit(
     from polyhop.schemas.requests import SubmissionRequest
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     spec = JobSpec(
         index=index,
         name=name,
         queue=queue,
         strategy=strategy or "",
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         limit=limit,
         priority=priority,
         deadline_seconds=deadline,
@@ -379,10 +369,10 @@ def worker(
         int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
     ] = None,
     metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
-    reader: ReaderName = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    reader: options.ReaderName = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     from polyhop.schemas.text import names_in
@@ -391,14 +381,14 @@ def worker(
     from polyhop.worker.metrics import WorkerMetrics, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if not settings.encoder.threads:
         encoder = settings.encoder.model_copy(update={"threads": 1})
         settings = settings.model_copy(update={"encoder": encoder})
     names = names_in(queues)
     if not names:
         raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
-    options = WorkerOptions(
+    duties = WorkerOptions(
         queues=names,
         batch=batch or BATCH,
         lease_seconds=settings.worker.lease_seconds,
@@ -408,9 +398,9 @@ def worker(
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
     with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
-        running = Worker(queue, IndexPool(settings), options, metrics, search_for_cycles)
+        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles)
         running.handle_signals()
-        print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
+        print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")
         unknown = _unknown_queues(queue, names)
         if unknown:
             print_error(unknown if until_empty else f"{unknown} The worker waits for questions there.")
