@@ -90,13 +90,8 @@ class Outages:
                 continue
             if (worker.worker_id, worker.outage_since) not in self._seen:
                 self._seen.add((worker.worker_id, worker.outage_since))
-                yield {
-                    "worker": worker.worker_id,
-                    "host": worker.host,
-                    "queues": list(worker.queues),
-                    "reason": worker.outage,
-                    "since": worker.outage_since,
-                }
+                where = {"worker": worker.worker_id, "host": worker.host, "queues": list(worker.queues)}
+                yield {**where, "reason": worker.outage, "since": worker.outage_since}
 
 
 class Crew:
@@ -174,7 +169,24 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
         ids = find_golden(golden, ranked)
         triples = frozenset(ids.get(triple, triple) for triple in golden)
         gold.append(GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples))
-        outcomes.append(_outcome(row, [p["id"] for p in passages], ranked))
+        if row.state is not QuestionState.DONE:
+            outcomes.append(Outcome(error=row.error or row.state.value, triples=()))
+            continue
+        reading: Any = row.result.get("reading") or {}
+        usage, parts = reading.get("usage") or {}, row.result.get("seconds")
+        outcome = Outcome(
+            ranking=tuple(passage["id"] for passage in passages),
+            answer=row.answer,
+            seconds=row.seconds,
+            confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
+            kind=reading.get("kind", ""),
+            parts=parts if isinstance(parts, dict) else {},
+            prompt_tokens=usage.get("prompt_tokens", 0),
+            completion_tokens=usage.get("completion_tokens", 0),
+            cost_usd=usage.get("cost_usd", 0.0),
+            triples=tuple(triple.ids for triple in ranked) if "triples" in row.result else None,
+        )
+        outcomes.append(outcome)
     if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
     if not any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
@@ -185,25 +197,6 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     beyond = {name for name in ranking_metrics if int(name.partition("@")[2] or 0) > min(limits)}
     long_answers = {name: report[name] for name in ("long_answers",) if name in report}
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond), **long_answers}
-
-
-def _outcome(row: ResultRow, passage_ids: list[str], ranked: list[NamedTriple]) -> Outcome:
-    if row.state is not QuestionState.DONE:
-        return Outcome(error=row.error or row.state.value, triples=())
-    reading: Any = row.result.get("reading") or {}
-    usage, parts = reading.get("usage") or {}, row.result.get("seconds")
-    return Outcome(
-        ranking=tuple(passage_ids),
-        answer=row.answer,
-        seconds=row.seconds,
-        confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
-        kind=reading.get("kind", ""),
-        parts=parts if isinstance(parts, dict) else {},
-        prompt_tokens=usage.get("prompt_tokens", 0),
-        completion_tokens=usage.get("completion_tokens", 0),
-        cost_usd=usage.get("cost_usd", 0.0),
-        triples=tuple(triple.ids for triple in ranked) if "triples" in row.result else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,11 +247,18 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
 
 def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | LoggerAdapter[Logger]") -> dict[str, Any]:
     """Measures each strategy as a task run, shows the stored evaluation, and fails below a gate."""
+    said_at = time.monotonic()
+
+    def say(strategy: str, done: int, total: int) -> None:  # when it is done, and before that from time to time
+        nonlocal said_at
+        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            log.info("%s: %d of %d questions", strategy, done, total)
 
     def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
         return prefect_run.run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
-    evaluation = evaluate.evaluate_index(chosen, request, _progress_lines(log), as_task_run)
+    evaluation = evaluate.evaluate_index(chosen, request, say, as_task_run)
     for sentence in evaluate.left_out_sentences(evaluation):
         log.warning(sentence)
     stored = evaluate.stored_run(chosen, evaluation.report["run"])
@@ -274,16 +281,3 @@ def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
     prefect_run.show_table(key("strategies"), rows, f"Strategies in {about}")
     for name, address in evaluate.plot_addresses(stored).items():
         create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
-
-
-def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> evaluate.OnProgress:
-    """Calls back per question; a strategy gets a line when it is done, and before that one from time to time."""
-    said_at = time.monotonic()
-
-    def update(strategy: str, done: int, total: int) -> None:
-        nonlocal said_at
-        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
-            said_at = time.monotonic()
-            log.info("%s: %d of %d questions", strategy, done, total)
-
-    return update

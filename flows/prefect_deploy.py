@@ -76,7 +76,6 @@ class Deployment:
 
     kind: str
     entrypoint: str
-    description: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     index: str | None = None
     cron: str | None = None
@@ -90,27 +89,35 @@ class Deployment:
         return f"{self.index}-{self.kind}" if self.index else self.kind
 
     @property
+    def description(self) -> str:
+        """What its runs do."""
+        return DESCRIPTIONS[self.kind]
+
+    @property
     def tags(self) -> list[str]:
         """Of it and all its runs."""
         return prefect_run.run_tags(self.kind, self.index)
 
 
+DESCRIPTIONS: Mapping[str, str] = {
+    "incremental": "Bring the index up to date with its source; without changes it takes seconds.",
+    "check": "Compare every file, table and vector of the index with what was published; the run fails if something "
+    "differs.",
+    "export": "Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
+    "answers": "Answer a file of questions; start it with the path of the file.",
+    "evaluation": "Evaluate the strategies that the index was built for; the run fails where a gate does (fail_below, "
+    "like bridge:recall@5=.65).",
+    "maintenance": "Remove old versions, unreferenced vectors and what killed runs left, of every index.",
+    "worker": "Answer questions from queues until they are empty.",
+}
+
+
 def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
     """Those of every index, and those that belong to none."""
-    return [each for index in indexes for each in _of_index(index)] + [
-        Deployment(
-            "maintenance",
-            f"{_INDEX}.maintain_flow",
-            "Remove old versions, unreferenced vectors and what killed runs left, of every index.",
-            cron="0 4 * * 0",
-            collision="CANCEL_NEW",
-        ),
-        Deployment(
-            "worker",
-            f"{_ANSWER}.worker_flow",
-            "Answer questions from queues until they are empty.",
-            {"queues": "default"},
-        ),
+    return [
+        *(each for index in indexes for each in _of_index(index)),
+        Deployment("maintenance", f"{_INDEX}.maintain_flow", cron="0 4 * * 0", collision="CANCEL_NEW"),
+        Deployment("worker", f"{_ANSWER}.worker_flow", {"queues": "default"}),
     ]
 
 
@@ -121,56 +128,19 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
     """
     name, to_index = index.name, {"index": index.name}
     questions = to_index | {"questions": index.questions or "questions.jsonl"}
+    judged = questions | {"strategies": "own", "fail_below": []}
     fixed = ("index", "questions") if index.questions else ("index",)
-    source = {"source": index.source, "kind": index.kind, "graph_sources": index.graph_sources}
+    named = {"source": index.source, "kind": index.kind, "graph_sources": index.graph_sources}
+    source = to_index | {key: value for key, value in named.items() if value} | {"wait_seconds": 600.0}
+    by_source = {n: {"source": at, "source_name": n, "partial": False} for n, at in index.sources.items()}
+    indexing, checking = f"{_INDEX}.index_flow", f"{_INDEX}.verify_flow"
+    checked = to_index | {"repair": False}
     return [
-        Deployment(
-            "incremental",
-            f"{_INDEX}.index_flow",
-            "Bring the index up to date with its source; without changes it takes seconds.",
-            to_index | {key: value for key, value in source.items() if value} | {"wait_seconds": 600.0},
-            name,
-            cron="*/15 * * * *",
-            by_source={n: {"source": at, "source_name": n, "partial": False} for n, at in index.sources.items()},
-            collision="ENQUEUE",
-        ),
-        Deployment(
-            "check",
-            f"{_INDEX}.verify_flow",
-            "Compare every file, table and vector of the index with what was published; the run fails if something "
-            "differs.",
-            to_index | {"repair": False},
-            name,
-            cron="0 2 * * *",
-            collision="CANCEL_NEW",
-        ),
-        Deployment(
-            "export",
-            f"{_INDEX}.export_flow",
-            "Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
-            to_index,
-            name,
-            collision="ENQUEUE",
-        ),
-        Deployment(
-            "answers",
-            f"{_ANSWER}.answer_flow",
-            "Answer a file of questions; start it with the path of the file.",
-            questions,
-            name,
-            fixed=fixed,
-        ),
-        Deployment(
-            "evaluation",
-            f"{_ANSWER}.evaluate_flow",
-            "Evaluate the strategies that the index was built for; the run fails where a gate does (fail_below, "
-            "like bridge:recall@5=.65).",
-            questions | {"strategies": "own", "fail_below": []},
-            name,
-            cron="0 3 * * *",
-            collision="ENQUEUE",
-            fixed=fixed,
-        ),
+        Deployment("incremental", indexing, source, name, "*/15 * * * *", by_source, "ENQUEUE"),
+        Deployment("check", checking, checked, name, "0 2 * * *", collision="CANCEL_NEW"),
+        Deployment("export", f"{_INDEX}.export_flow", to_index, name, collision="ENQUEUE"),
+        Deployment("answers", f"{_ANSWER}.answer_flow", questions, name, fixed=fixed),
+        Deployment("evaluation", f"{_ANSWER}.evaluate_flow", judged, name, "0 3 * * *", {}, "ENQUEUE", fixed),
     ]
 
 
@@ -355,10 +325,8 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
         ) from error
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
-    trouble = _when(
-        {prefect_run.GAPS, prefect_run.PAUSED, prefect_run.REFUSED, prefect_run.DEAD_LETTER, prefect_run.OUTAGE},
-        {"prefect.resource.id": "polyhop.*"},
-    )
+    events = {getattr(prefect_run, name) for name in ("GAPS", "PAUSED", "REFUSED", "DEAD_LETTER", "OUTAGE")}
+    trouble = _when(events, {"prefect.resource.id": "polyhop.*"})
     return [
         AutomationCore(
             name="polyhop: notify of failures",

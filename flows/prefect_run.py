@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -20,8 +20,10 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.context import SyncClientContext
 from prefect.events import emit_event
+from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
@@ -164,9 +166,6 @@ for _name in LOGGERS:  # when a flow is loaded: Prefect logs the server's addres
 
 def require_server() -> None:
     """Asks the configured server whether it is there; without one there is nothing to ask."""
-    from prefect.client.orchestration import get_client
-    from prefect.settings import PREFECT_API_URL
-
     if not PREFECT_API_URL.value():
         return
     try:
@@ -180,20 +179,12 @@ def require_server() -> None:
 
 def unreachable(error: Exception) -> StoreUnavailableError:
     """What an error of the connection to the server means."""
-    from prefect.settings import PREFECT_API_URL
-
     url = PREFECT_API_URL.value()
     said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     where = f"The Prefect server at {url}" if url else "Prefect's temporary server"
     return StoreUnavailableError(
         f"{where} does not answer ({said}); start it with `prefect server start`, or unset PREFECT_API_URL."
     )
-
-
-@cache
-def _stop_loops_at_exit() -> None:
-    """Once per process."""
-    atexit.register(_stop_loops)
 
 
 def _stop_loops() -> None:
@@ -211,6 +202,9 @@ def _stop_loops() -> None:
     if lance is not None:
         lance.LOOP.loop.call_soon_threadsafe(lance.LOOP.loop.stop)
         lance.LOOP.thread.join(_LOOP_END_SECONDS)
+
+
+_stop_loops_at_exit = cache(partial(atexit.register, _stop_loops))  # once per process
 
 
 def artifact_key(*parts: str) -> str:

@@ -126,7 +126,7 @@ def index(
     named = source_of(graph) if graph is not None else source
     request = IndexRequest(index, named, tuple(add_strategy or ()), kind=kind, graph_sources=graph_sources)
     if named is None and not (add_strategy or full or partial or remove_source):
-        from polyhop.flows.sources import known_request
+        from polyhop.flows.index import known_request
 
         known = known_request(settings, index, source_name)
         if known is None:
