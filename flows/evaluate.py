@@ -183,13 +183,8 @@ def run_evaluation(
         facts = {
             "index": session.name,
             "version": session.version,
-            "questions": {
-                "file": request.questions.name,
-                "sha256": file_hash(request.questions, "the questions"),
-                "left_out": len(bad),
-                "unknown_supporting": len(gold.unknown_supporting),
-                "sample": sample,
-            },
+            "questions": {"file": request.questions.name, "sha256": file_hash(request.questions, "the questions")}
+            | {"left_out": len(bad), "unknown_supporting": len(gold.unknown_supporting), "sample": sample},
             "left_out": left_out,
             "parameters": dict(sorted(request.parameters.items())),
             "settings": answering_settings(settings, published.manifest.settings, request.where),
@@ -336,18 +331,11 @@ def gold_of(records: Sequence[QuestionRecord], published: IndexReader) -> Gold:
     golden = [triple for record in records for triple in record.golden_triples]
     rows = published.artefact(TRIPLES_OF_SUBJECTS)(possible_subjects(golden)) if golden else []
     ids = find_golden(golden, [NamedTriple(*row) for row in rows])
-    questions = [
-        GoldQuestion(
-            record.id,
-            record.answers,
-            frozenset(record.supporting),
-            record.hops,
-            record.type,
-            frozenset(ids.get(triple, triple) for triple in record.golden_triples),
-            record.metadata,
-        )
-        for record in records
-    ]
+    questions = []
+    for record in records:
+        triples = frozenset(ids.get(triple, triple) for triple in record.golden_triples)
+        asked = record.id, record.answers, frozenset(record.supporting), record.hops, record.type
+        questions.append(GoldQuestion(*asked, triples, record.metadata))
     known = {*published.passage_ids, *map(published.record_of, published.passage_ids)}
     unknown = dict.fromkeys(one for record in records for one in record.supporting if one not in known)
     return Gold(questions, list(unknown), len(golden), sum(triple not in ids for triple in golden))
@@ -613,22 +601,12 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
     if request.is_stored:
         evaluations.check_folder(folder)
 
-    def asked(*strategies: str, asks_rest: bool = False) -> EvaluationRequest:
-        return EvaluationRequest(
-            questions=request.questions,
-            index=request.index,
-            strategies=tuple(dict.fromkeys(strategies)),
-            parameters=request.parameters,
-            baselines=(spec.name,),
-            is_stored=False,
-            sample=size,
-            seed=seed,
-            asks_rest=asks_rest,
-        )
-
-    tuning = run_evaluation(settings, asked(spec.name, tried.label), on_progress)
+    asked = EvaluationRequest(request.questions, request.index, (), request.parameters, baselines=(spec.name,))
+    asked = replace(asked, is_stored=False, sample=size, seed=seed)
+    tuning = run_evaluation(settings, replace(asked, strategies=(spec.name, tried.label)), on_progress)
     chosen = chosen_setting(request.metric, spec.name, [spec.name, *tried.points], tuning.run)
-    rest = run_evaluation(settings, asked(spec.name, chosen, asks_rest=True), on_progress)
+    both = tuple(dict.fromkeys((spec.name, chosen)))
+    rest = run_evaluation(settings, replace(asked, strategies=both, asks_rest=True), on_progress)
     if rest.report["version"] != tuning.report["version"]:
         raise StoreConflictError(
             f"Version {rest.report['version']} of '{request.index}' was published while version "

@@ -56,9 +56,7 @@ class RunHistory:
     """What is recorded of one run; `begin` once it holds the writer's lease, `stage` around each stage."""
 
     def __init__(self, folder: IndexFolder, request: IndexRequest, report: IndexReport) -> None:
-        self._folder = folder
-        self._request = request
-        self._report = report
+        self._folder, self.request, self.report = folder, request, report
         self._started, self._clock = now(), time.perf_counter()
         self._begun: RunRecord | None = None
         self._stages: dict[str, StageUse] = {}
@@ -77,7 +75,7 @@ class RunHistory:
                 yield
         finally:
             took, use = time.perf_counter() - start, model_use()
-            self._report.seconds[name] = took
+            self.report.seconds[name] = took
             _LOG.info("stage ended", extra={"fields": {"stage": name, "seconds": round(took, 3)}})
             self._cached = use.cached
             is_known = before.cost_usd is not None and use.cost_usd is not None
@@ -98,7 +96,7 @@ class RunHistory:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Around a run: writes what it found or published, or why it failed or was stopped; errors pass through."""
-        report = self._report
+        report = self.report
         try:
             yield
         except BaseException as error:
@@ -130,7 +128,7 @@ class RunHistory:
             "sentence": redact(sentence)[:SENTENCE_CHARACTERS],
             "seconds": round(time.perf_counter() - self._clock, 3),
             "version": version,
-            "published": self._report.version if outcome == "published" else 0,
+            "published": self.report.version if outcome == "published" else 0,
             "counts": dict(counts),
             "stages": self._stages,
             "cached": self._cached,
@@ -142,7 +140,7 @@ class RunHistory:
             begin_run(self._folder, lambda number: self._first(number).model_copy(update=ended))
 
     def _first(self, number: int) -> RunRecord:
-        request = self._request
+        request = self.request
         return RunRecord(
             run=number,
             started=self._started,
@@ -198,7 +196,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
             history.begin()
             left = versions.remove_leftovers(folder)
             is_after_kill = bool(left) or was_killed(folder)
-            _Run(build, request, runner, history, report, is_after_kill=is_after_kill).run()
+            _Run(build, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
             report.model, report.pinned = model_use(), versions.pinned_version(folder)
     return report
@@ -207,16 +205,8 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
 class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
-    def __init__(
-        self,
-        build: Build,
-        request: IndexRequest,
-        runner: DirectRunner,
-        history: RunHistory,
-        report: IndexReport,
-        *,
-        is_after_kill: bool,
-    ) -> None:
+    def __init__(self, build: Build, runner: DirectRunner, history: RunHistory, *, is_after_kill: bool) -> None:
+        request, report = history.request, history.report
         manifest = latest_manifest(build)
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
@@ -324,7 +314,16 @@ class _Run:
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             else:
-                counts = self._take_over_source()
+                manifest = self._require()
+                if self._damage.concerns(source.table_names, source.arrays):
+                    option = "" if build.source_kind == "corpus" else f"--{build.source_kind} "
+                    texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
+                    command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
+                    what = f"The {build.source_kind} in {build.folder.version(manifest.version).tables}"
+                    raise DamagedStoreError(what, build.index, command=command)
+                reuse_tables(build, manifest, source.tables)
+                reuse_arrays(build, manifest, source.arrays)
+                counts = manifest.stages[source.name].counts
             self._ingested(counts)
         before, request = self._manifest, self._request
         is_guarded = before is not None and build.source is not None and not request.allows_deletions
@@ -332,18 +331,6 @@ class _Run:
             check_deletions(self._build, before, self._damage)  # before anything is derived from it
         if not is_read:
             self._note_taken_over(source.name)
-
-    def _take_over_source(self) -> Counts:
-        build, source, manifest = self._build, self._source, self._require()
-        if self._damage.concerns(source.table_names, source.arrays):
-            option = "" if build.source_kind == "corpus" else f"--{build.source_kind} "
-            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
-            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
-            what = f"The {build.source_kind} in {build.folder.version(manifest.version).tables}"
-            raise DamagedStoreError(what, build.index, command=command)
-        reuse_tables(build, manifest, source.tables)
-        reuse_arrays(build, manifest, source.arrays)
-        return manifest.stages[source.name].counts
 
     def _ingested(self, counts: Counts) -> None:
         """Notes that the source is read, or some of its passages were set aside."""

@@ -97,7 +97,6 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
 
 
 def _is_free(version: VersionFolder) -> bool:
-    """Whether nobody uses a version."""
     with versions.try_exclusive(version.manifest) as is_free:
         return is_free
 
@@ -164,10 +163,8 @@ def _sizes(layout: Layout, names: Sequence[str]) -> dict[str, Size]:
     """By part: what every index, every cache and the queue's file take."""
     sizes: dict[str, Size] = {}
     for name in names:
-        index = layout.index(name)
-        sizes[f"index {name}: versions"] = disk.size_of(index.versions)
-        sizes[f"index {name}: vectors"] = disk.size_of(index.vectors)
-        sizes[f"index {name}: staging"] = disk.size_of(index.staging)
+        for part in ("versions", "vectors", "staging"):
+            sizes[f"index {name}: {part}"] = disk.size_of(getattr(layout.index(name), part))
     for part, path in _database_files(layout).items():
         sizes[part] = disk.size_of(*(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")))
     return sizes

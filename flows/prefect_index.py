@@ -183,22 +183,14 @@ def _show(settings: Settings, before: dict[str, int], report: reports.IndexRepor
     key = partial(prefect_run.artifact_key, "index", report.index)
     said = reports.headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
-    prefect_run.rename_run(
-        "index",
-        report.index,
-        f"{'' if report.changed else 'unchanged '}v{report.version}",
-        f"beside v{report.pinned}" if report.pinned else "",
-        *source_name.split(),
-    )
+    version = f"{'' if report.changed else 'unchanged '}v{report.version}"
+    beside = f"beside v{report.pinned}" if report.pinned else ""
+    prefect_run.rename_run("index", report.index, version, beside, *source_name.split())
     prefect_run.show_text(key("summary"), reports.summary_lines(settings, report), said)
     if report.changed:
         stages = [
-            {
-                "stage": stage,
-                "seconds": round(seconds, 2),
-                "computed": report.computed.get(stage, 0),
-                "reused": stage in report.reused,
-            }
+            {"stage": stage, "seconds": round(seconds, 2), "computed": report.computed.get(stage, 0)}
+            | {"reused": stage in report.reused}
             for stage, seconds in report.seconds.items()
         ]
         prefect_run.show_table(key("stages"), stages, f"Stages of version {report.version}")
@@ -212,13 +204,11 @@ def _show(settings: Settings, before: dict[str, int], report: reports.IndexRepor
         )
         prefect_run.emit(prefect_run.PUBLISHED, "index", report.index, reports.published_payload(settings, report))
     prefect_run.show_table(key("cost"), reports.cost_rows(report), "What the run took of language models")
+    about: dict[str, Any] = {"index": report.index, "version": report.version}
     failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
     if failed or (quarantined and report.changed):
-        version = {"index": report.index, "version": report.version}
         missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
-        prefect_run.emit(
-            prefect_run.GAPS, "index", report.index, {**version, **missing, "extraction": report.extraction}
-        )
+        prefect_run.emit(prefect_run.GAPS, "index", report.index, {**about, **missing, "extraction": report.extraction})
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexReport:
@@ -294,13 +284,8 @@ def maintain_flow(
         headline = f"{'Would remove' if report.dry_run else 'Removed'} {removed}"
         log.info(headline)
         rows = [
-            {
-                "part": part.part,
-                "files before": part.before.files,
-                "files after": part.after.files,
-                "MB before": round(part.before.bytes / 1e6, 3),
-                "MB after": round(part.after.bytes / 1e6, 3),
-            }
+            {"part": part.part, "files before": part.before.files, "files after": part.after.files}
+            | {"MB before": round(part.before.bytes / 1e6, 3), "MB after": round(part.after.bytes / 1e6, 3)}
             for part in report.parts
         ]
         prefect_run.show_table("maintenance", rows, headline)

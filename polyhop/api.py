@@ -279,7 +279,6 @@ class Comparison:
         return table_html(("strategy", *shown), rows)
 
     def __repr__(self) -> str:
-        """The strategies with their recall."""
         recall = {strategy: row.get("recall@5") for strategy, row in self.metrics.items()}
         return f"Comparison(recall@5={recall})"
 
@@ -395,7 +394,6 @@ class Answer:
         return document
 
     def __repr__(self) -> str:
-        """The answer and the titles of the first passages."""
         titles = [row["title"] for row in self.passages[:SHOWN_TITLES]]
         return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
 
@@ -416,7 +414,6 @@ class Index:
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
-        """Its name, version and size."""
         return f"Index({self.name!r}, version={self.version}, passages={len(self._session.published.passage_ids):,})"
 
     def _repr_html_(self) -> str:

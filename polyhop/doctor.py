@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -205,19 +206,20 @@ def run_checks(settings: Settings) -> list[Check]:
         ("caches", _caches),
         ("writers", check_leases),
     ]
-    results = [_run(name, check, settings) for name, check in checks]
     layout = Layout(settings.root)
-    results += [_run(f"index {name}", lambda s, name=name: _index(s, name), settings) for name in layout.index_names()]  # type: ignore[misc]
+    checks += [(f"index {name}", partial(_index, name=name)) for name in layout.index_names()]
+    results = []
+    for name, check in checks:
+        is_ok = False
+        try:
+            message = check(settings)
+            is_ok = True
+        except PolyhopError as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
+            message = f"{type(error).__name__}: {error}"
+        results.append(Check(name, is_ok, redact(message)))
     return results
-
-
-def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Check:
-    try:
-        return Check(name, True, redact(check(settings)))  # noqa: FBT003
-    except PolyhopError as error:
-        return Check(name, False, redact(str(error)))  # noqa: FBT003
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
-        return Check(name, False, redact(f"{type(error).__name__}: {error}"))  # noqa: FBT003
 
 
 def _python(_: Settings) -> str:

@@ -182,7 +182,16 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     _print_reading(report)
     if has_passages:
         _print_groups("recall@5 by number of hops", report["by_hops"], list(strategies), "recall@5")
-    _print_calibration(strategies)
+    # stated confidence against exact match in fifths of the answered questions
+    rows = [
+        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
+        for name, result in strategies.items()
+        if result["calibration"]
+    ]
+    if rows:
+        columns = ["strategy", *map(str, range(1, max(map(len, rows))))]
+        print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+        print_table(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows])
     for pair, metrics in report["paired"].items():
         if any(pair.startswith(f"{one} vs ") or pair.endswith(f" vs {one}") for one in report["baselines"]):
             # the metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing
@@ -260,19 +269,6 @@ def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
     partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
     if partly:
         print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
-
-
-def _print_calibration(strategies: Mapping[str, Any]) -> None:
-    """Stated confidence against exact match in fifths of the answered questions."""
-    rows = [
-        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
-        for name, result in strategies.items()
-        if result["calibration"]
-    ]
-    if rows:
-        columns = ["strategy", *map(str, range(1, max(map(len, rows))))]
-        print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
-        print_table(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows])
 
 
 def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -302,25 +302,22 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:
-        return f"cost unknown: {_prices_to_set(made)} (USD per million tokens; 0 for a server of your own)"
+        from polyhop.tasks.planning import PlannedEmbedding
+        from polyhop.warehouse.models.budget import has_price_list
+
+        lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
+        named = {False: (made.model, "models.price"), True: (made.encoder, "encoder.price")}
+        unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
+        prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
+        if not has_price_list():
+            prices += (
+                "; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
+            )
+        return f"cost unknown: {prices} (USD per million tokens; 0 for a server of your own)"
     if made.is_free:
         return f"no cost: the price of '{made.model or made.encoder}' is 0"
     cost = document["cost_usd"]
     return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
-
-
-def _prices_to_set(made: "IndexPlan") -> str:
-    """Which prices nobody knows, and where they are set."""
-    from polyhop.tasks.planning import PlannedEmbedding
-    from polyhop.warehouse.models.budget import has_price_list
-
-    lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
-    named = {False: (made.model, "models.price"), True: (made.encoder, "encoder.price")}
-    unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
-    prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
-    if has_price_list():
-        return prices
-    return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
 
 
 DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,13 +49,9 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["cost_words"] = cost_words
     return environment.get_template("answer.html.jinja").render(
         document=document,
@@ -156,14 +153,9 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
         text = material.texts.get(row["id"], "")
         known = [key for key in material.mentions.get(row["id"], ()) if key in weight_of]
         cited = [sentence for sentence in sentences if sentence["passage_id"] == row["id"]]
-        rows.append(
-            {
-                **row,
-                "pieces": marked(text, _spans(text, cited)),
-                "share": round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0,
-                "reached": sorted(known, key=lambda key: (-weight_of[key], key)),
-            }
-        )
+        share = round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0
+        reached = sorted(known, key=lambda key: (-weight_of[key], key))
+        rows.append({**row, "pieces": marked(text, _spans(text, cited)), "share": share, "reached": reached})
     return rows
 
 
@@ -239,9 +231,6 @@ def write_stored_page(path: Path, document: Mapping[str, Any], settings: Setting
     except (UnknownIndexError, UnknownIdError):
         write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
         return
-    session = IndexSession(published, settings)
     where = (document.get("filter") or {}).get("where")
-    try:
+    with closing(IndexSession(published, settings)) as session:
         write_page(path, document, material_of(session.where(where), document, given))
-    finally:
-        session.close()

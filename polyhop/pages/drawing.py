@@ -159,19 +159,11 @@ def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
 
 def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[Node]:
     """The first passages; the note of each is its id."""
-    begun = evidence.seed_weights("passage")
-    return [
-        Node(
-            f"passage {row['id']}",
-            "passage",
-            row["title"] or row["id"],
-            max(0.0, float(row["score"])),
-            row["id"],
-            row["id"] in begun,
-            row["rank"],
-        )
-        for row in document["passages"][:DRAWN_PASSAGES]
-    ]
+    begun, nodes = evidence.seed_weights("passage"), []
+    for row in document["passages"][:DRAWN_PASSAGES]:
+        key, weight = row["id"], max(0.0, float(row["score"]))
+        nodes.append(Node(f"passage {key}", "passage", row["title"] or key, weight, key, key in begun, row["rank"]))
+    return nodes
 
 
 def _strongest(nodes: Sequence[Node], edges: Iterable[Edge], roots: Mapping[str, int]) -> EvidenceGraph:
@@ -183,12 +175,9 @@ def _strongest(nodes: Sequence[Node], edges: Iterable[Edge], roots: Mapping[str,
 
     kept = sorted(nodes, key=importance)[:DRAWN_NODES]
     names = {node.id for node in kept}
-    return EvidenceGraph(
-        nodes=tuple(kept),
-        edges=tuple(edge for edge in edges if edge.source in names and edge.target in names),
-        roots={name: column for name, column in roots.items() if name in names},
-        left_out=len(nodes) - len(kept),
-    )
+    tied = tuple(edge for edge in edges if edge.source in names and edge.target in names)
+    begins = {name: column for name, column in roots.items() if name in names}
+    return EvidenceGraph(tuple(kept), tied, begins, left_out=len(nodes) - len(kept))
 
 
 def _entity(key: str) -> str:
@@ -263,7 +252,16 @@ class Drawing:
 
 def draw(graph: EvidenceGraph) -> Drawing:
     """The graph in columns from left to right, by distance from where the search began."""
-    columns = _columns(graph)
+    # by distance from the roots; beside entities, passages have a column of their own, the last one
+    entities = [node.id for node in graph.nodes if node.kind == "entity"]
+    inner: Collection[str] = set(entities) or {node.id for node in graph.nodes}
+    among = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
+    column_of = distances(among, graph.roots)
+    last = max([column_of.get(name, 1) for name in inner], default=0) + 1
+    for node in graph.nodes:
+        column_of.setdefault(node.id, 1 if node.id in inner else last)
+    ordered = sorted((node.id for node in graph.nodes), key=column_of.__getitem__)
+    columns = [list(column) for _, column in groupby(ordered, key=column_of.__getitem__)]
     # widths that fill the sheet; with many columns it grows beyond
     count = max(2, len(columns))
     node_width = int(max(NODE_WIDTHS[0], min(NODE_WIDTHS[1], 0.58 * SHEET / count)))
@@ -287,27 +285,9 @@ def draw(graph: EvidenceGraph) -> Drawing:
             x, y = MARGIN + number * (node_width + gap), MARGIN + row / 2 + height[name]
             shapes[name] = NodeShape(node, x, y, radius, *names[name])
     relations, mentions = _lines(graph.edges, shapes, node_width, gap)
-    return Drawing(
-        width=2 * MARGIN + len(columns) * (node_width + gap) - gap,
-        height=2 * MARGIN + max(height.values(), default=0.0) + row,
-        node_width=node_width,
-        nodes=tuple(shapes.values()),
-        relations=tuple(relations),
-        mentions=tuple(mentions),
-    )
-
-
-def _columns(graph: EvidenceGraph) -> list[list[str]]:
-    """Nodes by distance from the roots; beside entities, passages have a column of their own, the last one."""
-    entities = [node.id for node in graph.nodes if node.kind == "entity"]
-    inner: Collection[str] = set(entities) or {node.id for node in graph.nodes}
-    among = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
-    column_of = distances(among, graph.roots)
-    last = max([column_of.get(name, 1) for name in inner], default=0) + 1
-    for node in graph.nodes:
-        column_of.setdefault(node.id, 1 if node.id in inner else last)
-    names = sorted((node.id for node in graph.nodes), key=column_of.__getitem__)
-    return [list(column) for _, column in groupby(names, key=column_of.__getitem__)]
+    width = 2 * MARGIN + len(columns) * (node_width + gap) - gap
+    whole = 2 * MARGIN + max(height.values(), default=0.0) + row
+    return Drawing(width, whole, node_width, tuple(shapes.values()), tuple(relations), tuple(mentions))
 
 
 def distances(edges: Iterable[tuple[str, str]], roots: Mapping[str, int]) -> dict[str, int]:
