@@ -28,13 +28,11 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import parse_parameters, require_artefacts, spec_of
 
 UNSERVED_SECONDS = 30.0  # seconds without any worker before that is logged; chosen: a worker that starts needs a few
-
 _ALIVE_SECONDS = 30.0
 """A worker not seen for so long is taken for gone: its lease (30 s by default) has ended then, too."""
 _MOST_CRASHES = 3  # attempts of a question by default: a question that kills workers is given up after so many
 _DRAIN_SECONDS = 10.0
 """Seconds to finish the batch at work; chosen well below the 30 s after which Prefect kills a run that it cancels."""
-
 _LAST_WORDS_SECONDS = 5.0  # for the last lines of a worker that has ended; chosen: they are in the pipe already
 
 

@@ -3,54 +3,27 @@
 Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
 """
 
-import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from polyhop.schemas import requests
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.records import BadRecord, QuestionRecord
-from polyhop.schemas.requests import (
-    ALL,
-    OWN,
-    EvaluationRequest,
-    Range,
-    TuningRequest,
-    Variant,
-    expand_labels,
-    labels_in,
-    parse_range,
-    parse_variant,
-)
 from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
+from polyhop.tasks.evaluation import report as reporting
 from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
 from polyhop.tasks.evaluation.comparison import check_measured, check_names, compare_runs, gate_rows, parse_gate
 from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
-from polyhop.tasks.evaluation.report import (
-    ALL_METRICS,
-    ANSWER_METRICS,
-    RANKING_KEPT,
-    GoldQuestion,
-    Outcome,
-    QuestionValues,
-    evaluate,
-    json_bytes,
-    json_lines,
-    question_values,
-    rounded,
-    run_document,
-    timings_document,
-)
 from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
@@ -93,7 +66,7 @@ class Evaluation:
     bad: list[BadRecord]
 
 
-Measured = tuple[list[Outcome], list[ModelUse]]
+Measured = tuple[list[reporting.Outcome], list[ModelUse]]
 """Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
 RunStrategy = Callable[[str, Callable[[], Measured]], Measured]
 """Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
@@ -101,7 +74,7 @@ RunStrategy = Callable[[str, Callable[[], Measured]], Measured]
 
 def evaluate_index(
     settings: Settings,
-    request: EvaluationRequest,
+    request: requests.EvaluationRequest,
     on_progress: OnProgress = None,
     run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
@@ -128,9 +101,9 @@ def evaluate_index(
         run, timings = evaluation.run, evaluation.timings
         plots = report_plots(run)
         files = {
-            evaluations.RUN: json_bytes(run),
-            evaluations.TIMINGS: json_bytes(timings),
-            evaluations.QUESTIONS: json_lines(evaluation.rows),
+            evaluations.RUN: reporting.json_bytes(run),
+            evaluations.TIMINGS: reporting.json_bytes(timings),
+            evaluations.QUESTIONS: reporting.json_lines(evaluation.rows),
             evaluations.REPORT: report_page(run, timings, plots).encode(),
             evaluations.SUMMARY: summary_markdown(run, timings).encode(),
         }
@@ -141,7 +114,7 @@ def evaluate_index(
 
 def run_evaluation(
     settings: Settings,
-    request: EvaluationRequest,
+    request: requests.EvaluationRequest,
     on_progress: OnProgress = None,
     run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
@@ -150,7 +123,7 @@ def run_evaluation(
     settings = with_min_confidence(settings, request.min_confidence)
     request = with_strategies(settings, request)
     _check(settings, request)
-    variants = {label: parse_variant(label, request.parameters) for label in labels_of(request)}
+    variants = {label: requests.parse_variant(label, request.parameters) for label in labels_of(request)}
     needed_artefacts([variant.strategy for variant in variants.values()])  # refuses one that does not exist
     records, bad = usable_questions(request.questions)
     records, sample = _sample_of(request, records)
@@ -160,7 +133,7 @@ def run_evaluation(
         answerers, left_out = _served(filtered, request, variants)
         if request.closed_book:
             answerers[CLOSED_BOOK] = session.closed_book()
-        written = [name for label in _written(request.baselines) for name in parse_range(label).points]
+        written = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
         for name in written:
             if name not in answerers:
                 evaluated_names = ", ".join(answerers)
@@ -173,8 +146,10 @@ def run_evaluation(
             for name, answerer in answerers.items()
         }
         outcomes = {name: found for name, (found, _) in measured.items()}
-        values = {name: question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()}
-        evaluated = evaluate(gold.questions, outcomes, published.record_of, baselines)
+        values = {
+            name: reporting.question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()
+        }
+        evaluated = reporting.evaluate(gold.questions, outcomes, published.record_of, baselines)
         report = {"index": session.name, "version": session.version, "filter": filtered.filter_row, **evaluated}
         report |= _golden_triples_row(gold, outcomes)
         report["costs"] = cost_rows(published, variants, evaluated)
@@ -192,8 +167,8 @@ def run_evaluation(
             "depth": DEPTH,
             "ranges": _ranges_of(request),
         }
-    run = run_document({"polyhop": VERSION, **facts}, report, values, baselines)
-    timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
+    run = reporting.run_document({"polyhop": VERSION, **facts}, report, values, baselines)
+    timings = reporting.timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
     report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
     report |= {"left_out": left_out, "unknown_supporting": len(gold.unknown_supporting), "sample": sample}
     report["reader"] = facts["reader"]
@@ -202,7 +177,7 @@ def run_evaluation(
     return Evaluation(report, run, timings, rows, bad)
 
 
-def _check(settings: Settings, request: EvaluationRequest) -> None:
+def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
     if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
@@ -221,31 +196,31 @@ def _check(settings: Settings, request: EvaluationRequest) -> None:
         require_place(request.out, _OUT)
 
 
-def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
+def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:
     """The request with the index's default strategy if it names none, and its own strategies in place of `own`."""
     labels = _written(request.strategies)
-    if request.strategies and OWN not in labels:
+    if request.strategies and requests.OWN not in labels:
         return request
     layout = Layout(settings.root)
     if not labels:
         return replace(request, strategies=(default_strategy_of(layout, request.index),))
     own = strategies_of(layout, request.index)
-    named = [name for label in labels for name in (own if label == OWN else (label,))]
+    named = [name for label in labels for name in (own if label == requests.OWN else (label,))]
     return replace(request, strategies=tuple(dict.fromkeys(named)))
 
 
-def labels_of(request: EvaluationRequest) -> list[str]:
+def labels_of(request: requests.EvaluationRequest) -> list[str]:
     """The strategies and variants by name, `all` and ranges taken apart."""
-    return expand_labels(_written(request.strategies), STRATEGIES)
+    return requests.expand_labels(_written(request.strategies), STRATEGIES)
 
 
 def _written(texts: Sequence[str]) -> list[str]:
-    return [label for text in texts for label in labels_in(text, STRATEGIES)]
+    return [label for text in texts for label in requests.labels_in(text, STRATEGIES)]
 
 
-def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
+def _ranges_of(request: requests.EvaluationRequest) -> list[dict[str, Any]]:
     """The ranges for run.json, in the order written: [{label, parameters, points[{label, values}]}]."""
-    ranges = map(parse_range, dict.fromkeys(_written(request.strategies)))
+    ranges = map(requests.parse_range, dict.fromkeys(_written(request.strategies)))
     return [
         {
             "label": one.label,
@@ -258,7 +233,7 @@ def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
 
 
 def _sample_of(
-    request: EvaluationRequest, records: list[QuestionRecord]
+    request: requests.EvaluationRequest, records: list[QuestionRecord]
 ) -> tuple[list[QuestionRecord], dict[str, int] | None]:
     """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
 
@@ -293,13 +268,15 @@ def answering_settings(
 
 
 def _served(
-    session: IndexSession, request: EvaluationRequest, variants: Mapping[str, Variant]
+    session: IndexSession, request: requests.EvaluationRequest, variants: Mapping[str, requests.Variant]
 ) -> tuple[dict[str, Answerer | ClosedBookAnswerer], dict[str, str]]:
     """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
 
     One that was asked for by name or range and cannot be served is refused.
     """
-    asked = expand_labels((label for label in _written(request.strategies) if label != ALL), STRATEGIES)
+    asked = requests.expand_labels(
+        (label for label in _written(request.strategies) if label != requests.ALL), STRATEGIES
+    )
     ready: dict[str, Answerer | ClosedBookAnswerer] = {}
     left_out: dict[str, str] = {}
     for label, variant in variants.items():
@@ -320,7 +297,7 @@ class Gold(NamedTuple):
     A triple of two questions counts twice; unknown ones are not in the graph.
     """
 
-    questions: list[GoldQuestion]
+    questions: list[reporting.GoldQuestion]
     unknown_supporting: list[str]
     triple_count: int
     unknown_triples: int
@@ -335,13 +312,13 @@ def gold_of(records: Sequence[QuestionRecord], published: IndexReader) -> Gold:
     for record in records:
         triples = frozenset(ids.get(triple, triple) for triple in record.golden_triples)
         asked = record.id, record.answers, frozenset(record.supporting), record.hops, record.type
-        questions.append(GoldQuestion(*asked, triples, record.metadata))
+        questions.append(reporting.GoldQuestion(*asked, triples, record.metadata))
     known = {*published.passage_ids, *map(published.record_of, published.passage_ids)}
     unknown = dict.fromkeys(one for record in records for one in record.supporting if one not in known)
     return Gold(questions, list(unknown), len(golden), sum(triple not in ids for triple in golden))
 
 
-def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[reporting.Outcome]]) -> dict[str, Any]:
     """{golden_triples{questions, triples, unknown, not_ranked_by[]}} for the report; empty without golden triples."""
     if not gold.triple_count:
         return {}
@@ -351,7 +328,9 @@ def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -
     return {"golden_triples": {**found, "not_ranked_by": unranked}}
 
 
-def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report: Mapping[str, Any]) -> dict[str, Any]:
+def cost_rows(
+    published: PublishedIndex, variants: Mapping[str, requests.Variant], report: Mapping[str, Any]
+) -> dict[str, Any]:
     """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
 
     `index` sums over the stages whose work is in the artefacts that the strategy declares; closed-book needs none.
@@ -367,7 +346,7 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
     return found
 
 
-def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
+def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> dict[str, Any]:
     manifest, recorded = published.manifest, published.stage_timings()
     stages = []
     if variant is not None:
@@ -409,7 +388,7 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
 def _measure(
     answerer: Answerer | ClosedBookAnswerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
 ) -> Measured:
-    outcomes: list[Outcome] = []
+    outcomes: list[reporting.Outcome] = []
     uses: list[ModelUse] = []
     _one(answerer, records[0], uses)
     for done, record in enumerate(records, start=1):
@@ -419,21 +398,23 @@ def _measure(
     return outcomes, uses
 
 
-def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
+def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> reporting.Outcome:
     start = time.perf_counter()
     try:
         answered: AnsweredQuestion
         (answered,) = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)
     except PolyhopError as error:
         triples = () if answerer.ranks_triples else None
-        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples)
+        return reporting.Outcome(
+            () if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples
+        )
     seconds = time.perf_counter() - start
     reading = answered.reading
     own = [use for use in (reading.use, answered.naming) if use is not None]
     uses.extend(own)
     usage = sum((use.usage for use in own), Usage())
     ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
-    return Outcome(
+    return reporting.Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
         answer=None if reading.kind == UNREAD else reading.guess,
         is_shown=bool(reading.answer),
@@ -452,8 +433,8 @@ def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: 
 
 def _rows(
     records: Sequence[QuestionRecord],
-    outcomes: Mapping[str, Sequence[Outcome]],
-    values: Mapping[str, Sequence[QuestionValues]],
+    outcomes: Mapping[str, Sequence[reporting.Outcome]],
+    values: Mapping[str, Sequence[reporting.QuestionValues]],
     version: int,
 ) -> list[dict[str, Any]]:
     rows = [
@@ -467,14 +448,14 @@ def _rows(
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,
-            "ranking": None if outcome.ranking is None else outcome.ranking[:RANKING_KEPT],
-            **({} if outcome.triples is None else {"triples": outcome.triples[:RANKING_KEPT]}),
+            "ranking": None if outcome.ranking is None else outcome.ranking[: reporting.RANKING_KEPT],
+            **({} if outcome.triples is None else {"triples": outcome.triples[: reporting.RANKING_KEPT]}),
             **value,
         }
         for strategy, given in outcomes.items()
         for record, outcome, value in zip(records, given, values[strategy], strict=True)
     ]
-    return cast("list[dict[str, Any]]", rounded(rows))
+    return cast("list[dict[str, Any]]", reporting.rounded(rows))
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
@@ -566,19 +547,6 @@ def strategy_rows(stored: evaluations.StoredRun) -> list[dict[str, Any]]:
     return rows
 
 
-def plot_addresses(stored: evaluations.StoredRun) -> dict[str, str]:
-    """The plots by name, each as an address that holds the whole picture, so that a dashboard anywhere can show it."""
-    return {
-        path.stem: "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
-        for path in sorted(stored.path.glob("*.png"))
-    }
-
-
-def report_files(stored: evaluations.StoredRun) -> tuple[str, Path]:
-    """The summary in Markdown, and the place of the report."""
-    return (stored.path / evaluations.SUMMARY).read_text(encoding="utf-8"), (stored.path / evaluations.REPORT).resolve()
-
-
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
@@ -587,7 +555,7 @@ class Tuning:
     sentences: list[str]
 
 
-def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgress = None) -> Tuning:
+def tune_index(settings: Settings, request: requests.TuningRequest, on_progress: OnProgress = None) -> Tuning:
     """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report."""
     spec, tried = _tried(settings, request)
     records, _ = usable_questions(request.questions)
@@ -601,7 +569,7 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
     if request.is_stored:
         evaluations.check_folder(folder)
 
-    asked = EvaluationRequest(request.questions, request.index, (), request.parameters, baselines=(spec.name,))
+    asked = requests.EvaluationRequest(request.questions, request.index, (), request.parameters, baselines=(spec.name,))
     asked = replace(asked, is_stored=False, sample=size, seed=seed)
     tuning = run_evaluation(settings, replace(asked, strategies=(spec.name, tried.label)), on_progress)
     chosen = chosen_setting(request.metric, spec.name, [spec.name, *tried.points], tuning.run)
@@ -614,7 +582,7 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
         )
     on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
     questions = tuning.run["questions"]
-    report: dict[str, Any] = rounded(
+    report: dict[str, Any] = reporting.rounded(
         {
             "index": tuning.report["index"],
             "version": tuning.report["version"],
@@ -632,7 +600,7 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
         from polyhop.tasks.evaluation.tuning import tuning_page
 
         files = {
-            evaluations.TUNING: json_bytes(report),
+            evaluations.TUNING: reporting.json_bytes(report),
             evaluations.REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
         }
         number, place = evaluations.store_run(folder, files, evaluations.TUNING)
@@ -640,21 +608,23 @@ def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgre
     return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
 
 
-def _tried(settings: Settings, request: TuningRequest) -> tuple[StrategySpec, Range]:
+def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[StrategySpec, requests.Range]:
     """The strategy and its settings: the label's own ranges, or the strategy's grid but for what the label fixes."""
     label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
-    labels = labels_in(label, STRATEGIES)
+    labels = requests.labels_in(label, STRATEGIES)
     if len(labels) != 1:
         raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
     spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
-    if metric not in ALL_METRICS:
-        raise ConfigurationError(f"There is no metric '{metric}' to tune by; metrics: {', '.join(ALL_METRICS)}.")
-    if metric in ANSWER_METRICS and not settings.reader.reads:
+    if metric not in reporting.ALL_METRICS:
+        raise ConfigurationError(
+            f"There is no metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}."
+        )
+    if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
         raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:
         raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
-    if not parse_range(label).parameters:
-        fixed = parse_variant(label, {}).parameters
+    if not requests.parse_range(label).parameters:
+        fixed = requests.parse_variant(label, {}).parameters
         grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
         if not grid:
             raise ConfigurationError(
@@ -662,10 +632,12 @@ def _tried(settings: Settings, request: TuningRequest) -> tuple[StrategySpec, Ra
                 "bridge:graph_weight=.2,.35,.5."
             )
         label = ":".join((label, *grid))
-    tried = parse_range(label)
+    tried = requests.parse_range(label)
     # values out of their range are refused, and a single setting
     parse_setting(spec, request.parameters)
-    first, *others = [parse_setting(spec, parse_variant(one, request.parameters).parameters) for one in tried.points]
+    first, *others = [
+        parse_setting(spec, requests.parse_variant(one, request.parameters).parameters) for one in tried.points
+    ]
     if all(other == first for other in others):
         raise ConfigurationError(
             f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "

@@ -28,7 +28,6 @@ from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.version_rows import export_rows
 
 REVISION = 1  # counts changes of what is written for the same tables
-
 _TABLES = ("documents", "passages", "entities", "mentions", "relations", "relation_sources", "embeddings")
 _HUB_TABLES = ("hubs", "hub_candidates", "hub_paths")
 _NEW_SHARE = 0.25
@@ -157,8 +156,7 @@ class _Export:
     """One export: compares kind by kind, writes, checks, records."""
 
     def __init__(self, published: Published, store: ports.GraphStore) -> None:
-        self._published = published
-        self._store = store
+        self._published, self._store = published, store
         self._surplus: dict[ports.GraphKind, tuple[str, ...]] = {}
         self._entities_written = 0
         self.report = ExportReport(published.index, published.version, has_vectors=published.has_vectors)

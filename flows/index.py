@@ -15,19 +15,7 @@ from pathlib import Path
 
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner, model_run, model_use
-from polyhop.schemas.errors import (
-    MASK,
-    BudgetExceededError,
-    ConfigurationError,
-    CoverageError,
-    DamagedStoreError,
-    LossRefusedError,
-    ManifestMismatchError,
-    PolyhopError,
-    SourceError,
-    UnknownIndexError,
-    redact,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import span
 from polyhop.schemas.manifest import Manifest, SourceState, StageRecord
 from polyhop.schemas.records import GraphServer, Source, source_of
@@ -100,8 +88,8 @@ class RunHistory:
         try:
             yield
         except BaseException as error:
-            is_stopped = isinstance(error, BudgetExceededError) or not isinstance(error, Exception)
-            if isinstance(error, PolyhopError):
+            is_stopped = isinstance(error, errors.BudgetExceededError) or not isinstance(error, Exception)
+            if isinstance(error, errors.PolyhopError):
                 sentence = str(error)
             elif is_stopped:  # Ctrl-C, and Prefect's signal that a flow run was cancelled
                 sentence = f"stopped by {type(error).__name__}"
@@ -109,7 +97,7 @@ class RunHistory:
                 sentence = f"unexpected {type(error).__name__}: {error}"
             # People must see the run's own error, so a disk that refuses this line as well is not mentioned. A run that
             # never held the lease is recorded only if there is an index.
-            with suppress(PolyhopError, OSError):
+            with suppress(errors.PolyhopError, OSError):
                 if self._begun is not None or self._folder.path.is_dir():
                     self._end("stopped" if is_stopped else "failed", sentence, {})
             raise
@@ -121,11 +109,11 @@ class RunHistory:
     def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int]) -> None:
         try:
             version = versions.current_version(self._folder) or 0
-        except ManifestMismatchError:
+        except errors.ManifestMismatchError:
             version = 0
         ended = {
             "outcome": outcome,
-            "sentence": redact(sentence)[:SENTENCE_CHARACTERS],
+            "sentence": errors.redact(sentence)[:SENTENCE_CHARACTERS],
             "seconds": round(time.perf_counter() - self._clock, 3),
             "version": version,
             "published": self.report.version if outcome == "published" else 0,
@@ -172,7 +160,7 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
         chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
         if "entities" not in encoder.model_fields_set:
             chosen["entities"] = encoder_before.entities
-        if MASK in str(chosen.get("api_base")):
+        if errors.MASK in str(chosen.get("api_base")):
             del chosen["api_base"]
         made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)
@@ -261,10 +249,9 @@ class _Run:
             self._publish()
 
     def _require(self) -> Manifest:
-        """The manifest of the current version."""
         if self._manifest is None:
             build = self._build
-            raise UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+            raise errors.UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
         return self._manifest
 
     def _record_to_keep(self, stage: Stage) -> StageRecord | None:
@@ -320,7 +307,7 @@ class _Run:
                     texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
                     command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
                     what = f"The {build.source_kind} in {build.folder.version(manifest.version).tables}"
-                    raise DamagedStoreError(what, build.index, command=command)
+                    raise errors.DamagedStoreError(what, build.index, command=command)
                 reuse_tables(build, manifest, source.tables)
                 reuse_arrays(build, manifest, source.arrays)
                 counts = manifest.stages[source.name].counts
@@ -430,7 +417,7 @@ def check_coverage(extracted: Counts, min_coverage: float) -> None:
     failed = extracted.get("failed_units", 0)
     total = failed + extracted.get("extracted_units", 0)
     if total and (total - failed) / total < min_coverage:
-        raise CoverageError(
+        raise errors.CoverageError(
             f"The model extracted {total - failed:,} of {total:,} units, fewer than min_coverage = {min_coverage} asks "
             "for; nothing was published. Run again to retry the others (what succeeded is not paid for twice), "
             "or lower min_coverage."
@@ -449,27 +436,33 @@ def check_sources(request: IndexRequest) -> None:
         try:
             is_there = not isinstance(path, Path) or path.exists()
         except PermissionError as error:
-            raise SourceError(f"{path} cannot be read: permission denied; allow reading it and its folders.") from error
+            raise errors.SourceError(
+                f"{path} cannot be read: permission denied; allow reading it and its folders."
+            ) from error
         if not is_there:
-            raise SourceError(
+            raise errors.SourceError(
                 f"There is no file or folder {path}; check the path, and whether its disk is mounted. No record was "
                 "deleted."
             )
     if isinstance(source, GraphServer) and request.kind == "corpus":
-        raise SourceError(f"{source} is a graph database, not a corpus; name it with --graph (kind: graph).")
+        raise errors.SourceError(f"{source} is a graph database, not a corpus; name it with --graph (kind: graph).")
     if texts is not None and (source is None or request.kind == "corpus"):
-        raise SourceError(f"{texts} holds texts for the nodes of a knowledge graph; name the graph, too (--graph).")
+        raise errors.SourceError(
+            f"{texts} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
+        )
     if request.source_name and not _NAME.fullmatch(request.source_name):
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
             "with a letter or digit."
         )
     if source is None and (request.is_partial or request.source_name or request.replaces):
-        raise SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
+        raise errors.SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
     if request.is_partial and request.replaces:
-        raise SourceError("--partial keeps the records that SOURCE does not mention, --replace none; leave out one.")
+        raise errors.SourceError(
+            "--partial keeps the records that SOURCE does not mention, --replace none; leave out one."
+        )
     if request.removed_source and (source is not None or request.kind is not None):
-        raise SourceError("--remove-source reads nothing; name no source beside it.")
+        raise errors.SourceError("--remove-source reads nothing; name no source beside it.")
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
@@ -488,13 +481,13 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
     if not manifest.sources:
         return IndexRequest(index, Path(manifest.source)) if manifest.source else None
     if not name and len(manifest.sources) > 1:
-        raise SourceError(
+        raise errors.SourceError(
             f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
             "them is to be read again, or name a SOURCE."
         )
     chosen = name or next(iter(manifest.sources))
     if chosen not in manifest.sources or not manifest.sources[chosen].location:
-        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+        raise errors.SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
     return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
 
 
@@ -505,7 +498,7 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     if request.source is None:
         return build
     if build.source_kind == "graph" and (request.is_partial or request.source_name):
-        raise SourceError(
+        raise errors.SourceError(
             "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
             "could change or delete. Leave out --partial and --source-name."
         )
@@ -513,12 +506,12 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     if manifest is not None and {build.source_kind, source_kind(manifest.stages)} == {"corpus"}:
         known = manifest.sources
         if not known and (request.is_partial or request.source_name):
-            raise SourceError(
+            raise errors.SourceError(
                 f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records "
                 "of its source; index the whole source once without --partial and --source-name."
             )
     if manifest is not None and not request.replaces and not _is_unnamed_source(build, manifest):
-        raise LossRefusedError(
+        raise errors.LossRefusedError(
             f"{build.source} is not what index '{build.index}' was made from ({manifest.source}), and would replace "
             "it. If it is to, say --replace; otherwise name another index."
         )
@@ -536,13 +529,13 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
 def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collection[str]) -> Build:
     """The build that takes the records of all sources but one."""
     if manifest is None:
-        raise UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+        raise errors.UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
     if name not in manifest.sources:
         has = f"has the sources {', '.join(sorted(manifest.sources))}" if manifest.sources else "has no named sources"
-        raise SourceError(f"Index '{build.index}' {has}, and none called '{name}'.")
+        raise errors.SourceError(f"Index '{build.index}' {has}, and none called '{name}'.")
     others = sorted(manifest.sources.keys() - {name})
     if not others:
-        raise SourceError(
+        raise errors.SourceError(
             f"'{name}' is the only source of index '{build.index}'; nothing would be left. To be rid of the index, "
             "remove its folder."
         )
@@ -592,7 +585,7 @@ def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceS
     replaced = there or list(known)
     if not request.replaces and (asked or not there):
         if there:
-            raise LossRefusedError(
+            raise errors.LossRefusedError(
                 f"{build.source} is source '{there[0]}' of index '{build.index}' already; leave out --source-name "
                 f"{asked} to read it again, or say --replace to give it that name."
             )
@@ -600,12 +593,12 @@ def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceS
         replace = "--source-name NAME --replace puts it in the place of source NAME, whose records go"
         if len(known) == 1:
             replace = f"--replace puts it in the place of '{next(iter(known))}', whose records go"
-        raise LossRefusedError(
+        raise errors.LossRefusedError(
             f"{build.source} is not a source of index '{build.index}', which has {', '.join(listed)}. Nothing was "
             f"read: --source-name NEW adds it as a further source, {replace}."
         )
     if len(replaced) > 1:
-        raise SourceError(
+        raise errors.SourceError(
             f"Index '{build.index}' has the sources {', '.join(sorted(known))}; say with --source-name which of them "
             f"{build.source} is."
         )
@@ -619,7 +612,7 @@ def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
     if len(read_there) == 1 or named in known:
         return read_there[0] if len(read_there) == 1 else named
     if len(known) > 1:
-        raise SourceError(
+        raise errors.SourceError(
             f"Index '{build.index}' has the sources {', '.join(sorted(known))}, and none of them was read from "
             f"{build.source} before; say which it is, or name a new one, with --source-name."
         )
@@ -637,7 +630,7 @@ def _kept(build: Build, manifest: Manifest, name: str, damaged: Collection[str])
     files = kept_files(name)
     if any(file in damaged or file not in manifest.arrays for file in files):
         where = manifest.sources[name].location or "SOURCE"
-        raise DamagedStoreError(
+        raise errors.DamagedStoreError(
             f"The records of source '{name}' in {build.folder.version(manifest.version).arrays}",
             build.index,
             command=f"polyhop index {where} --source-name {name} --index {build.index}",

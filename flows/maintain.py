@@ -17,13 +17,7 @@ import numpy as np
 from polyhop.flows.export import Published, vector_of, write_differences
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import (
-    DamagedStoreError,
-    ManifestMismatchError,
-    StoreConflictError,
-    StoreError,
-    UnknownIndexError,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import GRAPH_KINDS, GraphKind, GraphStore
 from polyhop.schemas.records import Address, source_of
@@ -53,7 +47,7 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
     layout = Layout(settings.root)
     names = layout.index_names()
     if request.index is not None and request.index not in names:
-        raise UnknownIndexError(request.index, names, str(layout.root))
+        raise errors.UnknownIndexError(request.index, names, str(layout.root))
     report = MaintenanceReport(request.dry_run)
     before = _sizes(layout, names)
     for name in names if request.index is None else [request.index]:
@@ -90,9 +84,9 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
                 clean_vectors(index, at_once=True)
             report.removed_versions[index.name] = gone
             report.removed["leftovers"] = report.removed.get("leftovers", 0) + len(left)
-    except StoreConflictError as error:
+    except errors.StoreConflictError as error:
         report.skipped.append(str(error))
-    except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
+    except errors.ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
         report.skipped.append(f"Index '{index.name}' was left alone: {error}")
 
 
@@ -124,7 +118,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
                     # content hashes, the keys of the cache, of all vectors of a version that does not go
                     for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
                         used.update(map(bytes.hex, map(np.ndarray.tobytes, open_array(arrays, file.stem))))
-        except DamagedStoreError as error:
+        except errors.DamagedStoreError as error:
             report.skipped.append(f"Cached vectors were left alone: {error}")
             return
         unused = [key for key in cache.known_keys() if key not in used]
@@ -149,7 +143,6 @@ def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
 
 
 def _database_files(layout: Layout) -> dict[str, Path]:
-    """The SQLite files under a root, by part."""
     return {
         "cache of vectors": layout.vector_cache,
         "cache of path vectors": layout.path_cache,
@@ -288,14 +281,14 @@ def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
     folder = index.version(number)
     try:
         yield from find_damage(index, folder, versions.read_manifest(folder)).sentences()
-    except ManifestMismatchError as error:
+    except errors.ManifestMismatchError as error:
         yield str(error).split("; ", 1)[0]
 
 
 def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> Iterator[str]:
     try:
         table = open_vector_store(index).open(record.table, record.table_version).read()
-    except StoreError as error:
+    except errors.StoreError as error:
         yield f"vectors of kind '{kind}' cannot be read: {error}"
         return
     if table.num_rows != record.rows:
@@ -303,7 +296,7 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
         return
     try:
         matrix = open_array(folder.arrays, f"vectors-{kind}_matrix")  # damage was looked for
-    except DamagedStoreError:
+    except errors.DamagedStoreError:
         return  # said among the arrays
     column = table.column("vector").combine_chunks()
     rows = [column.values.to_numpy().reshape(table.num_rows, -1), np.asarray(matrix)]

@@ -3,6 +3,7 @@
 The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker by itself.
 """
 
+import base64
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +23,7 @@ from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
 from polyhop.tasks.evaluation.comparison import failure_sentence
-from polyhop.warehouse.files.evaluations import StoredRun
+from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.user_files import load_settings
@@ -190,7 +191,6 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
 
 
 T = TypeVar("T")
-
 PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
@@ -274,10 +274,11 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
     key = partial(prefect_run.artifact_key, "evaluation", stored.run["index"])
-    summary, report = evaluate.report_files(stored)
+    summary, report = (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
     about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
     # as text: a browser opens no file:// address from a dashboard, which may be on another machine
     prefect_run.show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
     prefect_run.show_table(key("strategies"), rows, f"Strategies in {about}")
-    for name, address in evaluate.plot_addresses(stored).items():
-        create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
+    for path in sorted(stored.path.glob("*.png")):  # each holds the whole picture, for a dashboard anywhere
+        address = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+        create_image_artifact(address, key=key(path.stem.replace("_", "-")), description=f"Plot of {about}")

@@ -43,7 +43,6 @@ FIRST_INDEX = "main"
 AFTER_PUBLISH = ("export", "evaluation")  # kinds that can be started when a version is published
 _INDEX, _ANSWER = "polyhop.flows.prefect_index", "polyhop.flows.prefect_answer"
 SCHEDULED = ("incremental", "check", "evaluation", "maintenance")  # kinds that come with a schedule
-
 Collision = Literal["ENQUEUE", "CANCEL_NEW"]
 
 
@@ -223,7 +222,6 @@ def _with_source(
 
 
 MISSED_HEARTBEATS = 3  # after so many a run is taken for dead; Prefect's own advice for its default of one in 180 s
-
 _OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{prefect_run.TAG}"}
 _RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}
 _RUN_BODY = (
@@ -269,19 +267,14 @@ def _wanted(
     # work's own failure: that is a state of its own, and would only fail again.
     seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
     of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
+    silent = of_a_run | {"after": {"prefect.flow-run.heartbeat"}, "within": timedelta(seconds=seconds)}
     again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
     wanted = [
         AutomationCore(
             name="polyhop: runs without a heartbeat crash",
             description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
             trigger=EventTrigger(
-                after={"prefect.flow-run.heartbeat"},
-                expect={"prefect.flow-run.*"},
-                match=_RUNS,
-                posture=Posture.Proactive,
-                threshold=1,
-                within=timedelta(seconds=seconds),
-                **of_a_run,
+                expect={"prefect.flow-run.*"}, match=_RUNS, posture=Posture.Proactive, threshold=1, **silent
             ),
             actions=[ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {seconds} s.")],
         ),
@@ -404,10 +397,7 @@ _Built = list[tuple[Deployment, RunnerDeployment]]
 
 
 def _built(
-    client: SyncPrefectClient,
-    indexes: Iterable[DeployedIndex],
-    storage: LocalStorage | None,
-    switched_on: Collection[str],
+    client: SyncPrefectClient, indexes: Iterable[DeployedIndex], storage: LocalStorage | None, on: Collection[str]
 ) -> _Built:
     """The deployments as Prefect registers them, with what people have made of them on the server."""
     built: _Built = []
@@ -415,13 +405,8 @@ def _built(
         limit = None
         if deployment.collision:
             limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
-        one = RunnerDeployment.from_entrypoint(
-            deployment.entrypoint,
-            name=deployment.name,
-            concurrency_limit=limit,
-            description=deployment.description,
-            tags=deployment.tags,
-        )
+        shown: dict[str, Any] = {name: getattr(deployment, name) for name in ("name", "description", "tags")}
+        one = RunnerDeployment.from_entrypoint(deployment.entrypoint, concurrency_limit=limit, **shown)
         form = one._parameter_openapi_schema.properties  # noqa: SLF001 - Prefect offers no way to narrow it
         if deployment.index:  # its limit of one run at a time holds for this index only
             form["index"]["enum"] = [deployment.index]
@@ -433,8 +418,7 @@ def _built(
         fixed, there = deployment.fixed, found.parameters if found else {}
         kept = {name: value for name, value in there.items() if name in form and name not in fixed}
         one.parameters = {**kept, **{n: v for n, v in deployment.parameters.items() if n in fixed or n not in kept}}
-        is_on = deployment.kind in switched_on
-        one.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
+        one.schedules = merged_schedules(deployment, found, is_on=deployment.kind in on)  # type: ignore[assignment]
         if storage is not None:
             one.storage = storage
         built.append((deployment, one))

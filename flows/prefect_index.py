@@ -25,7 +25,6 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.open import find_address
 
 T = TypeVar("T")
-
 LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0  # for "as long as it takes": JSON, which carries parameters, has no infinity
 
 

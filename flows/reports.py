@@ -126,14 +126,12 @@ class IndexReport:
 
 
 def _rows(settings: Settings, report: IndexReport, query: str) -> list[dict[str, Any]]:
-    """Rows of the version that a run reports."""
     rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
     return rows
 
 
 SHOWN_CHANGES = 50  # at most as many records as a page shows at once
 _LONGEST_ID = 200  # characters of an id; chosen: longer ones are addresses whose ends say little
-
 _QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
 
 
@@ -161,12 +159,9 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
 
 
 SHOWN_QUARANTINE = 100  # at most as many rows as a page shows at once
-
 LONG_ENCODING_SECONDS = 60.0  # below it nobody needs to encode faster; chosen
-
 SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
 """Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""
-
 _SAMPLE = f"""
     SELECT left(text, {SAMPLED_CHARACTERS}) AS text FROM passages ORDER BY hash(passage_id), passage_id
     LIMIT {SAMPLED_PASSAGES}

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from polyhop.flows.reports import IndexReport
     from polyhop.graph import EntityGraph
 
-
 SHOWN_CHARACTERS = 300  # of a passage; chosen: some lines
 
 

@@ -16,19 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from polyhop import __version__
 from polyhop.output import print_error, print_line
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    EmptyQuestionError,
-    PolyhopError,
-    QuarantineExceededError,
-    UnknownStrategyError,
-    extensions,
-    load_extension,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import configure_logs
 from polyhop.schemas.text import printable
 
-USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
+USAGE_ERRORS = (errors.ConfigurationError, errors.UnknownStrategyError, errors.EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
 GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Index and ask": {"index": ("demo", "plan", "index"), "ask": ("ask", "connect"), "entities": ("entities",)},
@@ -46,7 +38,6 @@ OURS: Mapping[str, str] = {
 }
 ALIASES: Mapping[str, str] = {name: f"queue:{name}" for name in ("results", "cancel", "retry", "explain", "replay")}
 """`polyhop results 3` is `polyhop jobs results 3`; not listed in the help."""
-
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "demo": ("polyhop demo",),
     "plan": (
@@ -106,14 +97,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "serve": ("polyhop serve --index mine --source corpus.jsonl",),
 }
 """In the help of each command; a test parses every one with its command's own parser."""
-
 OTHERS = "Of other packages"
 COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
-
 FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
 """In the help of a command: the formats in which a source is read, and the function that lists them."""
-
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells have it
 STOPPED = "polyhop: stopped; what was finished is kept."
 _UsageError: Any = typer.BadParameter.__base__
@@ -156,16 +144,16 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of the help."""
-        return [*OURS, *(name for name in extensions(COMMANDS) if name not in OURS)]
+        return [*OURS, *(name for name in errors.extensions(COMMANDS) if name not in OURS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command, or a group of commands; None if there is none of that name."""
         target = OURS.get(cmd_name) or ALIASES.get(cmd_name)
-        if target is None and cmd_name not in extensions(COMMANDS):
+        if target is None and cmd_name not in errors.extensions(COMMANDS):
             self.commands = dict.fromkeys(self.list_commands(ctx), cast("Any", None))  # what Typer suggests names from
             return None
         if target is None:
-            function = load_extension(extensions(COMMANDS)[cmd_name], "command")
+            function = errors.load_extension(errors.extensions(COMMANDS)[cmd_name], "command")
         else:
             module, attribute = target.split(":")
             function = getattr(import_module(f"polyhop.commands.{module}"), attribute)
@@ -232,10 +220,10 @@ def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
         app()
-    except PolyhopError as error:
+    except errors.PolyhopError as error:
         _print_trace()
         # Below the sentence the bad records if it lists some; other line feeds come from names or servers.
-        lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
+        lines = str(error).split("\n") if isinstance(error, errors.QuarantineExceededError) else [str(error)]
         for line in (f"polyhop: {lines[0]}", *lines[1:]):
             print_error(line)
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)

@@ -92,7 +92,6 @@ def check_deployments(_: Settings) -> str:
 
 
 def _ask(url: str, method: str, path: str) -> Any:
-    """What the server answers."""
     if not url.startswith(("http://", "https://")):
         raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
     import httpx

@@ -136,7 +136,6 @@ class Connections:
 
 
 CITED = 3  # so many passages are named for each relation
-
 _SUGGESTED = 3  # names in an error's sentence; chosen, and no result depends on it
 
 

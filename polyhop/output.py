@@ -66,14 +66,9 @@ def _cell(value: object) -> str:
     return printable_line(" ".join(text.split()))  # before widths are measured
 
 
-def is_terminal() -> bool:
-    """Whether people look at standard output, not a file or another program."""
-    return sys.stdout.isatty()
-
-
 def clear_screen() -> None:
     """Makes room for the same table again, on a terminal; nothing in a file."""
-    if is_terminal():
+    if sys.stdout.isatty():
         print("\x1b[2J\x1b[H", end="")  # noqa: T201 - erase the screen, cursor to its first line (ECMA-48)
 
 

@@ -131,9 +131,7 @@ def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, s
 
 WIDTH = 118  # characters of a line, so that a terminal of 120 columns never wraps one; chosen
 SHOWN = 10  # seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines.
-
 VISIBLE = 0.0005  # smallest weight that three digits show
-
 _INDENT = " " * 10
 _GLUE = "\u00a0"
 

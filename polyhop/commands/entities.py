@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from polyhop.warehouse.files.layout import IndexFolder
     from polyhop.warehouse.tables.version_rows import NameRecords
 
-
 entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
-
 _ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
 """What can be done, and how many names, types or numbers each takes."""
 
@@ -132,7 +130,6 @@ def _known_key(name: str, records: "NameRecords", index: str, *, as_written: boo
 
 
 def _folder(index: str, root: Any) -> "IndexFolder":
-    """Folder of an index that exists."""
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import require_version
 
@@ -154,7 +151,6 @@ def _row(edit: "EntityEdit") -> dict[str, str]:
 
 
 def _said(edit: "EntityEdit") -> str:
-    """An edit in words."""
     join = {"rename": "to", "merge": "with", "split": "from", "retype": "to"}.get(edit.kind, "")
     return f"{edit.kind} '{edit.key}'" + (f" {join} '{edit.other}'" if join else "")
 

@@ -27,8 +27,6 @@ WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
 LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run room on one line; the JSON has all labels
 SHOWN_SETTINGS = 10  # of a tuning, the best ones; JSON and report have them all
-
-
 Strategies = Annotated[
     str | None,
     typer.Option(
@@ -338,7 +336,6 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
 
 
 def _print_facts(changes: Mapping[str, Any]) -> None:
-    """What was run differently."""
     for name, (before, after) in changes["changed"].items():
         print_line(f"  {name}: {before} -> {after}")
     if not changes["changed"]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from polyhop.flows.reports import IndexReport
     from polyhop.schemas.settings import Settings
 
-
 Source = Annotated[
     Path | None, typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
 ]

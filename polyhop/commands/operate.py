@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from polyhop.schemas.requests import MaintenanceReport
     from polyhop.schemas.settings import Settings
 
-
 Indexes = Annotated[
     list[str] | None,
     typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),

@@ -43,11 +43,9 @@ Password = Annotated[
     str | None, typer.Option("--password", help="Password; NEO4J_PASSWORD keeps it out of lists of processes.")
 ]
 Database = Annotated[str | None, typer.Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
-
 Where = Annotated[
     str | None, typer.Option("--where", help="Only records that match: \"metadata.year >= 2020 AND source ~ 'news'\".")
 ]
-
 MinConfidence = Annotated[
     float | None,
     typer.Option(

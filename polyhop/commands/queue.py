@@ -1,6 +1,7 @@
 """`polyhop submit`, `worker` and `jobs` with what is done to a job: question queues."""
 
 import dataclasses
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,16 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyhop.commands import options
-from polyhop.output import (
-    clear_screen,
-    is_terminal,
-    print_error,
-    print_json,
-    print_line,
-    print_table,
-    progress,
-    rounded,
-)
+from polyhop.output import clear_screen, print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
 from polyhop.schemas.text import plural
@@ -32,14 +24,12 @@ if TYPE_CHECKING:
     from polyhop.warehouse.queue.queue import QuestionQueue
     from polyhop.worker.loop import Worker
 
-
 WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
 """Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
 SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
 PROGRESS_SECONDS = 60.0  # between two lines of a worker; chosen: a run of hours leaves some hundred lines
 JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
 QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
-
 jobs = typer.Typer(name="jobs", invoke_without_command=True)
 
 
@@ -75,7 +65,7 @@ def list_jobs(
             return
         paces: defaultdict[int, QuestionPace] = defaultdict(QuestionPace)
         while _print_jobs(queue, paces, json=json) and watch:
-            time.sleep(WATCH_SECONDS if is_terminal() else WATCH_FILE_SECONDS)
+            time.sleep(WATCH_SECONDS if sys.stdout.isatty() else WATCH_FILE_SECONDS)
             clear_screen()
 
 

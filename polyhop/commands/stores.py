@@ -85,7 +85,6 @@ Questions = Annotated[
     Path | None,
     typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
-
 LATEST = "latest"
 FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
 FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
@@ -144,24 +143,17 @@ def versions(
 
 def _make_current(layout: "Layout", index: str, use: str) -> int:
     """Makes the named version current; pins it unless it is the newest, which rolls nothing back."""
-    from polyhop.warehouse.files.versions import (
-        point_to,
-        published_versions,
-        read_manifest,
-        remove_leftovers,
-        require_version,
-        writer_lease,
-    )
+    from polyhop.warehouse.files import versions as stored
 
     if use != LATEST and not use.isdecimal():
         raise typer.BadParameter(f"'{use}' is neither the number of a version nor {LATEST}.", param_hint="--use")
     folder = layout.index(index)
-    newest = max(published_versions(folder), default=None)
-    number, version = require_version(layout, index, newest if use == LATEST else int(use))
-    read_manifest(version)  # refuses what could not be asked afterwards
-    with writer_lease(folder.lease, folder.name):
-        remove_leftovers(folder)
-        point_to(folder, number, is_pinned=number != newest)
+    newest = max(stored.published_versions(folder), default=None)
+    number, version = stored.require_version(layout, index, newest if use == LATEST else int(use))
+    stored.read_manifest(version)  # refuses what could not be asked afterwards
+    with stored.writer_lease(folder.lease, folder.name):
+        stored.remove_leftovers(folder)
+        stored.point_to(folder, number, is_pinned=number != newest)
     return number
 
 
@@ -260,7 +252,6 @@ cache = typer.Typer(
     help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
     no_args_is_help=True,
 )
-
 File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
 
 

@@ -21,7 +21,6 @@ QUESTION = "question"
 DRAWN_NODES = 60  # chosen: still readable in a browser's window; the page says how many are left out
 DRAWN_PASSAGES = 10  # as many as a question asks for by default; the page says how many are left out
 Triple = tuple[str, str, str]  # key of the source, label, key of the target
-
 DRAWN_MENTIONS = 2  # A passage is tied to so many of its strongest entities; it owes its rank to them
 
 
@@ -193,6 +192,7 @@ NAME_LINES = 3  # lines that a name may take; what is longer is cut, and is in f
 NODE_WIDTHS, GAPS = (176.0, 250.0), (106.0, 190.0)
 NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4  # width of a plain letter in a name and in a label, in a wide font
 _SMALLEST, _GROWTH = 3.5, 5.0  # pixels; chosen: the weakest mark is still seen, the strongest fits its row
+_WIDTHS = (0.6, 1.8, 1.5, 1.15, 1.0)  # of narrow, East Asian, broad, capital and plain letters
 _NARROW, _BROAD = frozenset(" !'(),.:;I[]fijlrt|"), frozenset("%@MWmw—…")
 
 
@@ -410,15 +410,8 @@ def _fitting(text: str, width: float) -> int:
 
 def text_width(text: str) -> float:
     """About how wide a text is, in widths of a plain letter."""
-    return sum(
-        0.6
-        if letter in _NARROW
-        else 1.8
-        if east_asian_width(letter) in "WF"
-        else 1.5
-        if letter in _BROAD
-        else 1.15
-        if letter.isupper()
-        else 1.0
-        for letter in text
-    )
+    total = 0.0
+    for letter in text:
+        kinds = (letter in _NARROW, east_asian_width(letter) in "WF", letter in _BROAD, letter.isupper(), True)
+        total += _WIDTHS[kinds.index(True)]
+    return total
