@@ -75,21 +75,18 @@ class WorkerProcess:
                         say(f"worker {self.pid}: {said}")
 
 
-class Outages:
-    """Which outages of models, seen by workers, are new since the last look."""
+SeenOutages = set[tuple[str, float | None]]
+"""Of models, by worker and when each began."""
 
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, float | None]] = set()
 
-    def new(self, workers: Sequence[WorkerRow], queues: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The payload of an event for each outage of a worker of these queues that was not there before."""
-        for worker in workers:
-            if worker.outage is None or not set(queues) & set(worker.queues):
-                continue
-            if (worker.worker_id, worker.outage_since) not in self._seen:
-                self._seen.add((worker.worker_id, worker.outage_since))
-                where = {"worker": worker.worker_id, "host": worker.host, "queues": list(worker.queues)}
-                yield {**where, "reason": worker.outage, "since": worker.outage_since}
+def new_outages(seen: SeenOutages, workers: Sequence[WorkerRow], queues: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The payload of an event for each outage of a worker of these queues that is not among those seen; it is then."""
+    for worker in workers:
+        outage = worker.worker_id, worker.outage_since
+        if worker.outage is not None and set(queues) & set(worker.queues) and outage not in seen:
+            seen.add(outage)
+            where = {"worker": worker.worker_id, "host": worker.host, "queues": list(worker.queues)}
+            yield {**where, "reason": worker.outage, "since": worker.outage_since}
 
 
 class Crew:
@@ -199,15 +196,12 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A job for a question file; `is_new` is False if an earlier submission with the same key made it.
-
-    `bad` are the records that were left out.
-    """
+    """A job for a question file; `is_new` is False if an earlier submission with the same key made it."""
 
     job_id: int
     count: int
     is_new: bool
-    bad: list[BadRecord]
+    bad: list[BadRecord]  # those that were left out
 
 
 def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionRequest) -> Submitted:

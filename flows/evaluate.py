@@ -235,10 +235,7 @@ def _ranges_of(request: requests.EvaluationRequest) -> list[dict[str, Any]]:
 def _sample_of(
     request: requests.EvaluationRequest, records: list[QuestionRecord]
 ) -> tuple[list[QuestionRecord], dict[str, int] | None]:
-    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
-
-    Of the rest that a sample leaves out it is {size, seed, of, rest}: the sample is not asked.
-    """
+    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for."""
     if request.sample is None:
         return records, None
     seed = DEFAULT_SEED if request.seed is None else request.seed
@@ -257,10 +254,7 @@ def _sample_of(
 def answering_settings(
     settings: Settings, built_with: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`.
-
-    The filter of the questions, if there is one, is a setting, `questions.where`, too.
-    """
+    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`."""
     own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
     building = {name: section for name, section in built_with.items() if name in _BUILDING}
     own |= {} if where is None else {"questions.where": where}
@@ -270,20 +264,15 @@ def answering_settings(
 def _served(
     session: IndexSession, request: requests.EvaluationRequest, variants: Mapping[str, requests.Variant]
 ) -> tuple[dict[str, Answerer | ClosedBookAnswerer], dict[str, str]]:
-    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
-
-    One that was asked for by name or range and cannot be served is refused.
-    """
-    asked = requests.expand_labels(
-        (label for label in _written(request.strategies) if label != requests.ALL), STRATEGIES
-    )
+    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason."""
+    asked = requests.expand_labels((one for one in _written(request.strategies) if one != requests.ALL), STRATEGIES)
     ready: dict[str, Answerer | ClosedBookAnswerer] = {}
     left_out: dict[str, str] = {}
     for label, variant in variants.items():
         try:
             ready[label] = session.answerer(variant.strategy, variant.parameters)
         except PolyhopError as error:
-            if label in asked:
+            if label in asked:  # by name or range
                 raise
             left_out[label] = str(error)
     if not ready:
@@ -459,10 +448,7 @@ def _rows(
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`.
-
-    A sample that is larger than the question set is said here, too.
-    """
+    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`."""
     report = evaluation.report
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:

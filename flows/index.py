@@ -177,9 +177,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
         check_sources(request)
         wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
         build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
-        lease = versions.writer_lease(
-            folder.lease, request.index, wait_seconds=request.wait_seconds, on_wait=runner.note
-        )
+        lease = versions.writer_lease(folder.lease, folder.name, wait_seconds=request.wait_seconds, on_wait=runner.note)
         with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
             history.begin()
             left = versions.remove_leftovers(folder)
@@ -325,10 +323,7 @@ class _Run:
         self._build = self._source.done(build.with_outcome(self._source.name, self._source.outcome(build)))
 
     def _derive(self, needed: tuple[str, ...]) -> bool:
-        """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again.
-
-        The result is that of a corpus without them (their titles may be names in others).
-        """
+        """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again."""
         ingested = self._build
         for stage in self._stages:
             self._build = build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
@@ -343,7 +338,7 @@ class _Run:
                     build = build.with_counts(stage.name, counts)
                     self._build = stage.done(build.with_outcome(stage.name, stage.outcome(build)))
             self._history.units(stage.name, units, self._report.computed.get(stage.name, 0))
-            if faults:
+            if faults:  # the result is that of a corpus without them (their titles may be names in others)
                 self._build = ingested
                 set_aside = partial(self._source.quarantine, ingested, faults)
                 self._ingested(self._runner.step(f"{self._source.name} finish", set_aside))
@@ -466,10 +461,7 @@ def check_sources(request: IndexRequest) -> None:
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
-    """A request to read the source of an index again from where it was read last as a whole; None if nobody knows.
-
-    `name` says which of its sources; "" if it has only one.
-    """
+    """A request to read the source of an index again from where it was read last as a whole; None if nobody knows."""
     folder = Layout(settings.root).index(index)
     number = versions.latest_version(folder)
     if number is None:
@@ -554,13 +546,10 @@ def is_elsewhere(build: Build, manifest: Manifest) -> bool:
 
 
 def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
-    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources.
-
-    Also where nobody can know, and where sources have names.
-    """
+    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources."""
     kind = source_kind(manifest.stages)
     if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
-        return True
+        return True  # nobody can know, or sources have names
     texts = build.graph_sources
     has_other_texts = texts is not None and manifest.graph_sources and not _is_place(manifest.graph_sources, texts)
     return kind == build.source_kind and _is_place(manifest.source, build.source) and not has_other_texts

@@ -96,10 +96,7 @@ def _is_free(version: VersionFolder) -> bool:
 
 
 def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceReport) -> None:
-    """Removes cached vectors whose texts are in no published version.
-
-    A run that begins meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again.
-    """
+    """Removes cached vectors whose texts are in no published version."""
     unfinished = sorted(layout.indexes.glob("*/staging"))  # of an index that is being built, or whose run was killed
     if unfinished:
         name = unfinished[0].parent.name
@@ -121,6 +118,7 @@ def _vacuum_vectors(layout: Layout, names: Sequence[str], report: MaintenanceRep
         except errors.DamagedStoreError as error:
             report.skipped.append(f"Cached vectors were left alone: {error}")
             return
+        # a run that began meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again
         unused = [key for key in cache.known_keys() if key not in used]
         report.removed["cached vectors"] = len(unused) if report.dry_run else cache.forget(unused)
 
@@ -313,11 +311,8 @@ def graph_differences(published: Published, store: GraphStore) -> list[str]:
         held = f"version {record.version}" if record is not None else "no complete version"
         found.append(f"Neo4j says that it holds {held}, not version {published.version}")
     for name, difference in _in_graph(published, store):
-        for what, ids in (
-            ("are missing", difference.missing),
-            ("differ", difference.changed),
-            ("are too many", difference.surplus),
-        ):
+        missing, changed, surplus = difference.missing, difference.changed, difference.surplus
+        for what, ids in (("are missing", missing), ("differ", changed), ("are too many", surplus)):
             if ids:
                 more = ", …" if len(ids) > _SHOWN else ""
                 found.append(f"{len(ids)} {name.replace('_', ' ')} {what}: {', '.join(ids[:_SHOWN])}{more}")

@@ -16,7 +16,7 @@ from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
 from polyhop.flows import evaluate, prefect_run
-from polyhop.flows.answer import Crew, Outages, WorkerProcess, job_metrics, submit_file
+from polyhop.flows.answer import Crew, SeenOutages, WorkerProcess, job_metrics, new_outages, submit_file
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
@@ -32,10 +32,7 @@ SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its data
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
-    """What is left to do if a run was killed: its unanswered questions are cancelled, or the next worker would answer.
-
-    Prefect calls this where runs are started, after a run was cancelled or crashed.
-    """
+    """What is left to do if a run was killed: its open questions are cancelled, or the next worker would answer."""
     parameters = flow_run.parameters
     with open_questions(load_settings(parameters.get("settings") or {})) as opened:
         job_id = opened.job_of_key(parameters.get("key") or _own_key(flow_run.id))
@@ -102,11 +99,9 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         if runtime.flow_run.run_count > 1:
             log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
 
-        def warn(sentence: str) -> None:
-            log.warning(sentence)
-            prefect_run.emit(
-                prefect_run.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence}
-            )
+        def warn(said: str) -> None:
+            log.warning(said)
+            prefect_run.emit(prefect_run.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": said})
 
         crew = Crew(opened, queue, workers, settings or {}, warn, log.info)
         prefect_run.run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
@@ -121,7 +116,7 @@ def _own_key(flow_run_id: object) -> str:
 def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     job = queue.job(job_id)
-    progress, outages = prefect_run.Progress(prefect_run.artifact_key("job", job.index, "progress")), Outages()
+    progress, seen = prefect_run.Progress(prefect_run.artifact_key("job", job.index, "progress")), SeenOutages()
     try:
         while True:
             job = queue.job(job_id)
@@ -129,7 +124,7 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
             if not job.is_open:
                 return
             crew.look_after()
-            for outage in outages.new(queue.workers(), [job.queue]):
+            for outage in new_outages(seen, queue.workers(), [job.queue]):
                 prefect_run.emit(prefect_run.OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
             time.sleep(1.0)
             queue.sweep()
@@ -177,11 +172,11 @@ def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None)
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
     """A worker from start to end; what it prints is logged, and outages of its models become events."""
-    worker, outages = WorkerProcess(queues, settings, log), Outages()
+    worker, seen = WorkerProcess(queues, settings, log), SeenOutages()
     try:
         while worker.code is None:
             own = [row for row in queue.workers() if row.process_id == worker.pid]
-            for outage in outages.new(own, names_in(queues)):
+            for outage in new_outages(seen, own, names_in(queues)):
                 prefect_run.emit(prefect_run.OUTAGE, "queue", outage["queues"][0], outage)
             time.sleep(1.0)
     finally:

@@ -190,10 +190,7 @@ _stop_loops_at_exit = cache(partial(atexit.register, _stop_loops))  # once per p
 
 
 def artifact_key(*parts: str) -> str:
-    """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash.
-
-    Two indexes whose names differ only in such letters would share a history otherwise.
-    """
+    """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash."""
     words = []
     for name in parts:
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-")
@@ -246,13 +243,11 @@ def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
 
 
 def started_name(kind: str, *parameters: str) -> Callable[[], str]:
-    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start.
-
-    Of a path only the last part.
-    """
+    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start."""
 
     def name() -> str:
         given = runtime.flow_run.parameters
+        # of a path the last part
         said = [str(given[each]).rsplit("/", 1)[-1] for each in parameters if given.get(each)]
         return errors.redact(" ".join([kind, *said, _start_time()]))
 

@@ -238,10 +238,7 @@ def encoding_advice(settings: Settings, report: IndexReport) -> str:
 
 
 def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
-    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover.
-
-    Of the latter, of which a graph may have thousands, the largest parts.
-    """
+    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
     done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)
     rows = []
     if done or failed:

@@ -90,10 +90,7 @@ def pace_words(per_minute: float, seconds_left: float | None) -> str:
 
 
 def result_document(row: ResultRow) -> dict[str, Any]:
-    """A question as a row of `polyhop jobs results`; everything that its worker stored is in it.
-
-    It has `triples` if its strategy ranks any.
-    """
+    """A question as a row of `polyhop jobs results`; everything that its worker stored is in it."""
     stored = row.result
     triples = {name: stored[name] for name in ("triples",) if name in stored}
     asked = {"id": row.question_id, "question": row.question, "answer": row.answer, "guess": stored.get("guess", "")}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from polyhop.commands import options
 from polyhop.output import print_block, print_error, print_json, print_line
@@ -20,19 +20,17 @@ if TYPE_CHECKING:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question.")],
-    index: Annotated[
-        str, typer.Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")
-    ],
+    question: Annotated[str, Argument(help="The question.")],
+    index: Annotated[str, Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")],
     strategy: options.Strategy = None,
     limit: options.Limit = 10,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")
+        str | None, Option("--topic", help="The entity that the question is about, by name or id.")
     ] = None,
     where: options.Where = None,
     param: options.Parameters = None,
     reader: options.ReaderName = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
+    explain: Annotated[bool, Option("--explain", help="Draw how the evidence connects.")] = False,
     html: options.HtmlFile = None,
     set_: options.Set = None,
     root: options.Root = None,
@@ -233,14 +231,14 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
             print_line(text)
 
 
-_Name = typer.Argument(help="Name of an entity, as you would write it.")
+_Name = Argument(help="Name of an entity, as you would write it.")
 
 
 def connect(
     a: Annotated[str, _Name],
     b: Annotated[str, _Name],
     index: options.IndexName,
-    max_length: Annotated[int, typer.Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
+    max_length: Annotated[int, Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:

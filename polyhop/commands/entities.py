@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer import Argument
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
@@ -25,14 +26,14 @@ _ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "li
 def edit(
     action: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="rename NAME NEW: the old name still finds it; merge A B: two names are one entity; split A B: two; "
             "retype NAME TYPE: a type of the index, like PERSON, or NONE; delete NAME: the passages that name it stay; "
             "list: all decisions; undo NUMBER: as list shows it."
         ),
     ],
     index: IndexName,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="What it takes.")] = None,
+    arguments: Annotated[list[str] | None, Argument(metavar="[NAME...]", help="What it takes.")] = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -155,7 +156,7 @@ def _said(edit: "EntityEdit") -> str:
     return f"{edit.kind} '{edit.key}'" + (f" {join} '{edit.other}'" if join else "")
 
 
-_AskedName = typer.Argument(help="A name, as you would write it.")
+_AskedName = Argument(help="A name, as you would write it.")
 
 
 @entities.command("explain")

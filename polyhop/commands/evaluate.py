@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from polyhop.commands import options
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
@@ -29,7 +29,7 @@ LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run roo
 SHOWN_SETTINGS = 10  # of a tuning, the best ones; JSON and report have them all
 Strategies = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--strategies",
         help="Names, separated by commas, 'all', or 'own' (those that the index was built for); with parameters of "
         "their own, qasa:gate=none:steps=1, also "
@@ -38,44 +38,40 @@ Strategies = Annotated[
 ]
 Baselines = Annotated[
     list[str] | None,
-    typer.Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
+    Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
 ]
 Gates = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated."
     ),
 ]
 Questions = Annotated[
-    Path | None, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …")
+    Path | None, Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …")
 ]
-Sample = Annotated[
-    int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
-]
+Sample = Annotated[int | None, Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")]
+Seed = Annotated[int | None, Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")]
 ClosedBook = Annotated[
-    bool, typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
+    bool, Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
 ]
 
 
 def evaluate(
     questions: Questions = None,
-    index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
+    index: Annotated[str | None, Option("--index", help="Name of the index.")] = None,
     strategies: Strategies = None,
     where: options.Where = None,
     param: options.Parameters = None,
     baseline: Baselines = None,
     sample: Sample = None,
     seed: Seed = None,
-    rest: Annotated[bool, typer.Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
+    rest: Annotated[bool, Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the stored evaluations.")] = False,
+    out: Annotated[Path | None, Option("--out", help="Write one JSON line per question and strategy.")] = None,
+    no_store: Annotated[bool, Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
+    list_: Annotated[bool, Option("--list", help="List the stored evaluations.")] = False,
     compare: Annotated[
-        tuple[int, int] | None, typer.Option("--compare", help="What changed between two stored evaluations.")
+        tuple[int, int] | None, Option("--compare", help="What changed between two stored evaluations.")
     ] = None,
     reader: options.ReaderName = None,
     closed_book: ClosedBook = False,
@@ -136,12 +132,8 @@ def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int
     from polyhop.flows.evaluate import compare, stored_rows
 
     found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
-    if json:
-        print_json(rounded(found))
-    elif compared is None:
-        print_stored(found)
-    else:
-        print_comparison(found)
+    show = print_stored if compared is None else print_comparison
+    print_json(rounded(found)) if json else show(found)
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:
@@ -166,9 +158,8 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
         answers = (short["share"], short[judge], result["sentence_hit"])
         figures = (*answers, latency["p50"], latency["p95"], result["failures"])
         rows.append([name, *(result[metric] for metric in shown), *figures])
-    print_table(
-        ["strategy", *shown, "shown", f"{judge} of shown", "sentence hit", "p50 ms", "p95 ms", "failures"], rows
-    )
+    columns = ["strategy", *shown, "shown", f"{judge} of shown", "sentence hit", "p50 ms", "p95 ms", "failures"]
+    print_table(columns, rows)
     kind = report["interval"]
     judged = [metric for metric in WITH_INTERVAL if any(one["intervals"].get(metric) for one in strategies.values())]
     if judged:
@@ -288,9 +279,8 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
             asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
         means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
         table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
-    print_table(
-        ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"], table
-    )
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
+    print_table(columns, table)
     for row in rows:
         if "error" in row:
             print_error(f"evaluation {row['run']} is left out: {row['error']}")
@@ -353,13 +343,13 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
 
 def score(
     predictions: Annotated[
-        Path, typer.Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
+        Path, Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
     ],
-    out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per prediction.")] = None,
+    out: Annotated[Path | None, Option("--out", help="Write one JSON line per prediction.")] = None,
     hotpot_yes_no: Annotated[
-        bool, typer.Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
+        bool, Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
     ] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
     root: options.Root = None,
     json: options.Json = False,
 ) -> None:
@@ -401,27 +391,27 @@ def score(
 
 
 def tune(
-    questions: Annotated[Path, typer.Argument(help="Questions, as polyhop eval takes them.")],
+    questions: Annotated[Path, Argument(help="Questions, as polyhop eval takes them.")],
     index: options.IndexName,
     strategy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--strategy",
             help="With the values to try, bridge:graph_weight=.2,.35,.5; a name alone: the strategy's own values; "
             "default: that of the index.",
         ),
     ] = "",
     metric: Annotated[
-        str, typer.Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
+        str, Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
     ] = "recall@5",
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
+        Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the sample; default: 13.")] = None,
+    seed: Annotated[int | None, Option("--seed", help="Of the sample; default: 13.")] = None,
     param: options.Parameters = None,
     reader: options.ReaderName = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no result and no report under root.")] = False,
+    no_store: Annotated[bool, Option("--no-store", help="Keep no result and no report under root.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -464,9 +454,8 @@ def print_tuning(report: Mapping[str, Any]) -> None:
         f"{tuned['n']} of {report['questions']['of']} questions (random sample, seed {report['seed']})"
     )
     best = sorted(report["tried"], key=lambda one: -one["mean"])[:SHOWN_SETTINGS]
-    print_table(
-        ["setting", f"{name} on the sample", "95 % interval"], [[b["label"], b["mean"], _bounds(b)] for b in best]
-    )
+    rows = [[one["label"], one["mean"], _bounds(one)] for one in best]
+    print_table(["setting", f"{name} on the sample", "95 % interval"], rows)
     left = len(report["tried"]) - len(best)
     if left:
         print_line(f"  {left} more, which are lower or equal")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 Source = Annotated[
-    Path | None, typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
+    Path | None, Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
 ]
 Graph = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--graph",
         help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
         "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
@@ -35,7 +36,7 @@ Graph = Annotated[
 ]
 GraphSources = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--graph-sources",
         help="Texts for the graph's nodes, indexed as passages: rows {id of the node, title?, text, metadata?} in "
         "a file; without it the index has none.",
@@ -43,7 +44,7 @@ GraphSources = Annotated[
 ]
 Partial = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--partial",
         help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
         "deletes one.",
@@ -51,7 +52,7 @@ Partial = Annotated[
 ]
 SourceName = Annotated[
     str,
-    typer.Option(
+    Option(
         "--source-name",
         help="Which of the index's sources SOURCE is, or the name of a new one beside them; default: the one that "
         "was read from there.",
@@ -59,33 +60,28 @@ SourceName = Annotated[
 ]
 Replace = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--replace",
         help="SOURCE takes the place of the index's only source, or of the one that --source-name names, whose "
         "records go.",
     ),
 ]
 AllowDeletions = Annotated[
-    bool, typer.Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
+    bool, Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
 ]
 RemoveSource = Annotated[
-    str, typer.Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
+    str, Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
 ]
 AddStrategies = Annotated[
     list[str] | None,
-    typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
+    Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
 ]
 Extractor = Annotated[
-    str | None,
-    typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
+    str | None, Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE.")
 ]
-Full = Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
-]
-OnPrefect = Annotated[
-    bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
-]
+Full = Annotated[bool, Option("--full", help="Derive every stage again; caches are still used.")]
+Wait = Annotated[bool, Option("--wait", help="Wait as long as another process writes the index, rather than end.")]
+OnPrefect = Annotated[bool, Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")]
 
 
 def index(
@@ -226,13 +222,13 @@ def _print_advice(report: "IndexReport") -> None:
 
 
 def plan(
-    source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
+    source: Annotated[Path | None, Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        str | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
-        typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+        Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
     ] = None,
     set_: Set = None,
     root: Root = None,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table
@@ -18,32 +19,30 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 Indexes = Annotated[
-    list[str] | None,
-    typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),
+    list[str] | None, Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main).")
 ]
 SourceFile = Annotated[
     str | None,
-    typer.Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
+    Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
 ]
 Questions = Annotated[
-    Path | None, typer.Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
+    Path | None, Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
 ]
 Notify = Annotated[
-    str, typer.Option("--notify", help="Notification block to send failures to, TYPE/NAME like slack-webhook/ops.")
+    str, Option("--notify", help="Notification block to send failures to, TYPE/NAME like slack-webhook/ops.")
 ]
 AfterPublish = Annotated[
     list[str] | None,
-    typer.Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
+    Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
 ]
 Schedule = Annotated[
-    list[str] | None,
-    typer.Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable."),
+    list[str] | None, Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable.")
 ]
 
 
 def deploy(
     index: Indexes = None,
-    pool: Annotated[str, typer.Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
+    pool: Annotated[str, Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
     source: SourceFile = None,
     questions: Questions = None,
     notify: Notify = "",
@@ -143,13 +142,11 @@ def doctor(root: Root = None, json: Json = False) -> None:
 
 
 def maintain(
-    index: Annotated[str | None, typer.Option("--index", help="Only this index; default: all.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
+    index: Annotated[str | None, Option("--index", help="Only this index; default: all.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
     queue_days: Annotated[
         float | None,
-        typer.Option(
-            "--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."
-        ),
+        Option("--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -189,9 +186,9 @@ def print_report(report: "MaintenanceReport") -> None:
 def verify(
     index: IndexName,
     neo4j: Annotated[
-        bool, typer.Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
+        bool, Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
     ] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Fix what differs, then compare again.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Fix what differs, then compare again.")] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,

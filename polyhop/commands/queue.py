@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from polyhop.commands import options
 from polyhop.output import clear_screen, print_error, print_json, print_line, print_table, progress, rounded
@@ -28,18 +29,18 @@ WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
 """Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
 SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
 PROGRESS_SECONDS = 60.0  # between two lines of a worker; chosen: a run of hours leaves some hundred lines
-JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
-QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
+JobId = Annotated[int, Argument(help="Id of the job, as `polyhop submit` printed it.")]
+QuestionId = Annotated[str, Argument(help="Id of the question in its file.")]
 jobs = typer.Typer(name="jobs", invoke_without_command=True)
 
 
 @jobs.callback()
 def list_jobs(
     context: typer.Context,
-    workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
+    workers: Annotated[bool, Option("--workers", help="List the living workers instead.")] = False,
+    purge: Annotated[bool, Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
+        bool, Option("--watch", help="List them again and again, with their pace, until nothing is open.")
     ] = False,
     set_: options.Set = None,
     root: options.Root = None,
@@ -71,7 +72,7 @@ def list_jobs(
 
 def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, json: bool) -> bool:
     """The jobs as they are now, and how fast the open ones are answered since the last look; whether any is open."""
-    from polyhop.jobs import job_document, waiting_workers
+    from polyhop.jobs import job_document, pace_words, waiting_workers
 
     queue.sweep()
     workers, found = queue.workers(), queue.jobs()
@@ -81,8 +82,6 @@ def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, 
         print_json(rows)
     else:
         # A table, and below it the pace of open jobs, and what went wrong in which job.
-        from polyhop.jobs import pace_words
-
         columns = ["job_id", "name", "queue", "index", "strategy", "questions"]
         columns += ["queued", "leased", "done", "dead", "cancelled"]
         print_table(columns, [[row[column] for column in columns] for row in rows])
@@ -114,10 +113,9 @@ def cancel(job: JobId, set_: options.Set = None, root: options.Root = None, json
 @jobs.command("retry")
 def retry(
     job: JobId,
-    question: Annotated[list[str] | None, typer.Option("--question", help="Ask only this question again.")] = None,
+    question: Annotated[list[str] | None, Option("--question", help="Ask only this question again.")] = None,
     deadline: Annotated[
-        float | None,
-        typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
+        float | None, Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's.")
     ] = None,
     set_: options.Set = None,
     root: options.Root = None,
@@ -145,10 +143,8 @@ def retry(
 @jobs.command("results")
 def results(
     job: JobId,
-    out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
-    metrics: Annotated[
-        bool, typer.Option("--metrics", help="Print metrics against the file's gold (--json: all).")
-    ] = False,
+    out: Annotated[Path | None, Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
+    metrics: Annotated[bool, Option("--metrics", help="Print metrics against the file's gold (--json: all).")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -235,7 +231,7 @@ def explain(
 def replay(
     job: JobId,
     question: QuestionId,
-    strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
+    strategy: Annotated[str | None, Option("--strategy", help="Another strategy; default: the same.")] = None,
     param: options.Parameters = None,
     reader: options.ReaderName = None,
     set_: options.Set = None,
@@ -288,22 +284,20 @@ def replay(
 
 
 def submit(
-    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
+    questions: Annotated[Path, Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
     index: options.IndexName,
     strategy: options.Strategy = None,
-    queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
+    queue: Annotated[str, Option("--queue", help="Queue to submit to.")] = "default",
     limit: options.Limit = 10,
     where: options.Where = None,
     param: options.Parameters = None,
     min_confidence: options.MinConfidence = None,
-    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
-    key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
-    name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
-    deadline: Annotated[float | None, typer.Option("--deadline", help="Seconds after which nothing is asked.")] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Submit the good questions of a file with bad ones.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until every question is answered or dead.")] = False,
+    priority: Annotated[int, Option("--priority", help="Higher goes first.")] = 0,
+    key: Annotated[str | None, Option("--key", help="The same key again submits nothing new.")] = None,
+    name: Annotated[str, Option("--name", help="A name for people.")] = "",
+    deadline: Annotated[float | None, Option("--deadline", help="Seconds after which nothing is asked.")] = None,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Submit the good questions of a file with bad ones.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Wait until every question is answered or dead.")] = False,
     set_: options.Set = None,
     root: options.Root = None,
     json: options.Json = False,
@@ -352,13 +346,13 @@ def submit(
 
 
 def worker(
-    queues: Annotated[str, typer.Option("--queues", help="Queues to answer, separated by commas.")] = "default",
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Questions to take at once.")] = None,
-    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is queued or leased.")] = False,
+    queues: Annotated[str, Option("--queues", help="Queues to answer, separated by commas.")] = "default",
+    batch: Annotated[int | None, Option("--batch", min=1, help="Questions to take at once.")] = None,
+    until_empty: Annotated[bool, Option("--until-empty", help="End when nothing is queued or leased.")] = False,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
+        int | None, Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
     ] = None,
-    metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
+    metrics_address: Annotated[str, Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
     reader: options.ReaderName = None,
     set_: options.Set = None,
     root: options.Root = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Strategy, Uri, User, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 def sql(
     index: IndexName,
     query: Annotated[
-        str | None, typer.Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
+        str | None, Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
     ] = None,
     tables: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--tables",
             help="List all tables and views with what they hold, instead of a query; with the name of one its columns, "
             "and with what they join.",
@@ -35,7 +36,7 @@ def sql(
     ] = False,
     allow_files: Annotated[
         list[Path] | None,
-        typer.Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
+        Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -71,7 +72,7 @@ def sql(
 
 Use = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--use",
         metavar="N|latest",
         help="Make version N the current one and pin it: later runs publish beside it. latest: the newest, unpinned.",
@@ -79,11 +80,11 @@ Use = Annotated[
 ]
 Diff = Annotated[
     tuple[int, int] | None,
-    typer.Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
+    Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
 ]
 Questions = Annotated[
     Path | None,
-    typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
+    Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
 LATEST = "latest"
 FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
@@ -252,7 +253,7 @@ cache = typer.Typer(
     help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
     no_args_is_help=True,
 )
-File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
+File = Annotated[Path, Argument(metavar="FILE.parquet", help="The parquet file.")]
 
 
 @cache.command("stats")
@@ -311,11 +312,11 @@ def _cached(settings: "Settings") -> dict[str, Any]:
 @cache.command("evict")
 def evict(
     older_than_days: Annotated[
-        float | None, typer.Option("--older-than-days", min=0, help="Only what is older than this many days.")
+        float | None, Option("--older-than-days", min=0, help="Only what is older than this many days.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only what this model replied.")] = None,
+    model: Annotated[str | None, Option("--model", help="Only what this model replied.")] = None,
     failures: Annotated[
-        bool, typer.Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
+        bool, Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
     ] = False,
     root: Root = None,
     json: Json = False,
@@ -416,7 +417,7 @@ def neo4j(
 
 @export.command("extraction")
 def extraction(
-    file: Annotated[Path, typer.Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
+    file: Annotated[Path, Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
     index: IndexName,
     root: Root = None,
     json: Json = False,

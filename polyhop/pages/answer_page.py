@@ -96,13 +96,10 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]
 
 
 def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked.
-
-    None where values with sentences of their own, or a model's citations, say it.
-    """
+    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked."""
     stated = [value["sentence"] for value in reading.get("values", ())]
     if (document["answer"] and stated) or reading["citations"]:
-        return []
+        return []  # they say it
     given = document["evidence"].get("sentences", ())[: 1 if document["answer"] else None]
     guess = "" if document["answer"] else document.get("guess", "")
     found = []

@@ -26,10 +26,7 @@ DRAWN_MENTIONS = 2  # A passage is tied to so many of its strongest entities; it
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An entity, a passage or the question: an id unique in the graph, what people read, strength (0 or more), a note.
-
-    Passages have a rank, from 1; the search began at seeds.
-    """
+    """An entity, a passage or the question: an id unique in the graph, what people read, strength (from 0), a note."""
 
     id: str
     kind: str
@@ -72,10 +69,7 @@ class EvidenceGraph:
 def evidence_graph(
     document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    """The graph of an answer: of what its strategy reached if that is connected, else of the triples that it ranks.
-
-    Without either, it is of what its passages share.
-    """
+    """The graph of an answer: of what its strategy reached if that is connected, else of the triples that it ranks."""
     evidence = evidence_of(document["evidence"])
     if evidence.all_edges():
         return _reached(document, evidence, mentions, relations)
