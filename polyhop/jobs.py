@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from polyhop.schemas.errors import StoreError, UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS, Table
 from polyhop.schemas.text import duration
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables.query import LazyTable, Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from polyhop.schemas.tables import Table
+    from polyhop.warehouse.tables.query import LazyTable, Wanted
 
 _ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of documents, and any number makes the same rows
 _LATEST_LOOKS = 12  # that a pace rests on; chosen: a minute of --watch, and a queue changes with its questions
@@ -165,22 +166,29 @@ def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
 _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: a query reads all jobs
 
 
-def result_tables(settings: Settings, index: str) -> list[LazyTable]:
+def result_tables(settings: Settings, index: str) -> "list[LazyTable]":
     """The answers in the queue as the tables `results` and `result_passages` of an index; see schemas/tables.py.
 
     The queue is opened only when a query reads one of them, and only the jobs and the parts that it asks for are read.
     """
+    from polyhop.schemas.tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS
+    from polyhop.warehouse.tables.query import LazyTable
 
-    def results(wanted: Wanted) -> "pa.Table":
-        return _table(settings, index, wanted, RESULTS, with_evidence=wanted.wants(*FROM_EVIDENCE))
+    def results(wanted: "Wanted") -> "pa.Table":
+        return _table(settings, index, wanted, RESULTS, _result_rows, with_evidence=wanted.wants(*FROM_EVIDENCE))
 
-    def passages(wanted: Wanted) -> "pa.Table":
-        return _table(settings, index, wanted, RESULT_PASSAGES, with_evidence=True)
+    def passages(wanted: "Wanted") -> "pa.Table":
+        return _table(settings, index, wanted, RESULT_PASSAGES, _passage_rows, with_evidence=True)
 
     return [LazyTable(RESULTS, results, is_large=True), LazyTable(RESULT_PASSAGES, passages, is_large=True)]
 
 
-def _table(settings: Settings, index: str, wanted: Wanted, table: Table, *, with_evidence: bool) -> "pa.Table":
+_Rows = Callable[[JobRow, ResultRow], Iterator[dict[str, Any]]]
+
+
+def _table(
+    settings: Settings, index: str, wanted: "Wanted", table: "Table", rows: _Rows, *, with_evidence: bool
+) -> "pa.Table":
     """The rows of the index's jobs that a query asks for, as they were submitted."""
     import pyarrow as pa
 
@@ -191,7 +199,7 @@ def _table(settings: Settings, index: str, wanted: Wanted, table: Table, *, with
             document
             for job in jobs
             for row in queue.results(job.job_id, with_evidence=with_evidence)
-            for document in ([_result_row(job, row)] if table is RESULTS else _passage_rows(job, row))
+            for document in rows(job, row)
         )
         batches = []
         while batch := list(islice(found, _ROWS_PER_BATCH)):
@@ -199,13 +207,13 @@ def _table(settings: Settings, index: str, wanted: Wanted, table: Table, *, with
     return pa.Table.from_batches(batches, schema=table.arrow)
 
 
-def _result_row(job: JobRow, row: ResultRow) -> dict[str, Any]:
+def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
     stored = row.result
     reading, tokens = _mapping(stored.get("reading")), _mapping(stored.get("tokens"))
     asked = {"job_id": job.job_id, "id": row.question_id, "question": row.question, "answer": row.answer}
     ended = {"error": row.error, "error_class": row.error_class, "attempts": row.attempts, "topic": row.topic}
     read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": reading.get("model")}
-    return {
+    yield {
         **asked,
         "guess": stored.get("guess", row.answer),
         "state": row.state.value,
