@@ -133,13 +133,7 @@ def run_evaluation(
         answerers, left_out = _served(filtered, request, variants)
         if request.closed_book:
             answerers[CLOSED_BOOK] = session.closed_book()
-        written = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
-        for name in written:
-            if name not in answerers:
-                evaluated_names = ", ".join(answerers)
-                raise ConfigurationError(f"The baseline '{name}' is not evaluated; evaluated: {evaluated_names}.")
-        # what the others are compared with: the first of the strategies if none is asked for
-        baselines = list(dict.fromkeys(written)) or list(answerers)[:1]
+        baselines = _baselines_of(request, list(answerers))
         gold = gold_of(records, published)
         measured = {
             name: run_strategy(name, partial(_measure, answerer, name, records, on_progress))
@@ -216,6 +210,15 @@ def labels_of(request: requests.EvaluationRequest) -> list[str]:
 
 def _written(texts: Sequence[str]) -> list[str]:
     return [label for text in texts for label in requests.labels_in(text, STRATEGIES)]
+
+
+def _baselines_of(request: requests.EvaluationRequest, evaluated: list[str]) -> list[str]:
+    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
+    asked = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
+    for name in asked:
+        if name not in evaluated:
+            raise ConfigurationError(f"The baseline '{name}' is not evaluated; evaluated: {', '.join(evaluated)}.")
+    return list(dict.fromkeys(asked)) or evaluated[:1]
 
 
 def _ranges_of(request: requests.EvaluationRequest) -> list[dict[str, Any]]:

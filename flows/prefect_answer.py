@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
-from polyhop.flows import evaluate, prefect_run
+from polyhop.flows import evaluate
+from polyhop.flows import prefect_run as runs
 from polyhop.flows.answer import Crew, SeenOutages, WorkerProcess, job_metrics, new_outages, submit_file
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
@@ -42,7 +43,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 
 @flow(
     name="answer",
-    flow_run_name=prefect_run.started_name("answer", "index", "questions"),
+    flow_run_name=runs.started_name("answer", "index", "questions"),
     persist_result=False,
     on_cancellation=[cancel_questions],
     on_crashed=[cancel_questions],
@@ -50,7 +51,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategy: prefect_run.StrategyName | None = None,
+    strategy: runs.StrategyName | None = None,
     queue: str = "default",
     limit: int = 10,
     parameters: dict[str, Any] | None = None,
@@ -91,21 +92,21 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
-    with prefect_run.flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
-        submitted = prefect_run.run_step("submit questions", partial(submit_file, chosen, opened, request))
+    with runs.flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
+        submitted = runs.run_step("submit questions", partial(submit_file, chosen, opened, request))
         job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
         log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
-        prefect_run.rename_run("answer", index, f"job {job_id}", request.questions.name)
+        runs.rename_run("answer", index, f"job {job_id}", request.questions.name)
         if runtime.flow_run.run_count > 1:
             log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
 
         def warn(said: str) -> None:
             log.warning(said)
-            prefect_run.emit(prefect_run.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": said})
+            runs.emit(runs.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": said})
 
         crew = Crew(opened, queue, workers, settings or {}, warn, log.info)
-        prefect_run.run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
-        return prefect_run.run_step("show results", partial(_report, opened, job_id, log.info))
+        runs.run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+        return runs.run_step("show results", partial(_report, opened, job_id, log.info))
 
 
 def _own_key(flow_run_id: object) -> str:
@@ -116,7 +117,7 @@ def _own_key(flow_run_id: object) -> str:
 def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     job = queue.job(job_id)
-    progress, seen = prefect_run.Progress(prefect_run.artifact_key("job", job.index, "progress")), SeenOutages()
+    progress, seen = runs.Progress(runs.artifact_key("job", job.index, "progress")), SeenOutages()
     try:
         while True:
             job = queue.job(job_id)
@@ -125,7 +126,7 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
                 return
             crew.look_after()
             for outage in new_outages(seen, queue.workers(), [job.queue]):
-                prefect_run.emit(prefect_run.OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
+                runs.emit(runs.OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
             time.sleep(1.0)
             queue.sweep()
     except BaseException:  # SIGTERM and Ctrl-C raise no Exception
@@ -141,33 +142,31 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
         for r in islice(queue.results(job_id), SHOWN_RESULTS)
     ]
     job = queue.job(job_id)
-    key = partial(prefect_run.artifact_key, "job", job.index)
-    prefect_run.show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
+    key = partial(runs.artifact_key, "job", job.index)
+    runs.show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
     said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
     lines = [f"# Job {job_id} on {job.index}: {said}", ""]
     lines += [f"* {state.value}: {job.counts[state]}" for state in QuestionState]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    prefect_run.show_text(
+    runs.show_text(
         key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}"
     )
     log(f"job {job_id}: {said}")
     if job.counts[QuestionState.DEAD]:
         errors = [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors]
         counts = {"dead": job.counts[QuestionState.DEAD], "questions": job.question_count}
-        prefect_run.emit(
-            prefect_run.DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors}
-        )
+        runs.emit(runs.DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors})
     return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 
-@flow(name="worker", flow_run_name=prefect_run.started_name("worker", "queues"), persist_result=False)
+@flow(name="worker", flow_run_name=runs.started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own."""
-    with prefect_run.flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
+    with runs.flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
         serve = partial(_serve, opened, queues, settings or {}, log.info)
-        prefect_run.run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+        runs.run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
 
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
@@ -177,7 +176,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
         while worker.code is None:
             own = [row for row in queue.workers() if row.process_id == worker.pid]
             for outage in new_outages(seen, own, names_in(queues)):
-                prefect_run.emit(prefect_run.OUTAGE, "queue", outage["queues"][0], outage)
+                runs.emit(runs.OUTAGE, "queue", outage["queues"][0], outage)
             time.sleep(1.0)
     finally:
         worker.end()
@@ -190,11 +189,11 @@ PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
 
-@flow(name="evaluate", flow_run_name=prefect_run.started_name("evaluate", "index"), persist_result=False)
+@flow(name="evaluate", flow_run_name=runs.started_name("evaluate", "index"), persist_result=False)
 def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategies: list[prefect_run.StrategyName] | str = "all",
+    strategies: list[runs.StrategyName] | str = "all",
     parameters: dict[str, Any] | None = None,
     baseline: str | None = None,
     fail_below: list[str] | None = None,
@@ -236,7 +235,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         closed_book=closed_book,
         where=where or None,
     )
-    with prefect_run.flow_body("evaluation", index, settings) as (chosen, log):
+    with runs.flow_body("evaluation", index, settings) as (chosen, log):
         return _evaluate(chosen, request, log)
 
 
@@ -251,7 +250,7 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
             log.info("%s: %d of %d questions", strategy, done, total)
 
     def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
-        return prefect_run.run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+        return runs.run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
     evaluation = evaluate.evaluate_index(chosen, request, say, as_task_run)
     for sentence in evaluate.left_out_sentences(evaluation):
@@ -259,8 +258,8 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
     stored = evaluate.stored_run(chosen, evaluation.report["run"])
     log.info("evaluation %d stored in %s", stored.number, stored.path)
     rows = evaluate.strategy_rows(stored)
-    prefect_run.rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
-    prefect_run.run_step("show results", partial(_show, stored, rows))
+    runs.rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
+    runs.run_step("show results", partial(_show, stored, rows))
     failed = failure_sentence(evaluation.report["gates"])
     if failed:
         raise GateFailedError(failed)
@@ -268,12 +267,12 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
-    key = partial(prefect_run.artifact_key, "evaluation", stored.run["index"])
+    key = partial(runs.artifact_key, "evaluation", stored.run["index"])
     summary, report = (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
     about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
     # as text: a browser opens no file:// address from a dashboard, which may be on another machine
-    prefect_run.show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
-    prefect_run.show_table(key("strategies"), rows, f"Strategies in {about}")
+    runs.show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
+    runs.show_table(key("strategies"), rows, f"Strategies in {about}")
     for path in sorted(stored.path.glob("*.png")):  # each holds the whole picture, for a dashboard anywhere
         address = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
         create_image_artifact(address, key=key(path.stem.replace("_", "-")), description=f"Plot of {about}")

@@ -30,7 +30,7 @@ from prefect.runner.storage import LocalStorage
 from prefect.settings import PREFECT_API_URL, get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from polyhop.flows import prefect_run
+from polyhop.flows import prefect_run as runs
 from polyhop.schemas.errors import ConfigurationError, has_secret, nearest_name
 from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings
@@ -43,7 +43,6 @@ FIRST_INDEX = "main"
 AFTER_PUBLISH = ("export", "evaluation")  # kinds that can be started when a version is published
 _INDEX, _ANSWER = "polyhop.flows.prefect_index", "polyhop.flows.prefect_answer"
 SCHEDULED = ("incremental", "check", "evaluation", "maintenance")  # kinds that come with a schedule
-Collision = Literal["ENQUEUE", "CANCEL_NEW"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Deployment:
     index: str | None = None
     cron: str | None = None
     by_source: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    collision: Collision | None = None
+    collision: Literal["ENQUEUE", "CANCEL_NEW"] | None = None
     fixed: tuple[str, ...] = ("index", "source", "kind", "graph_sources")
 
     @property
@@ -95,7 +94,7 @@ class Deployment:
     @property
     def tags(self) -> list[str]:
         """Of it and all its runs."""
-        return prefect_run.run_tags(self.kind, self.index)
+        return runs.run_tags(self.kind, self.index)
 
 
 DESCRIPTIONS: Mapping[str, str] = {
@@ -222,7 +221,7 @@ def _with_source(
 
 
 MISSED_HEARTBEATS = 3  # after so many a run is taken for dead; Prefect's own advice for its default of one in 180 s
-_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{prefect_run.TAG}"}
+_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{runs.TAG}"}
 _RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}
 _RUN_BODY = (
     "Run {{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}\n"
@@ -292,7 +291,7 @@ def _wanted(
                 name=f"polyhop: {kind} of {index} after publish",
                 description=f"Starts {index}-{kind} when a version of {index} is published.",
                 enabled=False,
-                trigger=_when({prefect_run.PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+                trigger=_when({runs.PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
                 actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
             )
             for kind in AFTER_PUBLISH
@@ -318,7 +317,7 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
         ) from error
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
-    events = {getattr(prefect_run, name) for name in ("GAPS", "PAUSED", "REFUSED", "DEAD_LETTER", "OUTAGE")}
+    events = {getattr(runs, name) for name in ("GAPS", "PAUSED", "REFUSED", "DEAD_LETTER", "OUTAGE")}
     trouble = _when(events, {"prefect.resource.id": "polyhop.*"})
     return [
         AutomationCore(
@@ -385,12 +384,12 @@ def _server() -> Iterator[SyncPrefectClient]:
             "No Prefect server is named; start one with `prefect server start`, and set "
             "PREFECT_API_URL=http://127.0.0.1:4200/api."
         )
-    prefect_run.require_server()
+    runs.require_server()
     try:
         with get_client(sync_client=True) as client:
             yield client
     except httpx.TransportError as error:
-        raise prefect_run.unreachable(error) from error
+        raise runs.unreachable(error) from error
 
 
 _Built = list[tuple[Deployment, RunnerDeployment]]

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeVar
 from prefect import flow, get_run_logger, runtime
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from polyhop.flows import prefect_run, reports
+from polyhop.flows import prefect_run as runs
+from polyhop.flows import reports
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import repair as repair_stores
@@ -39,7 +40,7 @@ def _do_group(
 
 
 def _do_on_worker(work: BatchWork, threads: int, number: int) -> BatchResult:
-    with prefect_run.clean_run():  # in the Dask worker, which runs the task
+    with runs.clean_run():  # in the Dask worker, which runs the task
         return do_on_worker(work, number, threads)
 
 
@@ -52,7 +53,7 @@ class PrefectRunner(DirectRunner):
     def __init__(self, index: str, pool: Pool | None = None) -> None:
         super().__init__(pool=pool)
         self._index = index
-        self._progress: dict[str, prefect_run.Progress] = {}
+        self._progress: dict[str, runs.Progress] = {}
         self._units: dict[str, str] = {}
         self._is_group_done = True
 
@@ -63,7 +64,7 @@ class PrefectRunner(DirectRunner):
         """
         self._units[stage.name] = stage.unit
         pool = self.pool_for(stage, build, numbers)
-        size = max(1, -(-len(numbers) // max(prefect_run.TASK_RUNS, 2 * pool.width if pool else 0)))
+        size = max(1, -(-len(numbers) // max(runs.TASK_RUNS, 2 * pool.width if pool else 0)))
         groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]
         words = [
             f"{stage.name} batch {g[0]}" if len(g) == 1 else f"{stage.name} batches {g[0]} to {g[-1]}" for g in groups
@@ -71,7 +72,7 @@ class PrefectRunner(DirectRunner):
         if pool is None:
             for name, group in zip(words, groups, strict=True):
                 run = partial(_do_group, partial(stage.run, build), group, {})
-                for number, result in zip(group, prefect_run.run_step(name, run, stage.name), strict=True):
+                for number, result in zip(group, runs.run_step(name, run, stage.name), strict=True):
                     self._is_group_done = number == group[-1]
                     yield result
             return
@@ -82,8 +83,8 @@ class PrefectRunner(DirectRunner):
             from prefect_dask.task_runners import DaskTaskRunner
 
             runner, do_batch = DaskTaskRunner(address=pool.address), partial(_do_on_worker, work, pool.threads)
-        runs = [partial(_do_group, do_batch, group, {}) for group in groups]
-        tasks = [prefect_run.as_task(name, run, stage.name) for name, run in zip(words, runs, strict=True)]
+        steps = [partial(_do_group, do_batch, group, {}) for group in groups]
+        tasks = [runs.as_task(name, run, stage.name) for name, run in zip(words, steps, strict=True)]
         try:
             with runner as started:
                 for future in [started.submit(each, {}) for each in tasks]:
@@ -93,7 +94,7 @@ class PrefectRunner(DirectRunner):
 
     def step(self, name: str, run: Callable[[], T]) -> T:
         """One task run."""
-        return prefect_run.run_step(name, run)
+        return runs.run_step(name, run)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
@@ -107,7 +108,7 @@ class PrefectRunner(DirectRunner):
         if stage not in self._progress and done == total:
             return  # done before anybody could watch
         progress = self._progress.setdefault(
-            stage, prefect_run.Progress(prefect_run.artifact_key("index", self._index, "progress", stage))
+            stage, runs.Progress(runs.artifact_key("index", self._index, "progress", stage))
         )
         progress.update(done, total, f"{units} of stage {stage}")
 
@@ -116,13 +117,13 @@ class PrefectRunner(DirectRunner):
         get_run_logger().info(line)
 
 
-@flow(name="index", flow_run_name=prefect_run.started_name("index", "index", "source_name"), persist_result=False)
+@flow(name="index", flow_run_name=runs.started_name("index", "index", "source_name"), persist_result=False)
 def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     index: str,
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
     graph_sources: str | None = None,
-    add_strategies: list[prefect_run.StrategyName] | None = None,
+    add_strategies: list[runs.StrategyName] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
     partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -153,7 +154,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     given = (settings or {}) | ({"extraction.extractor": extractor} if extractor else {})
-    with prefect_run.flow_body("incremental", index, given) as (chosen, _):
+    with runs.flow_body("incremental", index, given) as (chosen, _):
         request = IndexRequest(
             index,
             source_of(source) if source else None,
@@ -179,40 +180,38 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
 
 def _show(settings: Settings, before: dict[str, int], report: reports.IndexReport, source_name: str) -> None:
     """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
-    key = partial(prefect_run.artifact_key, "index", report.index)
+    key = partial(runs.artifact_key, "index", report.index)
     said = reports.headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
     version = f"{'' if report.changed else 'unchanged '}v{report.version}"
     beside = f"beside v{report.pinned}" if report.pinned else ""
-    prefect_run.rename_run("index", report.index, version, beside, *source_name.split())
-    prefect_run.show_text(key("summary"), reports.summary_lines(settings, report), said)
+    runs.rename_run("index", report.index, version, beside, *source_name.split())
+    runs.show_text(key("summary"), reports.summary_lines(settings, report), said)
     if report.changed:
         stages = [
             {"stage": stage, "seconds": round(seconds, 2), "computed": report.computed.get(stage, 0)}
             | {"reused": stage in report.reused}
             for stage, seconds in report.seconds.items()
         ]
-        prefect_run.show_table(key("stages"), stages, f"Stages of version {report.version}")
+        runs.show_table(key("stages"), stages, f"Stages of version {report.version}")
         changed = f"Version {report.version}: {reports.changed_records(report)}"
-        prefect_run.show_text(key("changes"), reports.change_lines(settings, before, report), changed)
-        prefect_run.show_table(
+        runs.show_text(key("changes"), reports.change_lines(settings, before, report), changed)
+        runs.show_table(
             key("coverage"), reports.coverage_rows(settings, report), f"What version {report.version} covers"
         )
-        prefect_run.show_table(
-            key("quarantine"), reports.quarantine_rows(settings, report), "Records that could not be used"
-        )
-        prefect_run.emit(prefect_run.PUBLISHED, "index", report.index, reports.published_payload(settings, report))
-    prefect_run.show_table(key("cost"), reports.cost_rows(report), "What the run took of language models")
+        runs.show_table(key("quarantine"), reports.quarantine_rows(settings, report), "Records that could not be used")
+        runs.emit(runs.PUBLISHED, "index", report.index, reports.published_payload(settings, report))
+    runs.show_table(key("cost"), reports.cost_rows(report), "What the run took of language models")
     about: dict[str, Any] = {"index": report.index, "version": report.version}
     failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
     if failed or (quarantined and report.changed):
         missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
-        prefect_run.emit(prefect_run.GAPS, "index", report.index, {**about, **missing, "extraction": report.extraction})
+        runs.emit(runs.GAPS, "index", report.index, {**about, **missing, "extraction": report.extraction})
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
-    document = prefect_run.run_flow(
+    document = runs.run_flow(
         index_flow,
         index=request.index,
         source=str(request.source) if request.source else None,
@@ -226,12 +225,12 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexRe
         remove_source=request.removed_source,
         replace=request.replaces,
         allow_deletions=request.allows_deletions,
-        settings=prefect_run.flow_settings(settings),
+        settings=runs.flow_settings(settings),
     )
     return reports.IndexReport.from_json(document)
 
 
-@flow(name="export", flow_run_name=prefect_run.started_name("export", "index"), persist_result=False)
+@flow(name="export", flow_run_name=runs.started_name("export", "index"), persist_result=False)
 def export_flow(
     index: str,
     uri: str | None = None,
@@ -240,32 +239,32 @@ def export_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Export to Neo4j: published version in, database that holds it out."""
-    with prefect_run.flow_body("export", index, settings, uri=uri or "") as (chosen, log):
+    with runs.flow_body("export", index, settings, uri=uri or "") as (chosen, log):
         report = run_export(chosen, index, find_address(uri, user, None, database), PrefectRunner(index))
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
         log.info("Neo4j holds version %d of %s: %s", report.version, index, written)
-        prefect_run.rename_run("export", index, f"v{report.version}")
-        prefect_run.show_text(prefect_run.artifact_key("export", index), lines, written)
+        runs.rename_run("export", index, f"v{report.version}")
+        runs.show_text(runs.artifact_key("export", index), lines, written)
         return {**report.to_json(), "seconds": dict(report.seconds)}
 
 
 def run_export_on_prefect(settings: Settings, index: str, address: Address) -> ExportReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
     os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
-    document = prefect_run.run_flow(
+    document = runs.run_flow(
         export_flow,
         index=index,
         uri=None if has_secret(address.uri) else address.uri,
         user=address.user,
         database=address.database,
-        settings=prefect_run.flow_settings(settings),
+        settings=runs.flow_settings(settings),
     )
     return ExportReport(**document)
 
 
-@flow(name="maintain", flow_run_name=prefect_run.started_name("maintain", "index"), persist_result=False)
+@flow(name="maintain", flow_run_name=runs.started_name("maintain", "index"), persist_result=False)
 def maintain_flow(
     index: str | None = None,
     dry_run: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -273,9 +272,9 @@ def maintain_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left."""
-    with prefect_run.flow_body("maintenance", None, settings) as (chosen, log):
+    with runs.flow_body("maintenance", None, settings) as (chosen, log):
         request = MaintenanceRequest(index or None, dry_run, queue_days)
-        report = prefect_run.run_step("maintain", lambda: run_maintenance(chosen, request))
+        report = runs.run_step("maintain", lambda: run_maintenance(chosen, request))
         for sentence in report.skipped:
             log.warning(sentence)
         versions = plural(sum(map(len, report.removed_versions.values())), "version")
@@ -287,11 +286,11 @@ def maintain_flow(
             | {"MB before": round(part.before.bytes / 1e6, 3), "MB after": round(part.after.bytes / 1e6, 3)}
             for part in report.parts
         ]
-        prefect_run.show_table("maintenance", rows, headline)
+        runs.show_table("maintenance", rows, headline)
         return report.to_json()
 
 
-@flow(name="verify", flow_run_name=prefect_run.started_name("verify", "index"), persist_result=False)
+@flow(name="verify", flow_run_name=runs.started_name("verify", "index"), persist_result=False)
 def verify_flow(
     index: str,
     repair: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -299,20 +298,20 @@ def verify_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Check that every file, table and vector of an index is as it was published."""
-    with prefect_run.flow_body("check", index, settings) as (chosen, log):
+    with runs.flow_body("check", index, settings) as (chosen, log):
         address = find_address(None, None, None, None) if neo4j else None
         compare = partial(run_verify, chosen, index, address)
-        report = prefect_run.run_step("compare stores", compare)
+        report = runs.run_step("compare stores", compare)
         if repair and not report.ok:
             for sentence in report.sentences:
                 log.warning("%s: %s", index, sentence)
-            prefect_run.run_step("repair stores", partial(repair_stores, chosen, report, address))
-            report = prefect_run.run_step("compare stores again", compare)
-        prefect_run.rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
+            runs.run_step("repair stores", partial(repair_stores, chosen, report, address))
+            report = runs.run_step("compare stores again", compare)
+        runs.rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
         said = "everything is as it was published" if report.ok else f"{len(report.sentences)} differences"
         lines = [f"# Index {index}, version {report.version}: {said}", ""]
         lines += [f"* {name.replace('_', ' ')}: {'; '.join(f) or 'ok'}" for name, f in report.differences.items()]
-        prefect_run.show_text(prefect_run.artifact_key("verify", index), lines, said)
+        runs.show_text(runs.artifact_key("verify", index), lines, said)
         log.info("index %s, version %d: %s", index, report.version, said)
         if not report.ok:
             raise StoreError(

@@ -74,13 +74,10 @@ def ask(
         return
     print_answer(answer, texts, explain=explain)
     if not answer.answer and not settings.models.read and answer.reading.get("kind") != UNREAD:
-        print_error(_WITH_A_MODEL)
-
-
-_WITH_A_MODEL = (
-    "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, hosted or on "
-    "this machine (docs/how-to/models.md)."
-)
+        print_error(
+            "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, "
+            "hosted or on this machine (docs/how-to/models.md)."
+        )
 
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:

@@ -112,15 +112,8 @@ def evaluate(
         evaluation = evaluate_index(settings, request, update)
     for sentence in left_out_sentences(evaluation):
         print_error(sentence)
-    report = evaluation.report
-    if json:
-        print_json(rounded(report))
-    else:
-        print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
-        print_evaluation(report)
-        if report["folder"] is not None:
-            print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
-    failed = failure_sentence(report["gates"])
+    _show(evaluation.report, json=json)
+    failed = failure_sentence(evaluation.report["gates"])
     if failed is not None:
         raise GateFailedError(failed)
 
@@ -134,6 +127,16 @@ def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int
     found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
     show = print_stored if compared is None else print_comparison
     print_json(rounded(found)) if json else show(found)
+
+
+def _show(report: dict[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(rounded(report))
+        return
+    print_line(f"{_asked(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
+    print_evaluation(report)
+    if report["folder"] is not None:
+        print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
 
 
 def _asked(count: int, sample: Mapping[str, int] | None) -> str:

@@ -21,6 +21,7 @@ from polyhop.schemas.text import plural
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
+    from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import Settings
 
 Source = Annotated[
@@ -137,18 +138,21 @@ def index(
         replaces=replace,
         allows_deletions=allow_deletions,
     )
-    if prefect or os.environ.get("PREFECT_API_URL"):
+    report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
+    _show(settings, report, json=json)
+
+
+def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> "IndexReport":
+    if on_prefect:
         print_error("Running as a Prefect flow run…")
         from polyhop.flows.prefect_index import run_on_prefect
 
-        report = run_on_prefect(settings, request)
-    else:
-        from polyhop.flows.index import run_index
-        from polyhop.flows.runner import DirectRunner, batch_pool
+        return run_on_prefect(settings, request)
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner, batch_pool
 
-        with progress() as update, batch_pool(settings) as pool:
-            report = run_index(settings, request, DirectRunner(update, print_error, pool))
-    _show(settings, report, json=json)
+    with progress() as update, batch_pool(settings) as pool:
+        return run_index(settings, request, DirectRunner(update, print_error, pool))
 
 
 def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
