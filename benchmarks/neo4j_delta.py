@@ -22,8 +22,8 @@ from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.records import Address
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings

@@ -28,13 +28,11 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import parse_parameters, require_artefacts, spec_of
 
 UNSERVED_SECONDS = 30.0  # seconds without any worker before that is logged; chosen: a worker that starts needs a few
-
 _ALIVE_SECONDS = 30.0
 """A worker not seen for so long is taken for gone: its lease (30 s by default) has ended then, too."""
 _MOST_CRASHES = 3  # attempts of a question by default: a question that kills workers is given up after so many
 _DRAIN_SECONDS = 10.0
 """Seconds to finish the batch at work; chosen well below the 30 s after which Prefect kills a run that it cancels."""
-
 _LAST_WORDS_SECONDS = 5.0  # for the last lines of a worker that has ended; chosen: they are in the pipe already
 
 
@@ -77,26 +75,18 @@ class WorkerProcess:
                         say(f"worker {self.pid}: {said}")
 
 
-class Outages:
-    """Which outages of models, seen by workers, are new since the last look."""
+SeenOutages = set[tuple[str, float | None]]
+"""Of models, by worker and when each began."""
 
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, float | None]] = set()
 
-    def new(self, workers: Sequence[WorkerRow], queues: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The payload of an event for each outage of a worker of these queues that was not there before."""
-        for worker in workers:
-            if worker.outage is None or not set(queues) & set(worker.queues):
-                continue
-            if (worker.worker_id, worker.outage_since) not in self._seen:
-                self._seen.add((worker.worker_id, worker.outage_since))
-                yield {
-                    "worker": worker.worker_id,
-                    "host": worker.host,
-                    "queues": list(worker.queues),
-                    "reason": worker.outage,
-                    "since": worker.outage_since,
-                }
+def new_outages(seen: SeenOutages, workers: Sequence[WorkerRow], queues: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The payload of an event for each outage of a worker of these queues that is not among those seen; it is then."""
+    for worker in workers:
+        outage = worker.worker_id, worker.outage_since
+        if worker.outage is not None and set(queues) & set(worker.queues) and outage not in seen:
+            seen.add(outage)
+            where = {"worker": worker.worker_id, "host": worker.host, "queues": list(worker.queues)}
+            yield {**where, "reason": worker.outage, "since": worker.outage_since}
 
 
 class Crew:
@@ -174,7 +164,24 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
         ids = find_golden(golden, ranked)
         triples = frozenset(ids.get(triple, triple) for triple in golden)
         gold.append(GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples))
-        outcomes.append(_outcome(row, [p["id"] for p in passages], ranked))
+        if row.state is not QuestionState.DONE:
+            outcomes.append(Outcome(error=row.error or row.state.value, triples=()))
+            continue
+        reading: Any = row.result.get("reading") or {}
+        usage, parts = reading.get("usage") or {}, row.result.get("seconds")
+        outcome = Outcome(
+            ranking=tuple(passage["id"] for passage in passages),
+            answer=row.answer,
+            seconds=row.seconds,
+            confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
+            kind=reading.get("kind", ""),
+            parts=parts if isinstance(parts, dict) else {},
+            prompt_tokens=usage.get("prompt_tokens", 0),
+            completion_tokens=usage.get("completion_tokens", 0),
+            cost_usd=usage.get("cost_usd", 0.0),
+            triples=tuple(triple.ids for triple in ranked) if "triples" in row.result else None,
+        )
+        outcomes.append(outcome)
     if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
     if not any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
@@ -187,36 +194,14 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond), **long_answers}
 
 
-def _outcome(row: ResultRow, passage_ids: list[str], ranked: list[NamedTriple]) -> Outcome:
-    if row.state is not QuestionState.DONE:
-        return Outcome(error=row.error or row.state.value, triples=())
-    reading: Any = row.result.get("reading") or {}
-    usage, parts = reading.get("usage") or {}, row.result.get("seconds")
-    return Outcome(
-        ranking=tuple(passage_ids),
-        answer=row.answer,
-        seconds=row.seconds,
-        confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
-        kind=reading.get("kind", ""),
-        parts=parts if isinstance(parts, dict) else {},
-        prompt_tokens=usage.get("prompt_tokens", 0),
-        completion_tokens=usage.get("completion_tokens", 0),
-        cost_usd=usage.get("cost_usd", 0.0),
-        triples=tuple(triple.ids for triple in ranked) if "triples" in row.result else None,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A job for a question file; `is_new` is False if an earlier submission with the same key made it.
-
-    `bad` are the records that were left out.
-    """
+    """A job for a question file; `is_new` is False if an earlier submission with the same key made it."""
 
     job_id: int
     count: int
     is_new: bool
-    bad: list[BadRecord]
+    bad: list[BadRecord]  # those that were left out
 
 
 def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionRequest) -> Submitted:

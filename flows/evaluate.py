@@ -1,71 +1,33 @@
-"""Evaluations: strategies run over a question file, judged, stored with their report, listed and compared.
+"""Evaluations: strategies run over a question file, judged, stored with their report, listed, compared, and tuned.
 
 Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
 """
 
-import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from polyhop.schemas import requests
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError
+from polyhop.schemas.errors import ConfigurationError, ContractError, PolyhopError, StoreConflictError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.records import BadRecord, QuestionRecord
-from polyhop.schemas.requests import (
-    ALL,
-    OWN,
-    EvaluationRequest,
-    Variant,
-    expand_labels,
-    labels_in,
-    parse_range,
-    parse_variant,
-)
 from polyhop.schemas.settings import CLOSED_BOOK, Settings, flatten, with_min_confidence
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
+from polyhop.tasks.evaluation import report as reporting
 from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
-from polyhop.tasks.evaluation.metrics import find_golden, possible_subjects
-from polyhop.tasks.evaluation.report import (
-    RANKING_KEPT,
-    GoldQuestion,
-    Outcome,
-    QuestionValues,
-    check_measured,
-    check_names,
-    compare_runs,
-    evaluate,
-    gate_rows,
-    json_bytes,
-    json_lines,
-    parse_gate,
-    question_values,
-    rounded,
-    run_document,
-    timings_document,
-)
+from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS, find_golden, possible_subjects
+from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
+from polyhop.warehouse.files import evaluations
 from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
-from polyhop.warehouse.files.evaluations import (
-    QUESTIONS,
-    REPORT,
-    RUN,
-    SUMMARY,
-    TIMINGS,
-    StoredRun,
-    check_folder,
-    read_run,
-    run_numbers,
-    store_run,
-)
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
@@ -74,22 +36,15 @@ from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
 from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer
 from polyhop.worker.session import IndexSession
-from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of
+from polyhop.worker.strategies.base import StrategySpec
+from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, parse_setting, spec_of
 
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
 _BUILDING = ("corpus", "extraction", "resolution")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
-    "models": {
-        "extract",
-        "api_base",
-        "timeout_seconds",
-        "max_attempts",
-        "concurrency",
-        "requests_per_minute",
-        "price",
-    },
+    "models": {"extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"},
     "encoder": {"threads"},
     "reader": {"reads"},  # the run says who reads
 }
@@ -110,7 +65,7 @@ class Evaluation:
     bad: list[BadRecord]
 
 
-Measured = tuple[list[Outcome], list[ModelUse]]
+Measured = tuple[list[reporting.Outcome], list[ModelUse]]
 """Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
 RunStrategy = Callable[[str, Callable[[], Measured]], Measured]
 """Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
@@ -118,7 +73,7 @@ RunStrategy = Callable[[str, Callable[[], Measured]], Measured]
 
 def evaluate_index(
     settings: Settings,
-    request: EvaluationRequest,
+    request: requests.EvaluationRequest,
     on_progress: OnProgress = None,
     run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
@@ -127,41 +82,37 @@ def evaluate_index(
     A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
     """
     request = with_strategies(settings, request)
-    gates = [parse_gate(text) for text in request.fail_below]
-    check_names(gates, [*labels_of(request), *([CLOSED_BOOK] if request.closed_book else [])])
-    check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
+    gates = [reporting.parse_gate(text) for text in request.fail_below]
+    reporting.check_names(gates, [*labels_of(request), *([CLOSED_BOOK] if request.closed_book else [])])
+    reporting.check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
     folder = Layout(settings.root).evaluations
     if request.is_stored:
-        check_folder(folder)
+        evaluations.check_folder(folder)
     evaluation = run_evaluation(settings, request, on_progress, run_strategy)
     strategies = evaluation.report["strategies"]
-    check_names(gates, list(strategies))  # again: of `all`, some could not be served
-    rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)
+    reporting.check_names(gates, list(strategies))  # again: of `all`, some could not be served
+    rows = reporting.gate_rows(gates, strategies, unranked=CLOSED_BOOK)
     report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
     if request.is_stored:
-        number, place = store_run(folder, _files(evaluation))
+        from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
+
+        run, timings = evaluation.run, evaluation.timings
+        plots = report_plots(run)
+        files = {
+            evaluations.RUN: reporting.json_bytes(run),
+            evaluations.TIMINGS: reporting.json_bytes(timings),
+            evaluations.QUESTIONS: reporting.json_lines(evaluation.rows),
+            evaluations.REPORT: report_page(run, timings, plots).encode(),
+            evaluations.SUMMARY: summary_markdown(run, timings).encode(),
+        }
+        number, place = evaluations.store_run(folder, files | plots)
         report |= {"run": number, "folder": str(place)}
     return replace(evaluation, report=report)
 
 
-def _files(evaluation: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
-
-    run, timings = evaluation.run, evaluation.timings
-    plots = report_plots(run)
-    return {
-        RUN: json_bytes(run),
-        TIMINGS: json_bytes(timings),
-        QUESTIONS: json_lines(evaluation.rows),
-        REPORT: report_page(run, timings, plots).encode(),
-        SUMMARY: summary_markdown(run, timings).encode(),
-        **plots,
-    }
-
-
 def run_evaluation(
     settings: Settings,
-    request: EvaluationRequest,
+    request: requests.EvaluationRequest,
     on_progress: OnProgress = None,
     run_strategy: RunStrategy = lambda _name, measure: measure(),
 ) -> Evaluation:
@@ -170,7 +121,7 @@ def run_evaluation(
     settings = with_min_confidence(settings, request.min_confidence)
     request = with_strategies(settings, request)
     _check(settings, request)
-    variants = {label: parse_variant(label, request.parameters) for label in labels_of(request)}
+    variants = {label: requests.parse_variant(label, request.parameters) for label in labels_of(request)}
     needed_artefacts([variant.strategy for variant in variants.values()])  # refuses one that does not exist
     records, bad = usable_questions(request.questions)
     records, sample = _sample_of(request, records)
@@ -187,8 +138,10 @@ def run_evaluation(
             for name, answerer in answerers.items()
         }
         outcomes = {name: found for name, (found, _) in measured.items()}
-        values = {name: question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()}
-        evaluated = evaluate(gold.questions, outcomes, published.record_of, baselines)
+        values = {
+            name: reporting.question_values(gold.questions, got, published.record_of) for name, got in outcomes.items()
+        }
+        evaluated = reporting.evaluate(gold.questions, outcomes, published.record_of, baselines)
         report = {"index": session.name, "version": session.version, "filter": filtered.filter_row, **evaluated}
         report |= _golden_triples_row(gold, outcomes)
         report["costs"] = cost_rows(published, variants, evaluated)
@@ -197,13 +150,8 @@ def run_evaluation(
         facts = {
             "index": session.name,
             "version": session.version,
-            "questions": {
-                "file": request.questions.name,
-                "sha256": file_hash(request.questions, "the questions"),
-                "left_out": len(bad),
-                "unknown_supporting": len(gold.unknown_supporting),
-                "sample": sample,
-            },
+            "questions": {"file": request.questions.name, "sha256": file_hash(request.questions, "the questions")}
+            | {"left_out": len(bad), "unknown_supporting": len(gold.unknown_supporting), "sample": sample},
             "left_out": left_out,
             "parameters": dict(sorted(request.parameters.items())),
             "settings": answering_settings(settings, published.manifest.settings, request.where),
@@ -211,8 +159,8 @@ def run_evaluation(
             "depth": DEPTH,
             "ranges": _ranges_of(request),
         }
-    run = run_document({"polyhop": VERSION, **facts}, report, values, baselines)
-    timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
+    run = reporting.run_document({"polyhop": VERSION, **facts}, report, values, baselines)
+    timings = reporting.timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
     report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
     report |= {"left_out": left_out, "unknown_supporting": len(gold.unknown_supporting), "sample": sample}
     report["reader"] = facts["reader"]
@@ -221,7 +169,7 @@ def run_evaluation(
     return Evaluation(report, run, timings, rows, bad)
 
 
-def _check(settings: Settings, request: EvaluationRequest) -> None:
+def _check(settings: Settings, request: requests.EvaluationRequest) -> None:
     """Refuses what can be refused before anything runs."""
     if request.closed_book and not (settings.reader.reads and settings.models.read):
         raise ConfigurationError(
@@ -240,40 +188,40 @@ def _check(settings: Settings, request: EvaluationRequest) -> None:
         require_place(request.out, _OUT)
 
 
-def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
+def with_strategies(settings: Settings, request: requests.EvaluationRequest) -> requests.EvaluationRequest:
     """The request with the index's default strategy if it names none, and its own strategies in place of `own`."""
     labels = _written(request.strategies)
-    if request.strategies and OWN not in labels:
+    if request.strategies and requests.OWN not in labels:
         return request
     layout = Layout(settings.root)
     if not labels:
         return replace(request, strategies=(default_strategy_of(layout, request.index),))
     own = strategies_of(layout, request.index)
-    named = [name for label in labels for name in (own if label == OWN else (label,))]
+    named = [name for label in labels for name in (own if label == requests.OWN else (label,))]
     return replace(request, strategies=tuple(dict.fromkeys(named)))
 
 
-def labels_of(request: EvaluationRequest) -> list[str]:
+def labels_of(request: requests.EvaluationRequest) -> list[str]:
     """The strategies and variants by name, `all` and ranges taken apart."""
-    return expand_labels(_written(request.strategies), STRATEGIES)
+    return requests.expand_labels(_written(request.strategies), STRATEGIES)
 
 
 def _written(texts: Sequence[str]) -> list[str]:
-    return [label for text in texts for label in labels_in(text, STRATEGIES)]
+    return [label for text in texts for label in requests.labels_in(text, STRATEGIES)]
 
 
-def _baselines_of(request: EvaluationRequest, labels: Sequence[str]) -> list[str]:
+def _baselines_of(request: requests.EvaluationRequest, evaluated: list[str]) -> list[str]:
     """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
-    baselines = list(dict.fromkeys(name for label in _written(request.baselines) for name in parse_range(label).points))
-    for baseline in baselines:
-        if baseline not in labels:
-            raise ConfigurationError(f"The baseline '{baseline}' is not evaluated; evaluated: {', '.join(labels)}.")
-    return baselines or list(labels[:1])
+    asked = [name for label in _written(request.baselines) for name in requests.parse_range(label).points]
+    for name in asked:
+        if name not in evaluated:
+            raise ConfigurationError(f"The baseline '{name}' is not evaluated; evaluated: {', '.join(evaluated)}.")
+    return list(dict.fromkeys(asked)) or evaluated[:1]
 
 
-def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
+def _ranges_of(request: requests.EvaluationRequest) -> list[dict[str, Any]]:
     """The ranges for run.json, in the order written: [{label, parameters, points[{label, values}]}]."""
-    ranges = [parse_range(label) for label in dict.fromkeys(_written(request.strategies))]
+    ranges = map(requests.parse_range, dict.fromkeys(_written(request.strategies)))
     return [
         {
             "label": one.label,
@@ -286,12 +234,9 @@ def _ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
 
 
 def _sample_of(
-    request: EvaluationRequest, records: list[QuestionRecord]
+    request: requests.EvaluationRequest, records: list[QuestionRecord]
 ) -> tuple[list[QuestionRecord], dict[str, int] | None]:
-    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
-
-    Of the rest that a sample leaves out it is {size, seed, of, rest}: the sample is not asked.
-    """
+    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for."""
     if request.sample is None:
         return records, None
     seed = DEFAULT_SEED if request.seed is None else request.seed
@@ -310,10 +255,7 @@ def _sample_of(
 def answering_settings(
     settings: Settings, built_with: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`.
-
-    The filter of the questions, if there is one, is a setting, `questions.where`, too.
-    """
+    """What determines the answers: {name: value}; settings that the version was built with begin with `index.`."""
     own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
     building = {name: section for name, section in built_with.items() if name in _BUILDING}
     own |= {} if where is None else {"questions.where": where}
@@ -321,20 +263,17 @@ def answering_settings(
 
 
 def _served(
-    session: IndexSession, request: EvaluationRequest, variants: Mapping[str, Variant]
+    session: IndexSession, request: requests.EvaluationRequest, variants: Mapping[str, requests.Variant]
 ) -> tuple[dict[str, Answerer | ClosedBookAnswerer], dict[str, str]]:
-    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
-
-    One that was asked for by name or range and cannot be served is refused.
-    """
-    asked = expand_labels((label for label in _written(request.strategies) if label != ALL), STRATEGIES)
+    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason."""
+    asked = requests.expand_labels((one for one in _written(request.strategies) if one != requests.ALL), STRATEGIES)
     ready: dict[str, Answerer | ClosedBookAnswerer] = {}
     left_out: dict[str, str] = {}
     for label, variant in variants.items():
         try:
             ready[label] = session.answerer(variant.strategy, variant.parameters)
         except PolyhopError as error:
-            if label in asked:
+            if label in asked:  # by name or range
                 raise
             left_out[label] = str(error)
     if not ready:
@@ -348,7 +287,7 @@ class Gold(NamedTuple):
     A triple of two questions counts twice; unknown ones are not in the graph.
     """
 
-    questions: list[GoldQuestion]
+    questions: list[reporting.GoldQuestion]
     unknown_supporting: list[str]
     triple_count: int
     unknown_triples: int
@@ -359,39 +298,29 @@ def gold_of(records: Sequence[QuestionRecord], published: IndexReader) -> Gold:
     golden = [triple for record in records for triple in record.golden_triples]
     rows = published.artefact(TRIPLES_OF_SUBJECTS)(possible_subjects(golden)) if golden else []
     ids = find_golden(golden, [NamedTriple(*row) for row in rows])
-    questions = [
-        GoldQuestion(
-            record.id,
-            record.answers,
-            frozenset(record.supporting),
-            record.hops,
-            record.type,
-            frozenset(ids.get(triple, triple) for triple in record.golden_triples),
-            record.metadata,
-        )
-        for record in records
-    ]
+    questions = []
+    for record in records:
+        triples = frozenset(ids.get(triple, triple) for triple in record.golden_triples)
+        asked = record.id, record.answers, frozenset(record.supporting), record.hops, record.type
+        questions.append(reporting.GoldQuestion(*asked, triples, record.metadata))
     known = {*published.passage_ids, *map(published.record_of, published.passage_ids)}
     unknown = dict.fromkeys(one for record in records for one in record.supporting if one not in known)
     return Gold(questions, list(unknown), len(golden), sum(triple not in ids for triple in golden))
 
 
-def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+def _golden_triples_row(gold: Gold, outcomes: Mapping[str, Sequence[reporting.Outcome]]) -> dict[str, Any]:
     """{golden_triples{questions, triples, unknown, not_ranked_by[]}} for the report; empty without golden triples."""
     if not gold.triple_count:
         return {}
     unranked = [name for name, given in outcomes.items() if all(outcome.triples is None for outcome in given)]
-    return {
-        "golden_triples": {
-            "questions": sum(bool(question.triples) for question in gold.questions),
-            "triples": gold.triple_count,
-            "unknown": gold.unknown_triples,
-            "not_ranked_by": unranked,
-        }
-    }
+    asked = sum(bool(question.triples) for question in gold.questions)
+    found = {"questions": asked, "triples": gold.triple_count, "unknown": gold.unknown_triples}
+    return {"golden_triples": {**found, "not_ranked_by": unranked}}
 
 
-def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report: Mapping[str, Any]) -> dict[str, Any]:
+def cost_rows(
+    published: PublishedIndex, variants: Mapping[str, requests.Variant], report: Mapping[str, Any]
+) -> dict[str, Any]:
     """{label: {index{prompt_tokens, completion_tokens, seconds, stages}, question{…}}}, in the report's order.
 
     `index` sums over the stages whose work is in the artefacts that the strategy declares; closed-book needs none.
@@ -400,17 +329,14 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
     """
     found = {}
     for label, result in report["strategies"].items():
-        mean = result["latency_ms"]["mean"]
-        question = {
-            "prompt_tokens": result["tokens"]["prompt_per_question"],
-            "completion_tokens": result["tokens"]["completion_per_question"],
-            "seconds": None if mean is None else mean / 1000,
-        }
+        tokens, mean = result["tokens"], result["latency_ms"]["mean"]
+        question = {f"{kind}_tokens": tokens[f"{kind}_per_question"] for kind in ("prompt", "completion")}
+        question["seconds"] = None if mean is None else mean / 1000
         found[label] = {"index": _index_cost(published, variants.get(label)), "question": question}
     return found
 
 
-def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str, Any]:
+def _index_cost(published: PublishedIndex, variant: requests.Variant | None) -> dict[str, Any]:
     manifest, recorded = published.manifest, published.stage_timings()
     stages = []
     if variant is not None:
@@ -452,7 +378,7 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
 def _measure(
     answerer: Answerer | ClosedBookAnswerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
 ) -> Measured:
-    outcomes: list[Outcome] = []
+    outcomes: list[reporting.Outcome] = []
     uses: list[ModelUse] = []
     _one(answerer, records[0], uses)
     for done, record in enumerate(records, start=1):
@@ -462,21 +388,23 @@ def _measure(
     return outcomes, uses
 
 
-def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
+def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: list[ModelUse]) -> reporting.Outcome:
     start = time.perf_counter()
     try:
         answered: AnsweredQuestion
         (answered,) = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)
     except PolyhopError as error:
         triples = () if answerer.ranks_triples else None
-        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples)
+        return reporting.Outcome(
+            () if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples
+        )
     seconds = time.perf_counter() - start
     reading = answered.reading
     own = [use for use in (reading.use, answered.naming) if use is not None]
     uses.extend(own)
     usage = sum((use.usage for use in own), Usage())
     ranked = tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples)
-    return Outcome(
+    return reporting.Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages) if answerer.ranks else None,
         answer=None if reading.kind == UNREAD else reading.guess,
         is_shown=bool(reading.answer),
@@ -495,8 +423,8 @@ def _one(answerer: Answerer | ClosedBookAnswerer, record: QuestionRecord, uses: 
 
 def _rows(
     records: Sequence[QuestionRecord],
-    outcomes: Mapping[str, Sequence[Outcome]],
-    values: Mapping[str, Sequence[QuestionValues]],
+    outcomes: Mapping[str, Sequence[reporting.Outcome]],
+    values: Mapping[str, Sequence[reporting.QuestionValues]],
     version: int,
 ) -> list[dict[str, Any]]:
     rows = [
@@ -510,22 +438,18 @@ def _rows(
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,
-            "ranking": None if outcome.ranking is None else outcome.ranking[:RANKING_KEPT],
-            **({} if outcome.triples is None else {"triples": outcome.triples[:RANKING_KEPT]}),
+            "ranking": None if outcome.ranking is None else outcome.ranking[: reporting.RANKING_KEPT],
+            **({} if outcome.triples is None else {"triples": outcome.triples[: reporting.RANKING_KEPT]}),
             **value,
         }
         for strategy, given in outcomes.items()
         for record, outcome, value in zip(records, given, values[strategy], strict=True)
     ]
-    whole: list[dict[str, Any]] = rounded(rows)
-    return whole
+    return cast("list[dict[str, Any]]", reporting.rounded(rows))
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`.
-
-    A sample that is larger than the question set is said here, too.
-    """
+    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`."""
     report = evaluation.report
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:
@@ -551,50 +475,39 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     return sentences
 
 
-def stored_run(settings: Settings, number: int) -> StoredRun:
+def stored_run(settings: Settings, number: int) -> evaluations.StoredRun:
     """One stored evaluation."""
-    return read_run(Layout(settings.root).evaluations, number)
+    return evaluations.read_run(Layout(settings.root).evaluations, number)
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:
     """What is stored, the oldest first: one row per evaluation; one that cannot be read is {run, error}."""
     folder = Layout(settings.root).evaluations
     rows: list[dict[str, Any]] = []
-    for number in run_numbers(folder):
+    for number in evaluations.run_numbers(folder):
         try:
-            rows.append(_row(read_run(folder, number)))
+            stored = evaluations.read_run(folder, number)
         except ContractError as error:
             rows.append({"run": number, "error": str(error)})
+            continue
+        run, asked = stored.run, stored.run["questions"]
+        figures = {name: run["results"][name] for name in run["strategies"]}
+        facts = {"started": stored.timings["started"], "index": run["index"], "version": run["version"]}
+        questions = {"questions": asked["file"], "n": asked["n"], "sample": asked.get("sample")}
+        strategies = {
+            name: {"recall@5": found.get("recall@5"), "em": found.get("em")}
+            | {metric: found[metric] for metric in ("triple_recall@10",) if metric in found}
+            for name, found in figures.items()
+        }
+        row = {"run": number, **facts, **questions, "settings_hash": run["settings_hash"], "strategies": strategies}
+        rows.append({**row, "folder": str(stored.path)})
     return rows
-
-
-def _row(stored: StoredRun) -> dict[str, Any]:
-    run = stored.run
-    return {
-        "run": stored.number,
-        "started": stored.timings["started"],
-        "index": run["index"],
-        "version": run["version"],
-        "questions": run["questions"]["file"],
-        "n": run["questions"]["n"],
-        "sample": run["questions"].get("sample"),
-        "settings_hash": run["settings_hash"],
-        "strategies": {
-            name: {
-                metric: run["results"][name].get(metric)
-                for metric in ("recall@5", "em", "triple_recall@10")
-                if metric != "triple_recall@10" or metric in run["results"][name]
-            }
-            for name in run["strategies"]
-        },
-        "folder": str(stored.path),
-    }
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
     """What changed from one stored evaluation to another."""
     one, other = stored_run(settings, first), stored_run(settings, second)
-    changes = compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
+    changes = reporting.compare_runs(one.run, other.run, (one.question_rows(), other.question_rows()))
     latency = {
         name: {key: [_latency(run, name).get(key) for run in (one, other)] for key in ("p50", "p95")}
         for name in changes["strategies"]
@@ -603,42 +516,118 @@ def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:
     return {"first": first, "second": second, "started": started, **changes, "latency_ms": latency}
 
 
-def _latency(stored: StoredRun, strategy: str) -> dict[str, float | None]:
+def _latency(stored: evaluations.StoredRun, strategy: str) -> dict[str, float | None]:
     found: dict[str, float | None] = stored.timings["strategies"].get(strategy, {}).get("latency_ms", {})
     return found
 
 
-def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
+def strategy_rows(stored: evaluations.StoredRun) -> list[dict[str, Any]]:
     """One row per strategy, the best by recall@5 (or of triples) first: metrics, share shown, latency, failures."""
     rows = []
     for name in stored.run["strategies"]:
         result, latency = stored.run["results"][name], _latency(stored, name)
-        rows.append(
-            {
-                "strategy": name,
-                **{metric: _shown(result[metric]) for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result},
-                "shown": _shown(result["shown"]["share"]),
-                "p50 ms": _shown(latency["p50"]),
-                "p95 ms": _shown(latency["p95"]),
-                "failures": result["failures"],
-            }
-        )
+        figures = {metric: result[metric] for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result}
+        figures |= {"shown": result["shown"]["share"], "p50 ms": latency["p50"], "p95 ms": latency["p95"]}
+        shown = {key: None if value is None else round(value, 4) for key, value in figures.items()}
+        rows.append({"strategy": name, **shown, "failures": result["failures"]})
     rows.sort(key=lambda row: -(row["recall@5"] or row.get(SHOWN_OF_TRIPLES[0]) or 0.0))
     return rows
 
 
-def _shown(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
+
+    report: dict[str, Any]
+    sentences: list[str]
 
 
-def plot_addresses(stored: StoredRun) -> dict[str, str]:
-    """The plots by name, each as an address that holds the whole picture, so that a dashboard anywhere can show it."""
-    return {
-        path.stem: "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
-        for path in sorted(stored.path.glob("*.png"))
-    }
+def tune_index(settings: Settings, request: requests.TuningRequest, on_progress: OnProgress = None) -> Tuning:
+    """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report."""
+    spec, tried = _tried(settings, request)
+    records, _ = usable_questions(request.questions)
+    size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
+    if size < 1:
+        raise ConfigurationError(f"A sample has at least 1 question, not {size}; leave it out to take half of them.")
+    seed = DEFAULT_SEED if request.seed is None else request.seed
+    sample = sampled(records, size, seed)
+    check_parts((sample, rest_of(records, sample)), request.metric)
+    folder = Layout(settings.root).tunings
+    if request.is_stored:
+        evaluations.check_folder(folder)
+
+    asked = requests.EvaluationRequest(request.questions, request.index, (), request.parameters, baselines=(spec.name,))
+    asked = replace(asked, is_stored=False, sample=size, seed=seed)
+    tuning = run_evaluation(settings, replace(asked, strategies=(spec.name, tried.label)), on_progress)
+    chosen = chosen_setting(request.metric, spec.name, [spec.name, *tried.points], tuning.run)
+    both = tuple(dict.fromkeys((spec.name, chosen)))
+    rest = run_evaluation(settings, replace(asked, strategies=both, asks_rest=True), on_progress)
+    if rest.report["version"] != tuning.report["version"]:
+        raise StoreConflictError(
+            f"Version {rest.report['version']} of '{request.index}' was published while version "
+            f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
+        )
+    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
+    questions = tuning.run["questions"]
+    report: dict[str, Any] = reporting.rounded(
+        {
+            "index": tuning.report["index"],
+            "version": tuning.report["version"],
+            "questions": {"file": questions["file"], "sha256": questions["sha256"], "of": questions["sample"]["of"]},
+            "seed": seed,
+            "reader": tuning.report["reader"],
+            **tuning_document(request.metric, spec.name, tried, on_sample, on_rest, request.parameters),
+            "interval": tuning.run["interval"],
+            "failures": {label: found["failures"] for label, found in rest.run["results"].items()},
+            "settings_hash": tuning.run["settings_hash"],
+        }
+    )
+    stored: dict[str, Any] = {"run": None, "folder": None}
+    if request.is_stored:
+        from polyhop.tasks.evaluation.tuning import tuning_page
+
+        files = {
+            evaluations.TUNING: reporting.json_bytes(report),
+            evaluations.REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
+        }
+        number, place = evaluations.store_run(folder, files, evaluations.TUNING)
+        stored = {"run": number, "folder": str(place)}
+    return Tuning(report | stored, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
 
 
-def report_files(stored: StoredRun) -> tuple[str, Path]:
-    """The summary in Markdown, and the place of the report."""
-    return (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
+def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[StrategySpec, requests.Range]:
+    """The strategy and its settings: the label's own ranges, or the strategy's grid but for what the label fixes."""
+    label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
+    labels = requests.labels_in(label, STRATEGIES)
+    if len(labels) != 1:
+        raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
+    spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
+    if metric not in reporting.ALL_METRICS:
+        raise ConfigurationError(
+            f"There is no metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}."
+        )
+    if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
+        raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
+    if metric in TRIPLE_METRICS and not spec.ranks_triples:
+        raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
+    if not requests.parse_range(label).parameters:
+        fixed = requests.parse_variant(label, {}).parameters
+        grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
+        if not grid:
+            raise ConfigurationError(
+                f"Strategy '{spec.name}' has no values of its own to try; name some, like "
+                "bridge:graph_weight=.2,.35,.5."
+            )
+        label = ":".join((label, *grid))
+    tried = requests.parse_range(label)
+    # values out of their range are refused, and a single setting
+    parse_setting(spec, request.parameters)
+    first, *others = [
+        parse_setting(spec, requests.parse_variant(one, request.parameters).parameters) for one in tried.points
+    ]
+    if all(other == first for other in others):
+        raise ConfigurationError(
+            f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "
+            "values, or compare it with the default by polyhop eval."
+        )
+    return spec, tried

@@ -16,17 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas import ports
 from polyhop.schemas.errors import StoreError
-from polyhop.schemas.ports import (
-    GRAPH_KINDS,
-    HUB_KINDS,
-    NODE_KINDS,
-    RELATIONSHIP_KINDS,
-    GraphKind,
-    GraphRecord,
-    GraphRow,
-    GraphStore,
-)
 from polyhop.schemas.records import Address
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import ID_LENGTH, content_hash
@@ -62,10 +53,10 @@ def row_hash(properties: Mapping[str, Any], source: str | None, target: str | No
     return content_hash(json.dumps([source or "", target or "", shown], sort_keys=True, ensure_ascii=False))
 
 
-def graph_row(row: ExportRow, vector: Sequence[float] | None) -> GraphRow:
+def graph_row(row: ExportRow, vector: Sequence[float] | None) -> ports.GraphRow:
     """A row as a graph store takes it."""
     properties = {name: value for name, value in row.properties.items() if value is not None}
-    return GraphRow(row.id, row.hash, properties, row.source, row.target, vector)
+    return ports.GraphRow(row.id, row.hash, properties, row.source, row.target, vector)
 
 
 def _document(row: Mapping[str, Any]) -> ExportRow:
@@ -115,7 +106,7 @@ def _hub_path_entity(row: Mapping[str, Any]) -> ExportRow:
 
 _OF_HUB = ("definition", "index_level", "path_count", "left_out_count", "graph_hash")
 _OF_PATH = ("hub_id", "path_hash", "length", "text", "textualiser", "end_kind")
-MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
+MAKERS: Mapping[ports.GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
     "documents": _document,
     "paragraphs": _paragraph,
     "entities": _entity,
@@ -177,7 +168,7 @@ class ExportReport:
     created: int = 0
     updated: int = 0
     deleted: int = 0
-    counts: dict[GraphKind, int] = field(default_factory=dict)
+    counts: dict[ports.GraphKind, int] = field(default_factory=dict)
     has_vectors: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -196,7 +187,7 @@ class Published:
         self.manifest = read_manifest(self._folder)
         self.has_vectors = "entity" in self.manifest.vectors
         self.has_hubs = set(_HUB_TABLES) <= self.manifest.tables.keys()
-        self.kinds = tuple(kind for kind in GRAPH_KINDS if self.has_hubs or kind not in HUB_KINDS)
+        self.kinds = tuple(kind for kind in ports.GRAPH_KINDS if self.has_hubs or kind not in ports.HUB_KINDS)
 
     def __enter__(self) -> "Published":
         return self
@@ -216,21 +207,21 @@ class Published:
         """Length of the entities' vectors, 0 without."""
         return self.manifest.vectors["entity"].dimension if self.has_vectors else 0
 
-    def rows(self, kind: GraphKind) -> Iterator[ExportRow]:
+    def rows(self, kind: ports.GraphKind) -> Iterator[ExportRow]:
         """All rows of a kind; none of one that the version does not have."""
         if kind not in self.kinds:
             return iter(())
         rows = export_rows(self._folder.tables, kind, source_kind(self.manifest.stages))
         return map(MAKERS[kind], rows)
 
-    def hashes(self, kind: GraphKind) -> dict[str, str]:
+    def hashes(self, kind: ports.GraphKind) -> dict[str, str]:
         """Hash by id of all rows of a kind."""
         return {row.id: row.hash for row in self.rows(kind)}
 
-    def record(self, counts: Mapping[GraphKind, int] | None = None) -> GraphRecord:
+    def record(self, counts: Mapping[ports.GraphKind, int] | None = None) -> ports.GraphRecord:
         """What the database says, last of all, about itself; rows are counted if no counts by kind are given."""
         known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in self.kinds}
-        return GraphRecord(self.version, self.fingerprint, self.dimension, known)
+        return ports.GraphRecord(self.version, self.fingerprint, self.dimension, known)
 
     def vectors(self) -> NDArray[np.float32]:
         """Shape (n, d): vectors by the number of a row."""
@@ -243,7 +234,7 @@ def run_export(settings: Settings, index: str, address: Address, runner: DirectR
         return export_version(published, store, runner)
 
 
-def export_version(published: Published, store: GraphStore, runner: DirectRunner) -> ExportReport:
+def export_version(published: Published, store: ports.GraphStore, runner: DirectRunner) -> ExportReport:
     """Makes a graph store hold a published version."""
     export = _Export(published, store)
     is_done = runner.step("export comparison", export.is_done)
@@ -256,18 +247,20 @@ def export_version(published: Published, store: GraphStore, runner: DirectRunner
     return export.report
 
 
-def write_differences(published: Published, store: GraphStore, differences: Mapping[GraphKind, Difference]) -> None:
+def write_differences(
+    published: Published, store: ports.GraphStore, differences: Mapping[ports.GraphKind, Difference]
+) -> None:
     """Writes and deletes what differs: nodes, relationships, and last the nodes that nothing needs any more."""
-    for kind in NODE_KINDS:
+    for kind in ports.NODE_KINDS:
         write_rows(published, store, kind, differences[kind])
-    for relation in RELATIONSHIP_KINDS:
+    for relation in ports.RELATIONSHIP_KINDS:
         store.delete(relation, differences[relation].surplus)
         write_rows(published, store, relation, differences[relation])
-    for kind in NODE_KINDS:
+    for kind in ports.NODE_KINDS:
         store.delete(kind, differences[kind].surplus)
 
 
-def write_rows(published: Published, store: GraphStore, kind: GraphKind, difference: Difference) -> None:
+def write_rows(published: Published, store: ports.GraphStore, kind: ports.GraphKind, difference: Difference) -> None:
     """Writes the rows of a kind that are missing or changed."""
     if not difference.missing and not difference.changed:
         return
@@ -288,10 +281,9 @@ def vector_of(row: ExportRow, vectors: NDArray[np.float32] | None) -> list[float
 class _Export:
     """One export: compares kind by kind, writes, checks, records."""
 
-    def __init__(self, published: Published, store: GraphStore) -> None:
-        self._published = published
-        self._store = store
-        self._surplus: dict[GraphKind, tuple[str, ...]] = {}
+    def __init__(self, published: Published, store: ports.GraphStore) -> None:
+        self._published, self._store = published, store
+        self._surplus: dict[ports.GraphKind, tuple[str, ...]] = {}
         self._entities_written = 0
         self.report = ExportReport(published.index, published.version, has_vectors=published.has_vectors)
 
@@ -313,11 +305,11 @@ class _Export:
             store.claim()
 
         def delete() -> None:
-            for kind in NODE_KINDS:
+            for kind in ports.NODE_KINDS:
                 store.delete(kind, self._surplus.get(kind, ()))
 
         yield "schema", prepare
-        for kind in GRAPH_KINDS:
+        for kind in ports.GRAPH_KINDS:
             if kind in published.kinds or store.hashes(kind):
                 yield kind, partial(self._sync, kind)
         yield "deletions", delete
@@ -325,10 +317,10 @@ class _Export:
         yield "vector index", partial(store.index_vectors, published.dimension, is_new=is_new)
         yield "verification", self._verify
 
-    def _sync(self, kind: GraphKind) -> None:
+    def _sync(self, kind: ports.GraphKind) -> None:
         expected = self._published.hashes(kind)
         difference = compare(expected, self._store.hashes(kind))
-        if kind in RELATIONSHIP_KINDS:
+        if kind in ports.RELATIONSHIP_KINDS:
             self._store.delete(kind, difference.surplus)
         write_rows(self._published, self._store, kind, difference)
         self._surplus[kind] = difference.surplus
@@ -341,7 +333,7 @@ class _Export:
             self._entities_written = len(difference.missing) + len(difference.changed)
 
     def _verify(self) -> None:
-        for kind in GRAPH_KINDS:
+        for kind in ports.GRAPH_KINDS:
             found = compare(self._published.hashes(kind), self._store.hashes(kind))
             if found.count:
                 first = (*found.missing, *found.changed, *found.surplus)[0]

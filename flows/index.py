@@ -1,28 +1,32 @@
-"""A source to a published version: the stages in order, what is taken over, the run's record, and its report."""
+"""A source to a published version: the stages in order, what is taken over, the run's record, and its report.
+
+Also which sources a request names and whether they go together; which of an index's sources a run reads, and keeps.
+"""
 
 import logging
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner, model_run, model_use
-from polyhop.flows.sources import check_sources, is_elsewhere, with_sources
-from polyhop.schemas.errors import (
-    MASK,
-    BudgetExceededError,
-    CoverageError,
-    DamagedStoreError,
-    ManifestMismatchError,
-    PolyhopError,
-    UnknownIndexError,
-    redact,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import span
-from polyhop.schemas.manifest import SENTENCE_CHARACTERS, Manifest, Outcome, RunRecord, StageRecord, StageUse
+from polyhop.schemas.manifest import (
+    SENTENCE_CHARACTERS,
+    Manifest,
+    Outcome,
+    RunRecord,
+    SourceState,
+    StageRecord,
+    StageUse,
+)
+from polyhop.schemas.records import GraphServer, Source, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Settings, stored_section, strategies_for
 from polyhop.schemas.version import VERSION
@@ -30,10 +34,12 @@ from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy,
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
+from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.kept_records import KeptSource, kept_files
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
-from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
+from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts
@@ -45,9 +51,7 @@ class RunHistory:
     """What is recorded of one run; `begin` once it holds the writer's lease, `stage` around each stage."""
 
     def __init__(self, folder: IndexFolder, request: IndexRequest, report: IndexReport) -> None:
-        self._folder = folder
-        self._request = request
-        self._report = report
+        self._folder, self.request, self.report = folder, request, report
         self._started, self._clock = now(), time.perf_counter()
         self._begun: RunRecord | None = None
         self._stages: dict[str, StageUse] = {}
@@ -66,7 +70,7 @@ class RunHistory:
                 yield
         finally:
             took, use = time.perf_counter() - start, model_use()
-            self._report.seconds[name] = took
+            self.report.seconds[name] = took
             _LOG.info("stage ended", extra={"fields": {"stage": name, "seconds": round(took, 3)}})
             self._cached = use.cached
             is_known = before.cost_usd is not None and use.cost_usd is not None
@@ -87,12 +91,12 @@ class RunHistory:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Around a run: writes what it found or published, or why it failed or was stopped; errors pass through."""
-        report = self._report
+        report = self.report
         try:
             yield
         except BaseException as error:
-            is_stopped = isinstance(error, BudgetExceededError) or not isinstance(error, Exception)
-            if isinstance(error, PolyhopError):
+            is_stopped = isinstance(error, errors.BudgetExceededError) or not isinstance(error, Exception)
+            if isinstance(error, errors.PolyhopError):
                 sentence = str(error)
             elif is_stopped:  # Ctrl-C, and Prefect's signal that a flow run was cancelled
                 sentence = f"stopped by {type(error).__name__}"
@@ -100,7 +104,7 @@ class RunHistory:
                 sentence = f"unexpected {type(error).__name__}: {error}"
             # People must see the run's own error, so a disk that refuses this line as well is not mentioned. A run that
             # never held the lease is recorded only if there is an index.
-            with suppress(PolyhopError, OSError):
+            with suppress(errors.PolyhopError, OSError):
                 if self._begun is not None or self._folder.path.is_dir():
                     self._end("stopped" if is_stopped else "failed", sentence, {})
             raise
@@ -111,15 +115,15 @@ class RunHistory:
 
     def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int]) -> None:
         try:
-            version = current_version(self._folder) or 0
-        except ManifestMismatchError:
+            version = versions.current_version(self._folder) or 0
+        except errors.ManifestMismatchError:
             version = 0
         ended = {
             "outcome": outcome,
-            "sentence": redact(sentence)[:SENTENCE_CHARACTERS],
+            "sentence": errors.redact(sentence)[:SENTENCE_CHARACTERS],
             "seconds": round(time.perf_counter() - self._clock, 3),
             "version": version,
-            "published": self._report.version if outcome == "published" else 0,
+            "published": self.report.version if outcome == "published" else 0,
             "counts": dict(counts),
             "stages": self._stages,
             "cached": self._cached,
@@ -131,7 +135,7 @@ class RunHistory:
             begin_run(self._folder, lambda number: self._first(number).model_copy(update=ended))
 
     def _first(self, number: int) -> RunRecord:
-        request = self._request
+        request = self.request
         return RunRecord(
             run=number,
             started=self._started,
@@ -163,7 +167,7 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
         chosen: dict[str, object] = encoder_before.choice.model_dump(exclude=encoder.model_fields_set)
         if "entities" not in encoder.model_fields_set:
             chosen["entities"] = encoder_before.entities
-        if MASK in str(chosen.get("api_base")):
+        if errors.MASK in str(chosen.get("api_base")):
             del chosen["api_base"]
         made_of["encoder"] = encoder.model_copy(update=chosen)
     return settings.model_copy(update=made_of)
@@ -180,30 +184,22 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
         check_sources(request)
         wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
         build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
-        lease = writer_lease(folder.lease, request.index, wait_seconds=request.wait_seconds, on_wait=runner.note)
+        lease = versions.writer_lease(folder.lease, folder.name, wait_seconds=request.wait_seconds, on_wait=runner.note)
         with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
             history.begin()
-            left = remove_leftovers(folder)
+            left = versions.remove_leftovers(folder)
             is_after_kill = bool(left) or was_killed(folder)
-            _Run(build, request, runner, history, report, is_after_kill=is_after_kill).run()
+            _Run(build, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
-            report.model, report.pinned = model_use(), pinned_version(folder)
+            report.model, report.pinned = model_use(), versions.pinned_version(folder)
     return report
 
 
 class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
-    def __init__(
-        self,
-        build: Build,
-        request: IndexRequest,
-        runner: DirectRunner,
-        history: RunHistory,
-        report: IndexReport,
-        *,
-        is_after_kill: bool,
-    ) -> None:
+    def __init__(self, build: Build, runner: DirectRunner, history: RunHistory, *, is_after_kill: bool) -> None:
+        request, report = history.request, history.report
         manifest = latest_manifest(build)
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
@@ -258,10 +254,9 @@ class _Run:
             self._publish()
 
     def _require(self) -> Manifest:
-        """The manifest of the current version."""
         if self._manifest is None:
             build = self._build
-            raise UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+            raise errors.UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
         return self._manifest
 
     def _record_to_keep(self, stage: Stage) -> StageRecord | None:
@@ -311,7 +306,16 @@ class _Run:
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             else:
-                counts = self._take_over_source()
+                manifest = self._require()
+                if self._damage.concerns(source.table_names, source.arrays):
+                    option = "" if build.source_kind == "corpus" else f"--{build.source_kind} "
+                    texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
+                    command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
+                    what = f"The {build.source_kind} in {build.folder.version(manifest.version).tables}"
+                    raise errors.DamagedStoreError(what, build.index, command=command)
+                reuse_tables(build, manifest, source.tables)
+                reuse_arrays(build, manifest, source.arrays)
+                counts = manifest.stages[source.name].counts
             self._ingested(counts)
         before, request = self._manifest, self._request
         is_guarded = before is not None and build.source is not None and not request.allows_deletions
@@ -320,28 +324,13 @@ class _Run:
         if not is_read:
             self._note_taken_over(source.name)
 
-    def _take_over_source(self) -> Counts:
-        build, source, manifest = self._build, self._source, self._require()
-        if self._damage.concerns(source.table_names, source.arrays):
-            option = "" if build.source_kind == "corpus" else f"--{build.source_kind} "
-            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
-            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
-            what = f"The {build.source_kind} in {build.folder.version(manifest.version).tables}"
-            raise DamagedStoreError(what, build.index, command=command)
-        reuse_tables(build, manifest, source.tables)
-        reuse_arrays(build, manifest, source.arrays)
-        return manifest.stages[source.name].counts
-
     def _ingested(self, counts: Counts) -> None:
         """Notes that the source is read, or some of its passages were set aside."""
         build = self._build.with_counts(self._source.name, counts)
         self._build = self._source.done(build.with_outcome(self._source.name, self._source.outcome(build)))
 
     def _derive(self, needed: tuple[str, ...]) -> bool:
-        """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again.
-
-        The result is that of a corpus without them (their titles may be names in others).
-        """
+        """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again."""
         ingested = self._build
         for stage in self._stages:
             self._build = build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
@@ -356,7 +345,7 @@ class _Run:
                     build = build.with_counts(stage.name, counts)
                     self._build = stage.done(build.with_outcome(stage.name, stage.outcome(build)))
             self._history.units(stage.name, units, self._report.computed.get(stage.name, 0))
-            if faults:
+            if faults:  # the result is that of a corpus without them (their titles may be names in others)
                 self._build = ingested
                 set_aside = partial(self._source.quarantine, ingested, faults)
                 self._ingested(self._runner.step(f"{self._source.name} finish", set_aside))
@@ -430,8 +419,217 @@ def check_coverage(extracted: Counts, min_coverage: float) -> None:
     failed = extracted.get("failed_units", 0)
     total = failed + extracted.get("extracted_units", 0)
     if total and (total - failed) / total < min_coverage:
-        raise CoverageError(
+        raise errors.CoverageError(
             f"The model extracted {total - failed:,} of {total:,} units, fewer than min_coverage = {min_coverage} asks "
             "for; nothing was published. Run again to retry the others (what succeeded is not paid for twice), "
             "or lower min_coverage."
         )
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+UNNAMED = "corpus"  # the name of a source whose path has none that can be one
+
+
+def check_sources(request: IndexRequest) -> None:
+    """Makes sure that files exist, a source's name can be one, and options about a source go with one."""
+    source, texts = request.source, request.graph_sources
+    for path in (source, texts):
+        try:
+            is_there = not isinstance(path, Path) or path.exists()
+        except PermissionError as error:
+            raise errors.SourceError(
+                f"{path} cannot be read: permission denied; allow reading it and its folders."
+            ) from error
+        if not is_there:
+            raise errors.SourceError(
+                f"There is no file or folder {path}; check the path, and whether its disk is mounted. No record was "
+                "deleted."
+            )
+    if isinstance(source, GraphServer) and request.kind == "corpus":
+        raise errors.SourceError(f"{source} is a graph database, not a corpus; name it with --graph (kind: graph).")
+    if texts is not None and (source is None or request.kind == "corpus"):
+        raise errors.SourceError(
+            f"{texts} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
+        )
+    if request.source_name and not _NAME.fullmatch(request.source_name):
+        raise errors.ConfigurationError(
+            f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
+            "with a letter or digit."
+        )
+    if source is None and (request.is_partial or request.source_name or request.replaces):
+        raise errors.SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
+    if request.is_partial and request.replaces:
+        raise errors.SourceError(
+            "--partial keeps the records that SOURCE does not mention, --replace none; leave out one."
+        )
+    if request.removed_source and (source is not None or request.kind is not None):
+        raise errors.SourceError("--remove-source reads nothing; name no source beside it.")
+
+
+def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
+    """A request to read the source of an index again from where it was read last as a whole; None if nobody knows."""
+    folder = Layout(settings.root).index(index)
+    number = versions.latest_version(folder)
+    if number is None:
+        return None
+    manifest = versions.read_manifest(folder.version(number))
+    if source_kind(manifest.stages) == "graph":
+        texts = Path(manifest.graph_sources) if manifest.graph_sources else None
+        return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)
+    if not manifest.sources:
+        return IndexRequest(index, Path(manifest.source)) if manifest.source else None
+    if not name and len(manifest.sources) > 1:
+        raise errors.SourceError(
+            f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
+            "them is to be read again, or name a SOURCE."
+        )
+    chosen = name or next(iter(manifest.sources))
+    if chosen not in manifest.sources or not manifest.sources[chosen].location:
+        raise errors.SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
+
+
+def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:
+    """The build, knowing which source it reads and whose records it takes from the current version."""
+    if request.removed_source:
+        return _without(build, request.removed_source, manifest, damaged)
+    if request.source is None:
+        return build
+    if build.source_kind == "graph" and (request.is_partial or request.source_name):
+        raise errors.SourceError(
+            "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
+            "could change or delete. Leave out --partial and --source-name."
+        )
+    known: Mapping[str, SourceState] = {}
+    if manifest is not None and {build.source_kind, source_kind(manifest.stages)} == {"corpus"}:
+        known = manifest.sources
+        if not known and (request.is_partial or request.source_name):
+            raise errors.SourceError(
+                f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records "
+                "of its source; index the whole source once without --partial and --source-name."
+            )
+    if manifest is not None and not request.replaces and not _is_unnamed_source(build, manifest):
+        raise errors.LossRefusedError(
+            f"{build.source} is not what index '{build.index}' was made from ({manifest.source}), and would replace "
+            "it. If it is to, say --replace; otherwise name another index."
+        )
+    if build.source_kind == "graph":
+        return build
+    if request.is_partial:
+        name, replaced = request.source_name or _meant(build, known), ""
+    else:
+        name, replaced = _read_whole(build, request, known)
+    others = [other for other in sorted(known) if other != replaced and (other != name or request.is_partial)]
+    kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
+    return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
+
+
+def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collection[str]) -> Build:
+    """The build that takes the records of all sources but one."""
+    if manifest is None:
+        raise errors.UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+    if name not in manifest.sources:
+        has = f"has the sources {', '.join(sorted(manifest.sources))}" if manifest.sources else "has no named sources"
+        raise errors.SourceError(f"Index '{build.index}' {has}, and none called '{name}'.")
+    others = sorted(manifest.sources.keys() - {name})
+    if not others:
+        raise errors.SourceError(
+            f"'{name}' is the only source of index '{build.index}'; nothing would be left. To be rid of the index, "
+            "remove its folder."
+        )
+    kept = tuple(_kept(build, manifest, other, damaged) for other in others)
+    return replace(build, source_name="", kept=kept)
+
+
+def is_elsewhere(build: Build, manifest: Manifest) -> bool:
+    """Whether the source is read as a whole from another place than a version says: it has moved, or is another one."""
+    if build.source is None or build.is_partial:
+        return False
+    if build.source_kind == "graph" or not manifest.sources:
+        return not _is_unnamed_source(build, manifest)
+    state = manifest.sources.get(build.source_name)
+    return state is None or not _is_place(state.location, build.source)
+
+
+def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
+    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources."""
+    kind = source_kind(manifest.stages)
+    if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
+        return True  # nobody can know, or sources have names
+    texts = build.graph_sources
+    has_other_texts = texts is not None and manifest.graph_sources and not _is_place(manifest.graph_sources, texts)
+    return kind == build.source_kind and _is_place(manifest.source, build.source) and not has_other_texts
+
+
+def _is_place(location: str, source: Source | None) -> bool:
+    """Whether a source lies where another one was read, by the same path or through links."""
+    known = source_of(location)
+    if not location or source is None or place_of(known) == place_of(source):
+        return bool(location) and source is not None
+    return isinstance(known, Path) and isinstance(source, Path) and known.resolve() == source.resolve()
+
+
+def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceState]) -> tuple[str, str]:
+    """The name of the source that is read as a whole, and that of another one whose place it takes ("": none)."""
+    there = [name for name, state in known.items() if _is_place(state.location, build.source)]
+    asked = request.source_name
+    if not known or asked in known or (asked and not there and not request.replaces):
+        return asked or source_name(build.source), ""
+    if len(there) == 1 and not asked:
+        return there[0], ""
+    replaced = there or list(known)
+    if not request.replaces and (asked or not there):
+        if there:
+            raise errors.LossRefusedError(
+                f"{build.source} is source '{there[0]}' of index '{build.index}' already; leave out --source-name "
+                f"{asked} to read it again, or say --replace to give it that name."
+            )
+        listed = [f"'{name}' ({state.location or 'only read in part'})" for name, state in sorted(known.items())]
+        replace = "--source-name NAME --replace puts it in the place of source NAME, whose records go"
+        if len(known) == 1:
+            replace = f"--replace puts it in the place of '{next(iter(known))}', whose records go"
+        raise errors.LossRefusedError(
+            f"{build.source} is not a source of index '{build.index}', which has {', '.join(listed)}. Nothing was "
+            f"read: --source-name NEW adds it as a further source, {replace}."
+        )
+    if len(replaced) > 1:
+        raise errors.SourceError(
+            f"Index '{build.index}' has the sources {', '.join(sorted(known))}; say with --source-name which of them "
+            f"{build.source} is."
+        )
+    return asked or source_name(build.source), replaced[0]
+
+
+def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
+    """The source that a partial one adds to: read from its path before, or called like its file; else the only one."""
+    read_there = [name for name, state in known.items() if _is_place(state.location, build.source)]
+    named = source_name(build.source)
+    if len(read_there) == 1 or named in known:
+        return read_there[0] if len(read_there) == 1 else named
+    if len(known) > 1:
+        raise errors.SourceError(
+            f"Index '{build.index}' has the sources {', '.join(sorted(known))}, and none of them was read from "
+            f"{build.source} before; say which it is, or name a new one, with --source-name."
+        )
+    return next(iter(known), named)
+
+
+def source_name(source: object) -> str:
+    """The name of an index's first source if nobody gives it one: that of its file or folder, up to the first dot."""
+    path = source.resolve() if isinstance(source, Path) else Path()
+    name = _NOT_IN_A_NAME.sub("-", path.name.lstrip(".").partition(".")[0]).strip("-._")[:100]
+    return name if _NAME.fullmatch(name) else UNNAMED
+
+
+def _kept(build: Build, manifest: Manifest, name: str, damaged: Collection[str]) -> KeptSource:
+    files = kept_files(name)
+    if any(file in damaged or file not in manifest.arrays for file in files):
+        where = manifest.sources[name].location or "SOURCE"
+        raise errors.DamagedStoreError(
+            f"The records of source '{name}' in {build.folder.version(manifest.version).arrays}",
+            build.index,
+            command=f"polyhop index {where} --source-name {name} --index {build.index}",
+        )
+    records, refused = (build.folder.version(manifest.version).arrays / file for file in files)
+    return KeptSource(name, records, refused)

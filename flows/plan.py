@@ -80,32 +80,25 @@ class IndexPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
+        planned = [estimate.planned for estimate in self.steps]
+        steps = {
+            estimate.planned.name: {
+                **{name: getattr(estimate.planned, name) for name in ("units", "cached", "calls", "prompt_tokens")},
+                "completion_tokens": estimate.completion_tokens,
+                "completion_range": list(estimate.completion_range),
+                "has_history": estimate.has_history,
+                "seconds": round(estimate.seconds, 1),
+            }
+            for estimate in self.steps
+        }
         return {
-            "source": self.source,
-            "model": self.model,
-            "encoder": self.encoder,
-            "documents": self.documents,
-            "passages": self.passages,
+            **{name: getattr(self, name) for name in ("source", "model", "encoder", "documents", "passages")},
             **self.graph,
             "unread": dict(self.unread),
             "unread_files": list(self.unread_files),
             "not_planned": list(self.not_planned),
-            "steps": {
-                estimate.planned.name: {
-                    "units": estimate.planned.units,
-                    "cached": estimate.planned.cached,
-                    "calls": estimate.planned.calls,
-                    "prompt_tokens": estimate.planned.prompt_tokens,
-                    "completion_tokens": estimate.completion_tokens,
-                    "completion_range": list(estimate.completion_range),
-                    "has_history": estimate.has_history,
-                    "seconds": round(estimate.seconds, 1),
-                }
-                for estimate in self.steps
-            },
-            "calls": sum(estimate.planned.calls for estimate in self.steps),
-            "cached": sum(estimate.planned.cached for estimate in self.steps),
-            "prompt_tokens": sum(estimate.planned.prompt_tokens for estimate in self.steps),
+            "steps": steps,
+            **{name: sum(getattr(one, name) for one in planned) for name in ("calls", "cached", "prompt_tokens")},
             "completion_tokens": sum(estimate.completion_tokens for estimate in self.steps),
             "cost_usd": self._cost(),
             "seconds": round(sum(estimate.seconds for estimate in self.steps), 1),

@@ -3,6 +3,7 @@
 The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker by itself.
 """
 
+import base64
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,37 +15,16 @@ from typing import Any, TypeVar
 from prefect import flow, runtime
 from prefect.artifacts import create_image_artifact
 
-from polyhop.flows.answer import Crew, Outages, WorkerProcess, job_metrics, submit_file
-from polyhop.flows.evaluate import (
-    OnProgress,
-    evaluate_index,
-    left_out_sentences,
-    plot_addresses,
-    report_files,
-    stored_run,
-    strategy_rows,
-)
-from polyhop.flows.prefect_run import (
-    DEAD_LETTER,
-    OUTAGE,
-    Progress,
-    StrategyName,
-    artifact_key,
-    emit,
-    flow_body,
-    rename_run,
-    run_step,
-    show_table,
-    show_text,
-    started_name,
-)
+from polyhop.flows import evaluate
+from polyhop.flows import prefect_run as runs
+from polyhop.flows.answer import Crew, SeenOutages, WorkerProcess, job_metrics, new_outages, submit_file
 from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import names_in
 from polyhop.tasks.evaluation.report import failure_sentence
-from polyhop.warehouse.files.evaluations import StoredRun
+from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.user_files import load_settings
@@ -53,10 +33,7 @@ SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its data
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
-    """What is left to do if a run was killed: its unanswered questions are cancelled, or the next worker would answer.
-
-    Prefect calls this where runs are started, after a run was cancelled or crashed.
-    """
+    """What is left to do if a run was killed: its open questions are cancelled, or the next worker would answer."""
     parameters = flow_run.parameters
     with open_questions(load_settings(parameters.get("settings") or {})) as opened:
         job_id = opened.job_of_key(parameters.get("key") or _own_key(flow_run.id))
@@ -66,7 +43,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 
 @flow(
     name="answer",
-    flow_run_name=started_name("answer", "index", "questions"),
+    flow_run_name=runs.started_name("answer", "index", "questions"),
     persist_result=False,
     on_cancellation=[cancel_questions],
     on_crashed=[cancel_questions],
@@ -74,7 +51,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategy: StrategyName | None = None,
+    strategy: runs.StrategyName | None = None,
     queue: str = "default",
     limit: int = 10,
     parameters: dict[str, Any] | None = None,
@@ -115,21 +92,21 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
-    with flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
-        submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
+    with runs.flow_body("answers", index, settings) as (chosen, log), open_questions(chosen) as opened:
+        submitted = runs.run_step("submit questions", partial(submit_file, chosen, opened, request))
         job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
         log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
-        rename_run("answer", index, f"job {job_id}", request.questions.name)
+        runs.rename_run("answer", index, f"job {job_id}", request.questions.name)
         if runtime.flow_run.run_count > 1:
             log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
 
-        def warn(sentence: str) -> None:
-            log.warning(sentence)
-            emit(OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence})
+        def warn(said: str) -> None:
+            log.warning(said)
+            runs.emit(runs.OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": said})
 
         crew = Crew(opened, queue, workers, settings or {}, warn, log.info)
-        run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
-        return run_step("show results", partial(_report, opened, job_id, log.info))
+        runs.run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+        return runs.run_step("show results", partial(_report, opened, job_id, log.info))
 
 
 def _own_key(flow_run_id: object) -> str:
@@ -140,7 +117,7 @@ def _own_key(flow_run_id: object) -> str:
 def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     job = queue.job(job_id)
-    progress, outages = Progress(artifact_key("job", job.index, "progress")), Outages()
+    progress, seen = runs.Progress(runs.artifact_key("job", job.index, "progress")), SeenOutages()
     try:
         while True:
             job = queue.job(job_id)
@@ -148,8 +125,8 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
             if not job.is_open:
                 return
             crew.look_after()
-            for outage in outages.new(queue.workers(), [job.queue]):
-                emit(OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
+            for outage in new_outages(seen, queue.workers(), [job.queue]):
+                runs.emit(runs.OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
             time.sleep(1.0)
             queue.sweep()
     except BaseException:  # SIGTERM and Ctrl-C raise no Exception
@@ -165,39 +142,41 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
         for r in islice(queue.results(job_id), SHOWN_RESULTS)
     ]
     job = queue.job(job_id)
-    key = partial(artifact_key, "job", job.index)
-    show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
+    key = partial(runs.artifact_key, "job", job.index)
+    runs.show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
     said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
     lines = [f"# Job {job_id} on {job.index}: {said}", ""]
     lines += [f"* {state.value}: {job.counts[state]}" for state in QuestionState]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    show_text(key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}")
+    runs.show_text(
+        key(), [*lines, "", f"All results: `polyhop jobs results {job_id}`"], f"Outcome of job {job_id}: {said}"
+    )
     log(f"job {job_id}: {said}")
     if job.counts[QuestionState.DEAD]:
         errors = [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors]
         counts = {"dead": job.counts[QuestionState.DEAD], "questions": job.question_count}
-        emit(DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors})
+        runs.emit(runs.DEAD_LETTER, "queue", job.queue, {"job": job_id, "index": job.index, **counts, "errors": errors})
     return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 
-@flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
+@flow(name="worker", flow_run_name=runs.started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own."""
-    with flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
+    with runs.flow_body("worker", None, settings) as (chosen, log), open_questions(chosen) as opened:
         serve = partial(_serve, opened, queues, settings or {}, log.info)
-        run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+        runs.run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
 
 
 def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
     """A worker from start to end; what it prints is logged, and outages of its models become events."""
-    worker, outages = WorkerProcess(queues, settings, log), Outages()
+    worker, seen = WorkerProcess(queues, settings, log), SeenOutages()
     try:
         while worker.code is None:
             own = [row for row in queue.workers() if row.process_id == worker.pid]
-            for outage in outages.new(own, names_in(queues)):
-                emit(OUTAGE, "queue", outage["queues"][0], outage)
+            for outage in new_outages(seen, own, names_in(queues)):
+                runs.emit(runs.OUTAGE, "queue", outage["queues"][0], outage)
             time.sleep(1.0)
     finally:
         worker.end()
@@ -206,16 +185,15 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
 
 
 T = TypeVar("T")
-
 PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
 
-@flow(name="evaluate", flow_run_name=started_name("evaluate", "index"), persist_result=False)
+@flow(name="evaluate", flow_run_name=runs.started_name("evaluate", "index"), persist_result=False)
 def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategies: list[StrategyName] | str = "all",
+    strategies: list[runs.StrategyName] | str = "all",
     parameters: dict[str, Any] | None = None,
     baseline: str | None = None,
     fail_below: list[str] | None = None,
@@ -257,24 +235,31 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         closed_book=closed_book,
         where=where or None,
     )
-    with flow_body("evaluation", index, settings) as (chosen, log):
+    with runs.flow_body("evaluation", index, settings) as (chosen, log):
         return _evaluate(chosen, request, log)
 
 
 def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | LoggerAdapter[Logger]") -> dict[str, Any]:
     """Measures each strategy as a task run, shows the stored evaluation, and fails below a gate."""
+    said_at = time.monotonic()
+
+    def say(strategy: str, done: int, total: int) -> None:  # when it is done, and before that from time to time
+        nonlocal said_at
+        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            log.info("%s: %d of %d questions", strategy, done, total)
 
     def as_task_run(strategy: str, measure: Callable[[], T]) -> T:
-        return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+        return runs.run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
-    evaluation = evaluate_index(chosen, request, _progress_lines(log), as_task_run)
-    for sentence in left_out_sentences(evaluation):
+    evaluation = evaluate.evaluate_index(chosen, request, say, as_task_run)
+    for sentence in evaluate.left_out_sentences(evaluation):
         log.warning(sentence)
-    stored = stored_run(chosen, evaluation.report["run"])
+    stored = evaluate.stored_run(chosen, evaluation.report["run"])
     log.info("evaluation %d stored in %s", stored.number, stored.path)
-    rows = strategy_rows(stored)
-    rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
-    run_step("show results", partial(_show, stored, rows))
+    rows = evaluate.strategy_rows(stored)
+    runs.rename_run("evaluate", request.index, f"v{stored.run['version']}", f"run {stored.number}")
+    runs.run_step("show results", partial(_show, stored, rows))
     failed = failure_sentence(evaluation.report["gates"])
     if failed:
         raise GateFailedError(failed)
@@ -282,24 +267,12 @@ def _evaluate(chosen: Settings, request: EvaluationRequest, log: "Logger | Logge
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
-    key = partial(artifact_key, "evaluation", stored.run["index"])
-    summary, report = report_files(stored)
+    key = partial(runs.artifact_key, "evaluation", stored.run["index"])
+    summary, report = (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
     about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
     # as text: a browser opens no file:// address from a dashboard, which may be on another machine
-    show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
-    show_table(key("strategies"), rows, f"Strategies in {about}")
-    for name, address in plot_addresses(stored).items():
-        create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
-
-
-def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> OnProgress:
-    """Calls back per question; a strategy gets a line when it is done, and before that one from time to time."""
-    said_at = time.monotonic()
-
-    def update(strategy: str, done: int, total: int) -> None:
-        nonlocal said_at
-        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
-            said_at = time.monotonic()
-            log.info("%s: %d of %d questions", strategy, done, total)
-
-    return update
+    runs.show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
+    runs.show_table(key("strategies"), rows, f"Strategies in {about}")
+    for path in sorted(stored.path.glob("*.png")):  # each holds the whole picture, for a dashboard anywhere
+        address = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+        create_image_artifact(address, key=key(path.stem.replace("_", "-")), description=f"Plot of {about}")

@@ -1,26 +1,24 @@
-"""Deployments on a Prefect server: registered or served, with their schedules and automations.
+"""Deployments of an index: as data (prefect.yaml has the same, a test compares), and on a Prefect server.
 
-Each has a fixed name: made again, it replaces the one of that name, and keeps whether people switched it on.
+They are registered or served with their schedules and automations. Each has a fixed name: made again, it replaces the
+one of that name, and keeps whether people switched it on.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import httpx
 from prefect.automations import AutomationCore
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
-from prefect.client.schemas.objects import (
-    ConcurrencyLimitConfig,
-    ConcurrencyLimitStrategy,
-    StateType,
-)
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
@@ -32,9 +30,152 @@ from prefect.runner.storage import LocalStorage
 from prefect.settings import PREFECT_API_URL, get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from polyhop.flows.deployments import AFTER_PUBLISH, TAG, DeployedIndex, Deployment, deployments
-from polyhop.flows.prefect_run import DEAD_LETTER, GAPS, OUTAGE, PAUSED, PUBLISHED, REFUSED, require_server, unreachable
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.flows import prefect_run as runs
+from polyhop.schemas.errors import ConfigurationError, has_secret, nearest_name
+from polyhop.schemas.records import SourceKind, source_of
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.registry import source_kind
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.versions import readable_manifest
+
+FIRST_INDEX = "main"
+AFTER_PUBLISH = ("export", "evaluation")  # kinds that can be started when a version is published
+_INDEX, _ANSWER = "polyhop.flows.prefect_index", "polyhop.flows.prefect_answer"
+SCHEDULED = ("incremental", "check", "evaluation", "maintenance")  # kinds that come with a schedule
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedIndex:
+    """An index to make deployments for; its source, kind and texts for nodes are as the flow `index` takes them.
+
+    Without questions it is what the server has, or questions.jsonl; `sources` says where each of several is read.
+    """
+
+    name: str
+    source: str = "corpus.jsonl"
+    kind: SourceKind | None = None
+    graph_sources: str | None = None
+    questions: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment; its kind is its tag, its parameters are the defaults of its form.
+
+    Attributes:
+        index: The index that all its runs are about; None: of none.
+        cron: When it runs once a schedule is switched on (UTC); None: when somebody or something starts it.
+        by_source: A schedule for each source by name, with its parameters over the form's; empty: one schedule.
+        collision: What happens to a run that would be the second at a time; None: any number at a time.
+        fixed: Parameters that a further registration sets again; the others stay as people left them.
+    """
+
+    kind: str
+    entrypoint: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    index: str | None = None
+    cron: str | None = None
+    by_source: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    collision: Literal["ENQUEUE", "CANCEL_NEW"] | None = None
+    fixed: tuple[str, ...] = ("index", "source", "kind", "graph_sources")
+
+    @property
+    def name(self) -> str:
+        """Its name: that of the index first, so that lists keep the deployments of an index together."""
+        return f"{self.index}-{self.kind}" if self.index else self.kind
+
+    @property
+    def description(self) -> str:
+        """What its runs do."""
+        return DESCRIPTIONS[self.kind]
+
+    @property
+    def tags(self) -> list[str]:
+        """Of it and all its runs."""
+        return runs.run_tags(self.kind, self.index)
+
+
+DESCRIPTIONS: Mapping[str, str] = {
+    "incremental": "Bring the index up to date with its source; without changes it takes seconds.",
+    "check": "Compare every file, table and vector of the index with what was published; the run fails if something "
+    "differs.",
+    "export": "Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
+    "answers": "Answer a file of questions; start it with the path of the file.",
+    "evaluation": "Evaluate the strategies that the index was built for; the run fails where a gate does (fail_below, "
+    "like bridge:recall@5=.65).",
+    "maintenance": "Remove old versions, unreferenced vectors and what killed runs left, of every index.",
+    "worker": "Answer questions from queues until they are empty.",
+}
+
+
+def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
+    """Those of every index, and those that belong to none."""
+    return [
+        *(each for index in indexes for each in _of_index(index)),
+        Deployment("maintenance", f"{_INDEX}.maintain_flow", cron="0 4 * * 0", collision="CANCEL_NEW"),
+        Deployment("worker", f"{_ANSWER}.worker_flow", {"queues": "default"}),
+    ]
+
+
+def _of_index(index: DeployedIndex) -> list[Deployment]:
+    """An index run waits for the one before it; a second check at the same time would find the same.
+
+    Sources share one deployment, whose limit of one run at a time is that of the index; each has its own schedule.
+    """
+    name, to_index = index.name, {"index": index.name}
+    questions = to_index | {"questions": index.questions or "questions.jsonl"}
+    judged = questions | {"strategies": "own", "fail_below": []}
+    fixed = ("index", "questions") if index.questions else ("index",)
+    named = {"source": index.source, "kind": index.kind, "graph_sources": index.graph_sources}
+    source = to_index | {key: value for key, value in named.items() if value} | {"wait_seconds": 600.0}
+    by_source = {n: {"source": at, "source_name": n, "partial": False} for n, at in index.sources.items()}
+    indexing, checking = f"{_INDEX}.index_flow", f"{_INDEX}.verify_flow"
+    checked = to_index | {"repair": False}
+    return [
+        Deployment("incremental", indexing, source, name, "*/15 * * * *", by_source, "ENQUEUE"),
+        Deployment("check", checking, checked, name, "0 2 * * *", collision="CANCEL_NEW"),
+        Deployment("export", f"{_INDEX}.export_flow", to_index, name, collision="ENQUEUE"),
+        Deployment("answers", f"{_ANSWER}.answer_flow", questions, name, fixed=fixed),
+        Deployment("evaluation", f"{_ANSWER}.evaluate_flow", judged, name, "0 3 * * *", {}, "ENQUEUE", fixed),
+    ]
+
+
+def deployed_index(settings: Settings, name: str, source: str | None, questions: Path | None) -> DeployedIndex:
+    """The index with its source; paths become absolute, because runs start in other folders.
+
+    Without a source it is what the index was made from, without questions questions.jsonl in the folder of the call.
+    """
+    known = Layout(settings.root).index_names()
+    if source is None and name not in known:
+        nearest = nearest_name(name, known)
+        hint = f" (did you mean '{nearest}'?)" if nearest else ""
+        raise ConfigurationError(
+            f"There is no index '{name}' under {settings.root}{hint}; make it first (polyhop index SOURCE --index "
+            f"{name}), or name with --source what its first run is to read."
+        )
+    if source is not None and has_secret(source):
+        raise ConfigurationError(
+            "--source holds a password, and the Prefect server shows parameters to all its users; leave it out of the "
+            "address and set NEO4J_USER and NEO4J_PASSWORD where the runs start."
+        )
+    found = DeployedIndex(name)
+    manifest = readable_manifest(Layout(settings.root).index(name))
+    if source is not None:
+        found = replace(found, source=_absolute(source))
+    elif manifest is not None and manifest.source and not has_secret(manifest.source):
+        found = replace(found, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
+        if manifest.graph_sources:
+            found = replace(found, graph_sources=_absolute(manifest.graph_sources))
+    if manifest is not None and len(manifest.sources) > 1:
+        read = {name: state.location for name, state in sorted(manifest.sources.items()) if state.location}
+        found = replace(found, sources={name: _absolute(location) for name, location in read.items()})
+    return found if questions is None else replace(found, questions=_absolute(str(questions)))
+
+
+def _absolute(source: str) -> str:
+    return place_of(source_of(source))
 
 
 def merged_schedules(
@@ -80,8 +221,7 @@ def _with_source(
 
 
 MISSED_HEARTBEATS = 3  # after so many a run is taken for dead; Prefect's own advice for its default of one in 180 s
-
-_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
+_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{runs.TAG}"}
 _RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}
 _RUN_BODY = (
     "Run {{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}\n"
@@ -126,19 +266,14 @@ def _wanted(
     # work's own failure: that is a state of its own, and would only fail again.
     seconds = MISSED_HEARTBEATS * (get_current_settings().flows.heartbeat_frequency or 180)
     of_a_run: dict[str, Any] = {"match_related": _OURS, "for_each": {"prefect.resource.id"}}
+    silent = of_a_run | {"after": {"prefect.flow-run.heartbeat"}, "within": timedelta(seconds=seconds)}
     again = ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
     wanted = [
         AutomationCore(
             name="polyhop: runs without a heartbeat crash",
             description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
             trigger=EventTrigger(
-                after={"prefect.flow-run.heartbeat"},
-                expect={"prefect.flow-run.*"},
-                match=_RUNS,
-                posture=Posture.Proactive,
-                threshold=1,
-                within=timedelta(seconds=seconds),
-                **of_a_run,
+                expect={"prefect.flow-run.*"}, match=_RUNS, posture=Posture.Proactive, threshold=1, **silent
             ),
             actions=[ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {seconds} s.")],
         ),
@@ -156,7 +291,7 @@ def _wanted(
                 name=f"polyhop: {kind} of {index} after publish",
                 description=f"Starts {index}-{kind} when a version of {index} is published.",
                 enabled=False,
-                trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+                trigger=_when({runs.PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
                 actions=[RunDeployment(source="selected", deployment_id=by_kind[kind])],
             )
             for kind in AFTER_PUBLISH
@@ -182,7 +317,8 @@ def _notifications(client: SyncPrefectClient, named: str) -> list[AutomationCore
         ) from error
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
-    trouble = _when({GAPS, PAUSED, REFUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
+    events = {getattr(runs, name) for name in ("GAPS", "PAUSED", "REFUSED", "DEAD_LETTER", "OUTAGE")}
+    trouble = _when(events, {"prefect.resource.id": "polyhop.*"})
     return [
         AutomationCore(
             name="polyhop: notify of failures",
@@ -248,22 +384,19 @@ def _server() -> Iterator[SyncPrefectClient]:
             "No Prefect server is named; start one with `prefect server start`, and set "
             "PREFECT_API_URL=http://127.0.0.1:4200/api."
         )
-    require_server()
+    runs.require_server()
     try:
         with get_client(sync_client=True) as client:
             yield client
     except httpx.TransportError as error:
-        raise unreachable(error) from error
+        raise runs.unreachable(error) from error
 
 
 _Built = list[tuple[Deployment, RunnerDeployment]]
 
 
 def _built(
-    client: SyncPrefectClient,
-    indexes: Iterable[DeployedIndex],
-    storage: LocalStorage | None,
-    switched_on: Collection[str],
+    client: SyncPrefectClient, indexes: Iterable[DeployedIndex], storage: LocalStorage | None, on: Collection[str]
 ) -> _Built:
     """The deployments as Prefect registers them, with what people have made of them on the server."""
     built: _Built = []
@@ -271,13 +404,8 @@ def _built(
         limit = None
         if deployment.collision:
             limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
-        one = RunnerDeployment.from_entrypoint(
-            deployment.entrypoint,
-            name=deployment.name,
-            concurrency_limit=limit,
-            description=deployment.description,
-            tags=deployment.tags,
-        )
+        shown: dict[str, Any] = {name: getattr(deployment, name) for name in ("name", "description", "tags")}
+        one = RunnerDeployment.from_entrypoint(deployment.entrypoint, concurrency_limit=limit, **shown)
         form = one._parameter_openapi_schema.properties  # noqa: SLF001 - Prefect offers no way to narrow it
         if deployment.index:  # its limit of one run at a time holds for this index only
             form["index"]["enum"] = [deployment.index]
@@ -289,8 +417,7 @@ def _built(
         fixed, there = deployment.fixed, found.parameters if found else {}
         kept = {name: value for name, value in there.items() if name in form and name not in fixed}
         one.parameters = {**kept, **{n: v for n, v in deployment.parameters.items() if n in fixed or n not in kept}}
-        is_on = deployment.kind in switched_on
-        one.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
+        one.schedules = merged_schedules(deployment, found, is_on=deployment.kind in on)  # type: ignore[assignment]
         if storage is not None:
             one.storage = storage
         built.append((deployment, one))

@@ -9,43 +9,13 @@ from typing import Any, Literal, TypeVar
 from prefect import flow, get_run_logger, runtime
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from polyhop.flows import prefect_run as runs
+from polyhop.flows import reports
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
-from polyhop.flows.maintain import run_maintenance
-from polyhop.flows.prefect_run import (
-    GAPS,
-    PUBLISHED,
-    TASK_RUNS,
-    Progress,
-    StrategyName,
-    artifact_key,
-    as_task,
-    clean_run,
-    emit,
-    flow_body,
-    flow_settings,
-    rename_run,
-    run_flow,
-    run_step,
-    show_table,
-    show_text,
-    started_name,
-)
-from polyhop.flows.reports import (
-    IndexReport,
-    change_lines,
-    changed_records,
-    cost_rows,
-    counts_of_current,
-    coverage_rows,
-    headline,
-    published_payload,
-    quarantine_rows,
-    summary_lines,
-)
+from polyhop.flows.maintain import repair as repair_stores
+from polyhop.flows.maintain import run_maintenance, run_verify
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
-from polyhop.flows.verify import repair as repair_stores
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import StoreError, has_secret
 from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
@@ -56,7 +26,6 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.open import find_address
 
 T = TypeVar("T")
-
 LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0  # for "as long as it takes": JSON, which carries parameters, has no infinity
 
 
@@ -71,7 +40,7 @@ def _do_group(
 
 
 def _do_on_worker(work: BatchWork, threads: int, number: int) -> BatchResult:
-    with clean_run():  # in the Dask worker, which runs the task
+    with runs.clean_run():  # in the Dask worker, which runs the task
         return do_on_worker(work, number, threads)
 
 
@@ -84,7 +53,7 @@ class PrefectRunner(DirectRunner):
     def __init__(self, index: str, pool: Pool | None = None) -> None:
         super().__init__(pool=pool)
         self._index = index
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, runs.Progress] = {}
         self._units: dict[str, str] = {}
         self._is_group_done = True
 
@@ -95,7 +64,7 @@ class PrefectRunner(DirectRunner):
         """
         self._units[stage.name] = stage.unit
         pool = self.pool_for(stage, build, numbers)
-        size = max(1, -(-len(numbers) // max(TASK_RUNS, 2 * pool.width if pool else 0)))
+        size = max(1, -(-len(numbers) // max(runs.TASK_RUNS, 2 * pool.width if pool else 0)))
         groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]
         words = [
             f"{stage.name} batch {g[0]}" if len(g) == 1 else f"{stage.name} batches {g[0]} to {g[-1]}" for g in groups
@@ -103,7 +72,7 @@ class PrefectRunner(DirectRunner):
         if pool is None:
             for name, group in zip(words, groups, strict=True):
                 run = partial(_do_group, partial(stage.run, build), group, {})
-                for number, result in zip(group, run_step(name, run, stage.name), strict=True):
+                for number, result in zip(group, runs.run_step(name, run, stage.name), strict=True):
                     self._is_group_done = number == group[-1]
                     yield result
             return
@@ -114,8 +83,8 @@ class PrefectRunner(DirectRunner):
             from prefect_dask.task_runners import DaskTaskRunner
 
             runner, do_batch = DaskTaskRunner(address=pool.address), partial(_do_on_worker, work, pool.threads)
-        runs = [partial(_do_group, do_batch, group, {}) for group in groups]
-        tasks = [as_task(name, run, stage.name) for name, run in zip(words, runs, strict=True)]
+        steps = [partial(_do_group, do_batch, group, {}) for group in groups]
+        tasks = [runs.as_task(name, run, stage.name) for name, run in zip(words, steps, strict=True)]
         try:
             with runner as started:
                 for future in [started.submit(each, {}) for each in tasks]:
@@ -125,7 +94,7 @@ class PrefectRunner(DirectRunner):
 
     def step(self, name: str, run: Callable[[], T]) -> T:
         """One task run."""
-        return run_step(name, run)
+        return runs.run_step(name, run)
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
@@ -138,7 +107,9 @@ class PrefectRunner(DirectRunner):
         get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", of, units)
         if stage not in self._progress and done == total:
             return  # done before anybody could watch
-        progress = self._progress.setdefault(stage, Progress(artifact_key("index", self._index, "progress", stage)))
+        progress = self._progress.setdefault(
+            stage, runs.Progress(runs.artifact_key("index", self._index, "progress", stage))
+        )
         progress.update(done, total, f"{units} of stage {stage}")
 
     def note(self, line: str) -> None:
@@ -146,13 +117,13 @@ class PrefectRunner(DirectRunner):
         get_run_logger().info(line)
 
 
-@flow(name="index", flow_run_name=started_name("index", "index", "source_name"), persist_result=False)
+@flow(name="index", flow_run_name=runs.started_name("index", "index", "source_name"), persist_result=False)
 def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     index: str,
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
     graph_sources: str | None = None,
-    add_strategies: list[StrategyName] | None = None,
+    add_strategies: list[runs.StrategyName] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
     partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -183,7 +154,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     given = (settings or {}) | ({"extraction.extractor": extractor} if extractor else {})
-    with flow_body("incremental", index, given) as (chosen, _):
+    with runs.flow_body("incremental", index, given) as (chosen, _):
         request = IndexRequest(
             index,
             source_of(source) if source else None,
@@ -200,53 +171,47 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             replaces=replace,
             allows_deletions=allow_deletions,
         )
-        before = counts_of_current(chosen, index)
+        before = reports.counts_of_current(chosen, index)
         with batch_pool(chosen) as pool:
             report = run_index(chosen, request, PrefectRunner(index, pool))
         _show(chosen, before, report, source_name)
         return report.to_json()
 
 
-def _show(settings: Settings, before: dict[str, int], report: IndexReport, source_name: str) -> None:
+def _show(settings: Settings, before: dict[str, int], report: reports.IndexReport, source_name: str) -> None:
     """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
-    key = partial(artifact_key, "index", report.index)
-    said = headline(report)
+    key = partial(runs.artifact_key, "index", report.index)
+    said = reports.headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
-    rename_run(
-        "index",
-        report.index,
-        f"{'' if report.changed else 'unchanged '}v{report.version}",
-        f"beside v{report.pinned}" if report.pinned else "",
-        *source_name.split(),
-    )
-    show_text(key("summary"), summary_lines(settings, report), said)
+    version = f"{'' if report.changed else 'unchanged '}v{report.version}"
+    beside = f"beside v{report.pinned}" if report.pinned else ""
+    runs.rename_run("index", report.index, version, beside, *source_name.split())
+    runs.show_text(key("summary"), reports.summary_lines(settings, report), said)
     if report.changed:
         stages = [
-            {
-                "stage": stage,
-                "seconds": round(seconds, 2),
-                "computed": report.computed.get(stage, 0),
-                "reused": stage in report.reused,
-            }
+            {"stage": stage, "seconds": round(seconds, 2), "computed": report.computed.get(stage, 0)}
+            | {"reused": stage in report.reused}
             for stage, seconds in report.seconds.items()
         ]
-        show_table(key("stages"), stages, f"Stages of version {report.version}")
-        changed = f"Version {report.version}: {changed_records(report)}"
-        show_text(key("changes"), change_lines(settings, before, report), changed)
-        show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
-        show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")
-        emit(PUBLISHED, "index", report.index, published_payload(settings, report))
-    show_table(key("cost"), cost_rows(report), "What the run took of language models")
+        runs.show_table(key("stages"), stages, f"Stages of version {report.version}")
+        changed = f"Version {report.version}: {reports.changed_records(report)}"
+        runs.show_text(key("changes"), reports.change_lines(settings, before, report), changed)
+        runs.show_table(
+            key("coverage"), reports.coverage_rows(settings, report), f"What version {report.version} covers"
+        )
+        runs.show_table(key("quarantine"), reports.quarantine_rows(settings, report), "Records that could not be used")
+        runs.emit(runs.PUBLISHED, "index", report.index, reports.published_payload(settings, report))
+    runs.show_table(key("cost"), reports.cost_rows(report), "What the run took of language models")
+    about: dict[str, Any] = {"index": report.index, "version": report.version}
     failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
     if failed or (quarantined and report.changed):
-        version = {"index": report.index, "version": report.version}
         missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
-        emit(GAPS, "index", report.index, {**version, **missing, "extraction": report.extraction})
+        runs.emit(runs.GAPS, "index", report.index, {**about, **missing, "extraction": report.extraction})
 
 
-def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
+def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
-    document = run_flow(
+    document = runs.run_flow(
         index_flow,
         index=request.index,
         source=str(request.source) if request.source else None,
@@ -260,12 +225,12 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         remove_source=request.removed_source,
         replace=request.replaces,
         allow_deletions=request.allows_deletions,
-        settings=flow_settings(settings),
+        settings=runs.flow_settings(settings),
     )
-    return IndexReport.from_json(document)
+    return reports.IndexReport.from_json(document)
 
 
-@flow(name="export", flow_run_name=started_name("export", "index"), persist_result=False)
+@flow(name="export", flow_run_name=runs.started_name("export", "index"), persist_result=False)
 def export_flow(
     index: str,
     uri: str | None = None,
@@ -274,32 +239,32 @@ def export_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Export to Neo4j: published version in, database that holds it out."""
-    with flow_body("export", index, settings, uri=uri or "") as (chosen, log):
+    with runs.flow_body("export", index, settings, uri=uri or "") as (chosen, log):
         report = run_export(chosen, index, find_address(uri, user, None, database), PrefectRunner(index))
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
         log.info("Neo4j holds version %d of %s: %s", report.version, index, written)
-        rename_run("export", index, f"v{report.version}")
-        show_text(artifact_key("export", index), lines, written)
+        runs.rename_run("export", index, f"v{report.version}")
+        runs.show_text(runs.artifact_key("export", index), lines, written)
         return {**report.to_json(), "seconds": dict(report.seconds)}
 
 
 def run_export_on_prefect(settings: Settings, index: str, address: Address) -> ExportReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
     os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
-    document = run_flow(
+    document = runs.run_flow(
         export_flow,
         index=index,
         uri=None if has_secret(address.uri) else address.uri,
         user=address.user,
         database=address.database,
-        settings=flow_settings(settings),
+        settings=runs.flow_settings(settings),
     )
     return ExportReport(**document)
 
 
-@flow(name="maintain", flow_run_name=started_name("maintain", "index"), persist_result=False)
+@flow(name="maintain", flow_run_name=runs.started_name("maintain", "index"), persist_result=False)
 def maintain_flow(
     index: str | None = None,
     dry_run: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -307,9 +272,9 @@ def maintain_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left."""
-    with flow_body("maintenance", None, settings) as (chosen, log):
+    with runs.flow_body("maintenance", None, settings) as (chosen, log):
         request = MaintenanceRequest(index or None, dry_run, queue_days)
-        report = run_step("maintain", lambda: run_maintenance(chosen, request))
+        report = runs.run_step("maintain", lambda: run_maintenance(chosen, request))
         for sentence in report.skipped:
             log.warning(sentence)
         versions = plural(sum(map(len, report.removed_versions.values())), "version")
@@ -317,20 +282,15 @@ def maintain_flow(
         headline = f"{'Would remove' if report.dry_run else 'Removed'} {removed}"
         log.info(headline)
         rows = [
-            {
-                "part": part.part,
-                "files before": part.before.files,
-                "files after": part.after.files,
-                "MB before": round(part.before.bytes / 1e6, 3),
-                "MB after": round(part.after.bytes / 1e6, 3),
-            }
+            {"part": part.part, "files before": part.before.files, "files after": part.after.files}
+            | {"MB before": round(part.before.bytes / 1e6, 3), "MB after": round(part.after.bytes / 1e6, 3)}
             for part in report.parts
         ]
-        show_table("maintenance", rows, headline)
+        runs.show_table("maintenance", rows, headline)
         return report.to_json()
 
 
-@flow(name="verify", flow_run_name=started_name("verify", "index"), persist_result=False)
+@flow(name="verify", flow_run_name=runs.started_name("verify", "index"), persist_result=False)
 def verify_flow(
     index: str,
     repair: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
@@ -338,20 +298,20 @@ def verify_flow(
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Check that every file, table and vector of an index is as it was published."""
-    with flow_body("check", index, settings) as (chosen, log):
+    with runs.flow_body("check", index, settings) as (chosen, log):
         address = find_address(None, None, None, None) if neo4j else None
         compare = partial(run_verify, chosen, index, address)
-        report = run_step("compare stores", compare)
+        report = runs.run_step("compare stores", compare)
         if repair and not report.ok:
             for sentence in report.sentences:
                 log.warning("%s: %s", index, sentence)
-            run_step("repair stores", partial(repair_stores, chosen, report, address))
-            report = run_step("compare stores again", compare)
-        rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
+            runs.run_step("repair stores", partial(repair_stores, chosen, report, address))
+            report = runs.run_step("compare stores again", compare)
+        runs.rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
         said = "everything is as it was published" if report.ok else f"{len(report.sentences)} differences"
         lines = [f"# Index {index}, version {report.version}: {said}", ""]
         lines += [f"* {name.replace('_', ' ')}: {'; '.join(f) or 'ok'}" for name, f in report.differences.items()]
-        show_text(artifact_key("verify", index), lines, said)
+        runs.show_text(runs.artifact_key("verify", index), lines, said)
         log.info("index %s, version %d: %s", index, report.version, said)
         if not report.ok:
             raise StoreError(

@@ -7,56 +7,40 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import httpx
-from prefect import Task, get_run_logger, runtime, task
-from prefect.artifacts import (
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
+from prefect import Task, artifacts, get_run_logger, runtime, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
 from prefect.context import SyncClientContext
 from prefect.events import emit_event
+from prefect.settings import PREFECT_API_URL
 from prefect.utilities.urls import url_for
 from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from polyhop.flows.deployments import run_tags
-from polyhop.schemas.errors import (
-    BudgetExceededError,
-    LossRefusedError,
-    PolyhopError,
-    StoreUnavailableError,
-    has_secret,
-    redact,
-    redacted_tree,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.settings import Settings, as_environment, flatten
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.strategies.registry import STRATEGIES
 
+TAG = "polyhop"
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
 """Seconds for Prefect's threads to end; chosen: long enough to send the last logs to a busy server."""
-
 MOST_STARTS = 5  # of one flow run; chosen: a host that restarts twice a night is no reason to give up
-
 _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 """How Prefect 3.8 says, in a plain RuntimeError, that a server does not answer or a temporary one did not start."""
-
 PUBLISHED = "polyhop.index.published"
 GAPS = "polyhop.index.gaps"
 REFUSED = "polyhop.index.refused"
 PAUSED = "polyhop.budget.paused"
 DEAD_LETTER = "polyhop.queue.dead_letter"
 OUTAGE = "polyhop.worker.outage"
-
 T = TypeVar("T")
 
 
@@ -85,13 +69,18 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
         raise
 
 
+def run_tags(kind: str, index: str | None = None) -> list[str]:
+    """The tags of runs of a kind (incremental, check, export, answers…), however they are started."""
+    return [TAG, *([index] if index else []), kind]
+
+
 @contextmanager
 def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
     """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours."""
     _stop_loops_at_exit()
     run_id, present, count = runtime.flow_run.id, runtime.flow_run.tags, runtime.flow_run.run_count
     if count > MOST_STARTS:  # memory? what starts crashed runs again leaves failed ones alone
-        raise PolyhopError(
+        raise errors.PolyhopError(
             f"This run was started {count} times and never ended; see why in its log (too little memory?), then start "
             "a new run."
         )
@@ -100,10 +89,10 @@ def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
             context.client.update_flow_run(UUID(str(run_id)), tags=[*dict.fromkeys((*present, *tags))])
     try:
         yield
-    except PolyhopError:
+    except errors.PolyhopError:
         raise
     except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
-        error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
+        error.args = tuple(errors.redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
 
 
@@ -114,7 +103,7 @@ def flow_settings(settings: Settings) -> dict[str, Any]:
     """
     chosen = json.loads(settings.model_dump_json(exclude_unset=True))
     flat = {name: value for name, value in flatten(chosen).items() if value is not None}
-    secret = {name: value for name, value in flat.items() if has_secret(value)}
+    secret = {name: value for name, value in flat.items() if errors.has_secret(value)}
     os.environ.update(as_environment(secret))
     return {name: value for name, value in flat.items() if name not in secret}
 
@@ -131,25 +120,25 @@ def flow_body(
     with clean_run(run_tags(kind, index)):
         log, flat = get_run_logger(), {**(given or {}), **shown}
         for name, variable in zip(flat, as_environment(flat), strict=True):
-            if has_secret(flat[name]):
+            if errors.has_secret(flat[name]):
                 said = "Prefect shows parameters to all its users, and '%s' holds a password; set %s instead."
                 log.warning(said, name, variable)
         try:
             yield load_settings(dict(given or {})), log
-        except (BudgetExceededError, LossRefusedError) as error:
-            event = PAUSED if isinstance(error, BudgetExceededError) else REFUSED
+        except (errors.BudgetExceededError, errors.LossRefusedError) as error:
+            event = PAUSED if isinstance(error, errors.BudgetExceededError) else REFUSED
             emit(event, "index", index or "", {"index": index, "reason": str(error)})
             raise
 
 
 def _clean(record: logging.LogRecord) -> bool:
     """Takes secrets out of a record, and the traceback if the error is one of ours, whose message says it all."""
-    record.msg, record.args = redact(record.getMessage()), None
+    record.msg, record.args = errors.redact(record.getMessage()), None
     if record.exc_info:
-        if isinstance(record.exc_info[1], PolyhopError):
+        if isinstance(record.exc_info[1], errors.PolyhopError):
             record.exc_info = None
         else:
-            record.exc_text = redact(logging.Formatter().formatException(record.exc_info))
+            record.exc_text = errors.redact(logging.Formatter().formatException(record.exc_info))
     return True
 
 
@@ -159,9 +148,6 @@ for _name in LOGGERS:  # when a flow is loaded: Prefect logs the server's addres
 
 def require_server() -> None:
     """Asks the configured server whether it is there; without one there is nothing to ask."""
-    from prefect.client.orchestration import get_client
-    from prefect.settings import PREFECT_API_URL
-
     if not PREFECT_API_URL.value():
         return
     try:
@@ -173,22 +159,14 @@ def require_server() -> None:
         raise unreachable(error) from error
 
 
-def unreachable(error: Exception) -> StoreUnavailableError:
+def unreachable(error: Exception) -> errors.StoreUnavailableError:
     """What an error of the connection to the server means."""
-    from prefect.settings import PREFECT_API_URL
-
     url = PREFECT_API_URL.value()
     said = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     where = f"The Prefect server at {url}" if url else "Prefect's temporary server"
-    return StoreUnavailableError(
+    return errors.StoreUnavailableError(
         f"{where} does not answer ({said}); start it with `prefect server start`, or unset PREFECT_API_URL."
     )
-
-
-@cache
-def _stop_loops_at_exit() -> None:
-    """Once per process."""
-    atexit.register(_stop_loops)
 
 
 def _stop_loops() -> None:
@@ -208,11 +186,11 @@ def _stop_loops() -> None:
         lance.LOOP.thread.join(_LOOP_END_SECONDS)
 
 
-def artifact_key(*parts: str) -> str:
-    """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash.
+_stop_loops_at_exit = cache(partial(atexit.register, _stop_loops))  # once per process
 
-    Two indexes whose names differ only in such letters would share a history otherwise.
-    """
+
+def artifact_key(*parts: str) -> str:
+    """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash."""
     words = []
     for name in parts:
         kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-")
@@ -224,13 +202,17 @@ def show_text(key: str, lines: Sequence[str], description: str) -> None:
     """A page in Markdown, with a line that leads to the run that made it."""
     url = _run_url()
     link = ["", f"[The run that wrote this]({url})"] if url else []
-    create_markdown_artifact(redact("\n".join([*lines, *link])), key=key, description=redact(description))
+    artifacts.create_markdown_artifact(
+        errors.redact("\n".join([*lines, *link])), key=key, description=errors.redact(description)
+    )
 
 
 def show_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
     """A table, unless it has no row."""
     if rows:
-        create_table_artifact(redacted_tree(list(rows)), key=key, description=redact(description))
+        artifacts.create_table_artifact(
+            errors.redacted_tree(list(rows)), key=key, description=errors.redact(description)
+        )
 
 
 class Progress:
@@ -245,9 +227,9 @@ class Progress:
         share = 100.0 * done / total if total else 100.0
         said = f"{what}: {done:,} of {total:,}"
         if self._id is None:
-            self._id = create_progress_artifact(share, key=self._key, description=said)  # type: ignore[assignment]
+            self._id = artifacts.create_progress_artifact(share, key=self._key, description=said)  # type: ignore[assignment]
         else:
-            update_progress_artifact(self._id, progress=share, description=said)
+            artifacts.update_progress_artifact(self._id, progress=share, description=said)
 
 
 def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
@@ -257,19 +239,17 @@ def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
     there.
     """
     resource = {"prefect.resource.id": f"polyhop.{kind}.{name}", "prefect.resource.name": name, f"polyhop.{kind}": name}
-    emit_event(event, resource=resource, payload=redacted_tree({**payload, "run_url": _run_url()}))
+    emit_event(event, resource=resource, payload=errors.redacted_tree({**payload, "run_url": _run_url()}))
 
 
 def started_name(kind: str, *parameters: str) -> Callable[[], str]:
-    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start.
-
-    Of a path only the last part.
-    """
+    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start."""
 
     def name() -> str:
         given = runtime.flow_run.parameters
+        # of a path the last part
         said = [str(given[each]).rsplit("/", 1)[-1] for each in parameters if given.get(each)]
-        return redact(" ".join([kind, *said, _start_time()]))
+        return errors.redact(" ".join([kind, *said, _start_time()]))
 
     return name
 
@@ -280,7 +260,7 @@ def rename_run(*words: str) -> None:
     if run_id:
         name = " ".join(word for word in (*words, _start_time()) if word)
         with SyncClientContext.get_or_create() as context:
-            context.client.update_flow_run(UUID(str(run_id)), name=redact(name))
+            context.client.update_flow_run(UUID(str(run_id)), name=errors.redact(name))
 
 
 def _start_time() -> str:
@@ -301,7 +281,7 @@ def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
     """Retry only what may be temporary: errors whose `retryable` is true."""
     try:
         state.result()
-    except PolyhopError as error:
+    except errors.PolyhopError as error:
         return error.retryable
     except Exception:  # noqa: BLE001 - any other error is a defect or a refusal, and would only fail again
         return False

@@ -125,14 +125,12 @@ class IndexReport:
 
 
 def _rows(settings: Settings, report: IndexReport, query: str) -> list[dict[str, Any]]:
-    """Rows of the version that a run reports."""
     rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
     return rows
 
 
 SHOWN_CHANGES = 50  # at most as many records as a page shows at once
 _LONGEST_ID = 200  # characters of an id; chosen: longer ones are addresses whose ends say little
-
 _QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
 
 
@@ -151,25 +149,18 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
     if not total:
         return lines
     shown = _rows(settings, report, f"{_QUERY} LIMIT {SHOWN_CHANGES}")
-    rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    cells = [[row[name] or "" for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    rows = [[escaped(printable(f"{c[:_LONGEST_ID]}…" if len(c) > _LONGEST_ID else c)) for c in row] for row in cells]
     lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
     if total > len(shown):
         lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
     return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
 
 
-def _cell(value: str | None) -> str:
-    text = value or ""
-    return escaped(printable(text if len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}…"))
-
-
 SHOWN_QUARANTINE = 100  # at most as many rows as a page shows at once
-
 LONG_ENCODING_SECONDS = 60.0  # below it nobody needs to encode faster; chosen
-
 SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
 """Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""
-
 _SAMPLE = f"""
     SELECT left(text, {SAMPLED_CHARACTERS}) AS text FROM passages ORDER BY hash(passage_id), passage_id
     LIMIT {SAMPLED_PASSAGES}
@@ -246,10 +237,7 @@ def encoding_advice(settings: Settings, report: IndexReport) -> str:
 
 
 def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
-    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover.
-
-    Of the latter, of which a graph may have thousands, the largest parts.
-    """
+    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
     done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)
     rows = []
     if done or failed:
@@ -284,12 +272,7 @@ def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, A
 def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
     """What listeners to a publication want to know."""
     return {
-        "index": report.index,
-        "version": report.version,
-        "pinned": report.pinned,
-        "counts": report.counts,
-        "computed": report.computed,
-        "reused": report.reused,
+        **{name: getattr(report, name) for name in ("index", "version", "pinned", "counts", "computed", "reused")},
         "seconds": round(sum(report.seconds.values()), 3),
         "cost_usd": report.model.cost_usd,
         "root": str(settings.root.resolve()),

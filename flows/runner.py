@@ -138,8 +138,7 @@ class ProcessPool:
     def __init__(self, workers: int, *, may_do_without: bool = False) -> None:
         self.width = workers
         self.losses: tuple[type[Exception], ...] = ()  # `run` says it itself
-        self._may_do_without = may_do_without
-        self._has_done_any = False
+        self._may_do_without, self._has_done_any = may_do_without, False
         self._threads = max(1, usable_cores() // workers)
         self._executor: ProcessPoolExecutor | None = None
         self._changing = Lock()
@@ -203,8 +202,6 @@ def _begin_process() -> None:
 
 CONNECT_SECONDS = 10  # seconds to wait for a scheduler; chosen: ten times what one on the same network needs
 _QUEUED = 2  # batches per worker that are handed over, so that none waits for the next one; chosen
-
-
 _END_AT_ONCE = "import atexit, os; atexit.register(os._exit, 0)"
 """For a Dask worker: end after Prefect's handlers, as a forked process does, and leave the memory to the system.
 
@@ -231,8 +228,7 @@ class DaskPool:
         address = config.get("scheduler-address", None) or ""
         self._distributed: Any = distributed
         self.losses: tuple[type[Exception], ...] = (distributed.KilledWorker,)
-        self._address = address
-        self._workers = workers
+        self._address, self._workers = address, workers
         self.threads = 0 if address else max(1, usable_cores() // workers)
         self._opened = ExitStack()
         self._client: Any = None
@@ -311,9 +307,7 @@ class DirectRunner:
         on_note: Callable[[str], None] | None = None,
         pool: Pool | None = None,
     ) -> None:
-        self._pool = pool
-        self._on_progress = on_progress
-        self._on_note = on_note
+        self._pool, self._on_progress, self._on_note = pool, on_progress, on_note
 
     def pool_for(self, stage: Stage, build: Build, numbers: list[int]) -> Pool | None:
         """The pool, if batches of a stage should be done there; a single one is not worth it.

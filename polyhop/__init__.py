@@ -35,24 +35,8 @@ if TYPE_CHECKING:
     from polyhop.schemas import errors
     from polyhop.schemas.settings import Settings
 
-__all__ = [
-    "Answer",
-    "Comparison",
-    "Index",
-    "Indexes",
-    "Job",
-    "Settings",
-    "SeveralAnswers",
-    "__version__",
-    "asubmit",
-    "errors",
-    "evaluate",
-    "index",
-    "open_index",
-    "open_indexes",
-    "plan",
-    "submit",
-]
+__all__ = ["Answer", "Comparison", "Index", "Indexes", "Job", "Settings", "SeveralAnswers", "__version__"]
+__all__ += ["asubmit", "errors", "evaluate", "index", "open_index", "open_indexes", "plan", "submit"]
 
 
 def __getattr__(name: str) -> Any:

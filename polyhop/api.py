@@ -14,7 +14,6 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
     from polyhop.graph import EntityGraph
-
 
 SHOWN_CHARACTERS = 300  # of a passage; chosen: some lines
 
@@ -101,8 +99,7 @@ def index(  # noqa: PLR0913 - those of `polyhop index`
     if source is not None and graph is not None:
         raise ConfigurationError("Name a source or a graph: an index is made from one of them.")
     chosen = _settings(root, settings)
-    corpus = None if source is None else Path(source)
-    named = corpus if graph is None else source_of(str(graph))
+    named = source_of(str(graph)) if graph is not None else None if source is None else Path(source)
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
     request = IndexRequest(
         name,
@@ -281,7 +278,6 @@ class Comparison:
         return table_html(("strategy", *shown), rows)
 
     def __repr__(self) -> str:
-        """The strategies with their recall."""
         recall = {strategy: row.get("recall@5") for strategy, row in self.metrics.items()}
         return f"Comparison(recall@5={recall})"
 
@@ -397,7 +393,6 @@ class Answer:
         return document
 
     def __repr__(self) -> str:
-        """The answer and the titles of the first passages."""
         titles = [row["title"] for row in self.passages[:SHOWN_TITLES]]
         return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
 
@@ -418,7 +413,6 @@ class Index:
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
-        """Its name, version and size."""
         return f"Index({self.name!r}, version={self.version}, passages={len(self._session.published.passage_ids):,})"
 
     def _repr_html_(self) -> str:
@@ -476,9 +470,8 @@ class Index:
             ModelError: If a model is to read (`models.read`) and is unavailable, or does not accept the request.
             BudgetExceededError: If the model's call would exceed the budget.
         """
-        topics = None if topic is None else [topic]
         return self.ask_batch(
-            [question], strategy=strategy, limit=limit, parameters=parameters, topics=topics, where=where
+            [question], strategy=strategy, limit=limit, parameters=parameters, topics=[topic], where=where
         )[0]
 
     def ask_batch(
@@ -539,7 +532,7 @@ class Index:
             ConfigurationError: If a folder of `allow_files` does not exist.
             StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
         """
-        from polyhop.result_tables import result_tables
+        from polyhop.jobs import result_tables
         from polyhop.warehouse.tables.query import query_rows
 
         extra = result_tables(self._session.settings, self.name)
@@ -577,9 +570,7 @@ class Index:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -601,12 +592,9 @@ def open_index(
     return Index(IndexSession(open_published(chosen.root, name, version), chosen))
 
 
-# Source: algorithms.md 0.5.
-
-
 @dataclass(frozen=True, slots=True)
 class SeveralAnswers:
-    """The answers of several indexes to one question, and what they make together.
+    """The answers of several indexes to one question, and what they make together (algorithms.md 0.5).
 
     Attributes:
         question: As asked.
@@ -626,13 +614,8 @@ class SeveralAnswers:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop ask --index a,b` (architecture.md section 9)."""
-        return {
-            "question": self.question,
-            "answer": self.answer,
-            "index": self.index,
-            "passages": self.passages,
-            "answers": [{"index": name, **answer.to_json()} for name, answer in self.answers.items()],
-        }
+        own = {name: getattr(self, name) for name in ("question", "answer", "index", "passages")}
+        return own | {"answers": [{"index": name, **answer.to_json()} for name, answer in self.answers.items()]}
 
 
 class Indexes:
@@ -697,9 +680,7 @@ class Indexes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

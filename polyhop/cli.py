@@ -6,7 +6,7 @@ Exit codes: 0 success, 2 wrong usage, 1 anything else (architecture.md section 9
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, cast
@@ -15,67 +15,93 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from polyhop import __version__
-from polyhop.examples import EXAMPLES
 from polyhop.output import print_error, print_line
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    EmptyQuestionError,
-    PolyhopError,
-    QuarantineExceededError,
-    UnknownStrategyError,
-    extensions,
-    load_extension,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import configure_logs
 from polyhop.schemas.text import printable
 
-USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
+USAGE_ERRORS = (errors.ConfigurationError, errors.UnknownStrategyError, errors.EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
-GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Index and ask": {
-        "demo": "index:demo",
-        "plan": "index:plan",
-        "index": "index:index",
-        "ask": "ask:ask",
-        "connect": "ask:connect",
-        "entities": "entities:entities",
-    },
-    "Question queues": {
-        "submit": "queue:submit",
-        "worker": "queue:worker",
-        "jobs": "queue:jobs",
-    },
-    "Evaluation": {
-        "eval": "evaluate:evaluate",
-        "score": "evaluate:score",
-        "tune": "evaluate:tune",
-    },
-    "What is stored": {
-        "sql": "stores:sql",
-        "versions": "stores:versions",
-        "export": "stores:export",
-        "cache": "stores:cache",
-    },
-    "Operation": {
-        "doctor": "operate:doctor",
-        "verify": "operate:verify",
-        "maintain": "operate:maintain",
-        "deploy": "operate:deploy",
-        "serve": "operate:serve",
-    },
+GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "Index and ask": {"index": ("demo", "plan", "index"), "ask": ("ask", "connect"), "entities": ("entities",)},
+    "Question queues": {"queue": ("submit", "worker", "jobs")},
+    "Evaluation": {"evaluate": ("eval", "score", "tune")},
+    "What is stored": {"stores": ("sql", "versions", "export", "cache")},
+    "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
-"""Our commands in the order of the help, by group: the module of polyhop.commands and the function, or group, in it."""
-OURS: Mapping[str, str] = {name: target for group in GROUPS.values() for name, target in group.items()}
+"""Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""
+OURS: Mapping[str, str] = {
+    name: f"{module}:{'evaluate' if name == 'eval' else name}"
+    for group in GROUPS.values()
+    for module, names in group.items()
+    for name in names
+}
 ALIASES: Mapping[str, str] = {name: f"queue:{name}" for name in ("results", "cancel", "retry", "explain", "replay")}
 """`polyhop results 3` is `polyhop jobs results 3`; not listed in the help."""
-
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "demo": ("polyhop demo",),
+    "plan": (
+        "polyhop plan corpus.jsonl",
+        "polyhop plan corpus.jsonl --set extraction.extractor=model --set models.extract=openai/gpt-4o-mini",
+    ),
+    "index": (
+        "polyhop index corpus.jsonl --index mine",
+        "polyhop index folder/ --index mine --set corpus.language=de",
+        "polyhop index --index mine --add-strategy naive-vector",
+        "polyhop index --graph triples.jsonl --index mine",
+    ),
+    "ask": (
+        'polyhop ask "Where was the architect of the tower born?" --index mine',
+        'polyhop ask "Who owned the mill in 1850?" --index mine --where "metadata.year >= 1900" --explain',
+        'polyhop ask "Who owned the mill?" --index mine,other --strategy bridge-masked --html answer.html',
+    ),
+    "connect": ('polyhop connect "Ada Lovelace" "Charles Babbage" --index mine',),
+    "entities": (
+        'polyhop entities explain "River Thames" "Thames" --index mine',
+        'polyhop entities edit merge "River Thames" "Thames" --index mine',
+    ),
+    "submit": (
+        "polyhop submit questions.jsonl --index mine",
+        "polyhop submit questions.jsonl --index mine --strategy bridge --priority 5 --wait",
+    ),
+    "worker": ("polyhop worker", "polyhop worker --queues default,urgent --until-empty"),
+    "jobs": (
+        "polyhop jobs --workers",
+        "polyhop jobs results 3 --out answers.parquet",
+        "polyhop jobs retry 3 --question q17",
+        "polyhop jobs cancel 3",
+        "polyhop jobs explain 3 q17 --html answer.html",
+        "polyhop jobs replay 3 q17 --strategy graph-dense",
+    ),
+    "eval": (
+        "polyhop eval questions.jsonl --index mine --strategies all",
+        'polyhop eval questions.jsonl --index mine --strategies "bridge,bm25" --baseline bm25',
+        'polyhop eval questions.jsonl --index mine --strategies bridge --fail-below "recall@5=.8"',
+    ),
+    "score": ("polyhop score predictions.jsonl",),
+    "tune": ('polyhop tune questions.jsonl --index mine --strategy "bridge:seeds=3,5,10"',),
+    "sql": (
+        "polyhop sql --index mine --tables",
+        'polyhop sql "FROM entities WHERE is_named ORDER BY df DESC LIMIT 10" --index mine',
+    ),
+    "versions": ("polyhop versions --index mine", "polyhop versions --index mine --use 3"),
+    "export": (
+        "polyhop export neo4j --index mine --uri bolt://localhost:7687",
+        "polyhop export extraction extraction.jsonl --index mine",
+    ),
+    "cache": ("polyhop cache stats", "polyhop cache evict --older-than-days 90"),
+    "doctor": ("polyhop doctor",),
+    "verify": ("polyhop verify --index mine", "polyhop verify --index mine --neo4j --repair"),
+    "maintain": ("polyhop maintain --dry-run", "polyhop maintain --index mine"),
+    "deploy": ("polyhop deploy --index mine --source corpus.jsonl --schedule incremental",),
+    "serve": ("polyhop serve --index mine --source corpus.jsonl",),
+}
+"""In the help of each command; a test parses every one with its command's own parser."""
 OTHERS = "Of other packages"
 COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
-
 FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
 """In the help of a command: the formats in which a source is read, and the function that lists them."""
-
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells have it
 STOPPED = "polyhop: stopped; what was finished is kept."
 _UsageError: Any = typer.BadParameter.__base__
@@ -118,16 +144,16 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of the help."""
-        return [*OURS, *(name for name in extensions(COMMANDS) if name not in OURS)]
+        return [*OURS, *(name for name in errors.extensions(COMMANDS) if name not in OURS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command, or a group of commands; None if there is none of that name."""
         target = OURS.get(cmd_name) or ALIASES.get(cmd_name)
-        if target is None and cmd_name not in extensions(COMMANDS):
+        if target is None and cmd_name not in errors.extensions(COMMANDS):
             self.commands = dict.fromkeys(self.list_commands(ctx), cast("Any", None))  # what Typer suggests names from
             return None
         if target is None:
-            function = load_extension(extensions(COMMANDS)[cmd_name], "command")
+            function = errors.load_extension(errors.extensions(COMMANDS)[cmd_name], "command")
         else:
             module, attribute = target.split(":")
             function = getattr(import_module(f"polyhop.commands.{module}"), attribute)
@@ -138,7 +164,8 @@ class Commands(TyperGroup):
             alone.command(cmd_name, cls=Command)(function)
             made = typer.main.get_command(alone)
         made.name = cmd_name
-        made.rich_help_panel = next((group for group, names in GROUPS.items() if cmd_name in names), OTHERS)
+        holds = (group for group, modules in GROUPS.items() if any(cmd_name in names for names in modules.values()))
+        made.rich_help_panel = next(holds, OTHERS)
         made.epilog = "\n\n".join(("Examples:", *EXAMPLES[cmd_name])) if cmd_name in EXAMPLES else made.epilog
         return made
 
@@ -193,10 +220,10 @@ def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
         app()
-    except PolyhopError as error:
+    except errors.PolyhopError as error:
         _print_trace()
         # Below the sentence the bad records if it lists some; other line feeds come from names or servers.
-        lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
+        lines = str(error).split("\n") if isinstance(error, errors.QuarantineExceededError) else [str(error)]
         for line in (f"polyhop: {lines[0]}", *lines[1:]):
             print_error(line)
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)

@@ -8,11 +8,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.verify import CACHES, run_verify
+from polyhop.flows.maintain import CACHES, run_verify
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError, redact
 from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
 from polyhop.schemas.text import plural
@@ -91,7 +92,6 @@ def check_deployments(_: Settings) -> str:
 
 
 def _ask(url: str, method: str, path: str) -> Any:
-    """What the server answers."""
     if not url.startswith(("http://", "https://")):
         raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
     import httpx
@@ -109,14 +109,11 @@ def _ask(url: str, method: str, path: str) -> Any:
 
 def check_packages(_: Settings) -> str:
     """Says whether the installed packages are those that Polyhop was tested with."""
-    wrong, right = [], 0
-    for line in requires("polyhop") or []:
-        sentence = requirement_fault(line)
-        right += not sentence
-        wrong += [sentence] if sentence else []
+    faults = [requirement_fault(line) for line in requires("polyhop") or []]
+    wrong = [sentence for sentence in faults if sentence]
     if wrong:
         raise ConfigurationError(f"{'; '.join(wrong)}. Install what Polyhop asks for: pip install --upgrade polyhop")
-    return f"{right} requirements met"
+    return f"{len(faults)} requirements met"
 
 
 def requirement_fault(line: str) -> str:
@@ -208,19 +205,20 @@ def run_checks(settings: Settings) -> list[Check]:
         ("caches", _caches),
         ("writers", check_leases),
     ]
-    results = [_run(name, check, settings) for name, check in checks]
     layout = Layout(settings.root)
-    results += [_run(f"index {name}", lambda s, name=name: _index(s, name), settings) for name in layout.index_names()]  # type: ignore[misc]
+    checks += [(f"index {name}", partial(_index, name=name)) for name in layout.index_names()]
+    results = []
+    for name, check in checks:
+        is_ok = False
+        try:
+            message = check(settings)
+            is_ok = True
+        except PolyhopError as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
+            message = f"{type(error).__name__}: {error}"
+        results.append(Check(name, is_ok, redact(message)))
     return results
-
-
-def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Check:
-    try:
-        return Check(name, True, redact(check(settings)))  # noqa: FBT003
-    except PolyhopError as error:
-        return Check(name, False, redact(str(error)))  # noqa: FBT003
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
-        return Check(name, False, redact(f"{type(error).__name__}: {error}"))  # noqa: FBT003
 
 
 def _python(_: Settings) -> str:

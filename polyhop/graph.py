@@ -22,20 +22,10 @@ from polyhop.schemas.types import is_people_or_language
 from polyhop.warehouse.artefacts import ALIASES, ENTITIES, ENTITY_IDS, GRAPH, RELATIONS, vectors_of
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.tables.version_rows import RelationPassages, Stated, read_name_records, read_relation_passages
+from polyhop.worker.ranking import traversal
 from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
-from polyhop.worker.ranking.traversal import (
-    NameSearch,
-    expand,
-    passages_by_hops,
-    passages_mentioning,
-    require_depth,
-    shared_passages,
-    shortest_paths,
-    similar_entities,
-    traverse,
-)
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.arcana import FUSION, GRAPH_SEARCH
 from polyhop.worker.strategies.base import ranked_passages
@@ -122,7 +112,6 @@ class Connections:
 
 
 CITED = 3  # so many passages are named for each relation
-
 _SUGGESTED = 3  # names in an error's sentence; chosen, and no result depends on it
 
 
@@ -134,12 +123,12 @@ def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tu
     numbers = lookup.find(QuestionName(name, name))[1]
     if numbers:
         return numbers
-    similar = _similar(index, key)
-    hint = (
-        f"did you mean {' or '.join(repr(other) for other in similar)}?"
-        if similar
-        else "none of its names looks like that."
-    )
+    # names that contain this one or its words, the shortest first; else those that look most like it
+    found = index.artefact(ENTITIES)(traversal.NameSearch(index.artefact(GRAPH).keys).like(key))
+    similar = sorted((entity.name for entity in found), key=lambda name: (len(name), name))[:_SUGGESTED]
+    similar = similar or read_name_records(index.layout, index.name, [key]).nearest.get(key, [])
+    meant = " or ".join(map(repr, similar))
+    hint = f"did you mean {meant}?" if similar else "none of its names looks like that."
     raise UnknownIdError(f"Index '{index.name}' has no entity '{name}'; {hint}")
 
 
@@ -150,14 +139,6 @@ def graph_entities(index: PublishedIndex, numbers: Sequence[int]) -> list[GraphE
         GraphEntity(ids[number], entity.key, entity.name, entity.type, entity.description)
         for number, entity in zip(numbers, entities, strict=True)
     ]
-
-
-def _similar(index: PublishedIndex, key: str) -> list[str]:
-    """Names that contain this one or its words, the shortest first; else those that look most like it."""
-    names = [entity.name for entity in index.artefact(ENTITIES)(NameSearch(index.artefact(GRAPH).keys).like(key))]
-    if names:
-        return sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
-    return read_name_records(index.layout, index.name, [key]).nearest.get(key, [])
 
 
 def _stated(
@@ -173,7 +154,7 @@ def _by_passage(
     index: PublishedIndex, mentioned_in: "sparse.csr_array", ends: tuple[Sequence[int], Sequence[int]], passage: int
 ) -> Connection:
     """A passage that mentions both names; of several entities of a name the one with the smallest key counts."""
-    numbers = [next(n for n in end if passage in passages_mentioning(mentioned_in, [n])) for end in ends]
+    numbers = [next(n for n in end if passage in traversal.passages_mentioning(mentioned_in, [n])) for end in ends]
     left, right = graph_entities(index, numbers)
     cited = _cited(index, passage)
     text = f"{left.name} --(both in passage {cited.id})-- {right.name}"
@@ -212,10 +193,10 @@ class EntityGraph:
         """
         numbers = set(self._named([name]))
         if fuzzy:
-            numbers.update(NameSearch(self._index.artefact(GRAPH).keys).like(name))
+            numbers.update(traversal.NameSearch(self._index.artefact(GRAPH).keys).like(name))
             merged = list(self._index.artefact(ALIASES).items())
             number_of = self._index.artefact(GRAPH).number_of
-            found_keys = (merged[place][1] for place in NameSearch([alias for alias, _ in merged]).like(name))
+            found_keys = (merged[place][1] for place in traversal.NameSearch([alias for alias, _ in merged]).like(name))
             numbers.update(number_of[key] for key in found_keys if key in number_of)
         found = graph_entities(self._index, sorted(numbers))
         return sorted(found, key=lambda entity: (len(entity.name), norm_ws(entity.name), entity.key))
@@ -240,7 +221,9 @@ class EntityGraph:
         if "vectors:entity" not in self._index.artefacts:
             raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Similarity to entities")
         vector = self._session.services.encode([query], SHORT_TEXTS)[0] if isinstance(query, str) else query
-        numbers, cosines = similar_entities(self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity)
+        numbers, cosines = traversal.similar_entities(
+            self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity
+        )
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)
         return [SimilarEntity(entity, cosine) for entity, cosine in pairs]
 
@@ -250,11 +233,11 @@ class EntityGraph:
         Raises:
             AlgorithmError: If `depth` is negative.
         """
-        require_depth(depth)
+        traversal.require_depth(depth)
         starts = self._numbers([entity_id])
         if not starts:
             return []
-        reached, hops = traverse(self._index.artefact(RELATIONS), starts[0], depth)
+        reached, hops = traversal.traverse(self._index.artefact(RELATIONS), starts[0], depth)
         pairs = zip(graph_entities(self._index, reached.tolist()), hops.tolist(), strict=True)
         return [ReachedEntity(entity, hop) for entity, hop in pairs]
 
@@ -264,7 +247,7 @@ class EntityGraph:
         Raises:
             AlgorithmError: If `depth` is negative.
         """
-        reached, hops = expand(self._index.artefact(RELATIONS), self._numbers(ids), depth)
+        reached, hops = traversal.expand(self._index.artefact(RELATIONS), self._numbers(ids), depth)
         order = np.argsort(hops, kind="stable")
         id_of = self._index.artefact(ENTITY_IDS)
         return {id_of[n]: hop for n, hop in zip(reached[order].tolist(), hops[order].tolist(), strict=True)}
@@ -272,7 +255,7 @@ class EntityGraph:
     def chunks_for_entities(self, ids: Iterable[str]) -> list[str]:
         """Ids of the passages that mention any of these entities, ascending, each once."""
         passage_ids = self._index.passage_ids
-        return [passage_ids[n] for n in passages_mentioning(self._mentioned_in, self._numbers(ids)).tolist()]
+        return [passage_ids[n] for n in traversal.passages_mentioning(self._mentioned_in, self._numbers(ids)).tolist()]
 
     def graph_search(
         self, names: Sequence[str], depth: int = 1, *, decay: float = 0.5, limit: int | None = None
@@ -292,9 +275,9 @@ class EntityGraph:
         """
         if not 0 <= decay <= 1:
             raise AlgorithmError(f"A decay is a number from 0 to 1, not {decay}.")
-        reached, hops = expand(self._index.artefact(RELATIONS), self._named(names), depth)
+        reached, hops = traversal.expand(self._index.artefact(RELATIONS), self._named(names), depth)
         count = len(self._index.passage_ids) if limit is None else limit
-        ranking = passages_by_hops(self._mentioned_in, reached, hops, decay, count)
+        ranking = traversal.passages_by_hops(self._mentioned_in, reached, hops, decay, count)
         return list(ranked_passages(self._index.passage_ids, ranking))
 
     def fusion_search(
@@ -355,7 +338,7 @@ class EntityGraph:
         index = self._index
         sources, targets = (require_entities(index, self._lookup, name) for name in (a, b))
         barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
-        ways = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, paths, barred)
+        ways = traversal.shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, paths, barred)
         if ways:
             numbers = sorted({number for path in ways for number in path})
             entity_of = dict(zip(numbers, graph_entities(index, numbers), strict=True))
@@ -365,20 +348,15 @@ class EntityGraph:
             for path in ways:
                 hops = hops_of(index.artefact(RELATIONS), path)
                 entities = tuple(entity_of[number] for number in path)
-                relations = tuple(
-                    (
-                        *(_stated(index, stated, (left.key, label, right.key), forward=True) for label in hop.forward),
-                        *(
-                            _stated(index, stated, (right.key, label, left.key), forward=False)
-                            for label in hop.backward
-                        ),
-                    )
-                    for (left, right), hop in zip(pairwise(entities), hops, strict=True)
-                )
+                relations = []
+                for (left, right), hop in zip(pairwise(entities), hops, strict=True):
+                    there = [_stated(index, stated, (left.key, name, right.key), forward=True) for name in hop.forward]
+                    back = [_stated(index, stated, (right.key, name, left.key), forward=False) for name in hop.backward]
+                    relations.append((*there, *back))
                 text = chain_line([entity.name for entity in entities], hops)
-                connections.append(Connection("relation", entities, relations, (), text))
+                connections.append(Connection("relation", entities, tuple(relations), (), text))
         else:
-            shared = shared_passages(self._mentioned_in, sources, targets)[: max(paths, 0)].tolist()
+            shared = traversal.shared_passages(self._mentioned_in, sources, targets)[: max(paths, 0)].tolist()
             connections = [_by_passage(index, self._mentioned_in, (sources, targets), passage) for passage in shared]
         begin, end = (tuple(graph_entities(index, numbers)) for numbers in (sources, targets))
         return Connections(index.name, index.version, a, b, begin, end, max_length, tuple(connections))

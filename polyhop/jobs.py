@@ -1,20 +1,28 @@
-"""Stored jobs and results as the documents that people and scripts read, also while workers run."""
+"""Stored jobs and results: documents that people and scripts read while workers run, parquet, tables for SQL."""
 
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import StoreError, UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import duration
+from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
-_ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from polyhop.schemas.tables import Table
+    from polyhop.warehouse.tables.query import LazyTable, Wanted
+
+_ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of documents, and any number makes the same rows
 _LATEST_LOOKS = 12  # that a pace rests on; chosen: a minute of --watch, and a queue changes with its questions
 _ANSWER_KEYS = frozenset({"question", "answer", "strategy", "version", "passages", "evidence", "seconds"})
 """What redrawing and asking again need of a stored answer (the JSON contract of `polyhop ask`)."""
@@ -35,13 +43,9 @@ _PARQUET_COLUMNS = {
 
 def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, Any]:
     """A job as a row of `polyhop jobs`; an open one says which of its queue's workers wait for a model, and why."""
-    waiting = waiting_workers(worker for worker in workers if job.is_open and job.queue in worker.queues)
+    called = {"job_id": job.job_id, "name": job.name, "queue": job.queue, "index": job.index, "strategy": job.strategy}
     return {
-        "job_id": job.job_id,
-        "name": job.name,
-        "queue": job.queue,
-        "index": job.index,
-        "strategy": job.strategy,
+        **called,
         "parameters": dict(job.parameters),
         "min_confidence": job.min_confidence,
         "where": job.where,
@@ -51,7 +55,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
         **{state.value: job.counts[state] for state in QuestionState},
         "oldest_wait_seconds": job.oldest_wait_seconds,
         "errors": [{"class": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
-        "waiting_for_model": waiting,
+        "waiting_for_model": waiting_workers(w for w in workers if job.is_open and job.queue in w.queues),
     }
 
 
@@ -87,35 +91,29 @@ def pace_words(per_minute: float, seconds_left: float | None) -> str:
 
 
 def result_document(row: ResultRow) -> dict[str, Any]:
-    """A question as a row of `polyhop jobs results`; everything that its worker stored is in it.
-
-    It has `triples` if its strategy ranks any.
-    """
-    triples = {name: row.result[name] for name in ("triples",) if name in row.result}
+    """A question as a row of `polyhop jobs results`; everything that its worker stored is in it."""
+    stored = row.result
+    triples = {name: stored[name] for name in ("triples",) if name in stored}
+    asked = {"id": row.question_id, "question": row.question, "answer": row.answer, "guess": stored.get("guess", "")}
+    given = {"index": stored.get("index"), "parameters": stored.get("parameters", {}), "limit": stored.get("limit")}
+    spent = {"model": stored.get("model"), "tokens": stored.get("tokens", {}), "cost_usd": stored.get("cost_usd")}
+    finished_at = None if row.finished_at is None else iso(row.finished_at)
+    ended = {"attempts": row.attempts, "worker": row.worker_id, "finished_at": finished_at}
     return {
-        "id": row.question_id,
-        "question": row.question,
-        "answer": row.answer,
-        "guess": row.result.get("guess", ""),
-        "sentences": row.result.get("sentences", []),
+        **asked,
+        "sentences": stored.get("sentences", []),
         "state": row.state.value,
         "version": row.version,
         "strategy": row.strategy,
-        "passages": row.result.get("passages", []),
+        "passages": stored.get("passages", []),
         **triples,
-        "evidence": row.result.get("evidence", {}),
-        "seconds": row.result.get("seconds", {}),
-        "index": row.result.get("index"),
-        "parameters": row.result.get("parameters", {}),
-        "limit": row.result.get("limit"),
-        "model": row.result.get("model"),
-        "tokens": row.result.get("tokens", {}),
-        "cost_usd": row.result.get("cost_usd"),
-        "reading": row.result.get("reading", {}),
-        "filter": row.result.get("filter"),
-        "attempts": row.attempts,
-        "worker": row.worker_id,
-        "finished_at": None if row.finished_at is None else iso(row.finished_at),
+        "evidence": stored.get("evidence", {}),
+        "seconds": stored.get("seconds", {}),
+        **given,
+        **spent,
+        "reading": stored.get("reading", {}),
+        "filter": stored.get("filter"),
+        **ended,
         "error": row.error,
         "error_class": row.error_class,
     }
@@ -152,17 +150,101 @@ def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
 
     from polyhop.warehouse.files.disk import named_file
 
+    def flat(document: dict[str, Any]) -> dict[str, Any]:
+        nested = {name: value for name, value in document.items() if isinstance(value, dict | list)}
+        return document | {name: json.dumps(value, ensure_ascii=False) for name, value in nested.items()}
+
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
     with named_file(path, "the results") as place, pq.ParquetWriter(place, schema) as writer:
-        while batch := [_flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
+        while batch := [flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)
     return count
 
 
-def _flat(document: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
-        for name, value in document.items()
+_ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: a query reads all jobs
+
+
+def result_tables(settings: Settings, index: str) -> "list[LazyTable]":
+    """The answers in the queue as the tables `results` and `result_passages` of an index; see schemas/tables.py.
+
+    The queue is opened only when a query reads one of them, and only the jobs and the parts that it asks for are read.
+    """
+    from polyhop.schemas.tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS
+    from polyhop.warehouse.tables.query import LazyTable
+
+    def results(wanted: "Wanted") -> "pa.Table":
+        return _table(settings, index, wanted, RESULTS, _result_rows, with_evidence=wanted.wants(*FROM_EVIDENCE))
+
+    def passages(wanted: "Wanted") -> "pa.Table":
+        return _table(settings, index, wanted, RESULT_PASSAGES, _passage_rows, with_evidence=True)
+
+    return [LazyTable(RESULTS, results, is_large=True), LazyTable(RESULT_PASSAGES, passages, is_large=True)]
+
+
+_Rows = Callable[[JobRow, ResultRow], Iterator[dict[str, Any]]]
+
+
+def _table(
+    settings: Settings, index: str, wanted: "Wanted", table: "Table", rows: _Rows, *, with_evidence: bool
+) -> "pa.Table":
+    """The rows of the index's jobs that a query asks for, as they were submitted."""
+    import pyarrow as pa
+
+    with open_questions(settings) as queue:
+        jobs = [job for job in queue.jobs(_ALL_JOBS) if job.index == index]
+        jobs = sorted((job for job in jobs if wanted.keys is None or job.job_id in wanted.keys), key=lambda j: j.job_id)
+        found = (
+            document
+            for job in jobs
+            for row in queue.results(job.job_id, with_evidence=with_evidence)
+            for document in rows(job, row)
+        )
+        batches = []
+        while batch := list(islice(found, _ROWS_PER_BATCH)):
+            batches.append(pa.RecordBatch.from_pylist(batch, schema=table.arrow))
+    return pa.Table.from_batches(batches, schema=table.arrow)
+
+
+def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
+    stored = row.result
+    reading, tokens = _mapping(stored.get("reading")), _mapping(stored.get("tokens"))
+    asked = {"job_id": job.job_id, "id": row.question_id, "question": row.question, "answer": row.answer}
+    ended = {"error": row.error, "error_class": row.error_class, "attempts": row.attempts, "topic": row.topic}
+    read = {"confidence": reading.get("confidence"), "read_by": reading.get("by"), "model": reading.get("model")}
+    yield {
+        **asked,
+        "guess": stored.get("guess", row.answer),
+        "state": row.state.value,
+        "version": row.version,
+        "strategy": row.strategy or job.strategy,
+        "index": job.index,
+        "seconds": row.seconds,
+        "finished_at": None if row.finished_at is None else datetime.fromtimestamp(row.finished_at, tz=UTC),
+        **ended,
+        "gold_answers": list(row.answers),
+        "gold_passages": list(row.supporting),
+        **read,
+        "prompt_tokens": tokens.get("prompt"),
+        "completion_tokens": tokens.get("completion"),
+        "cost_usd": stored.get("cost_usd"),
+        "passage_ids": [str(passage["id"]) for passage in _passages(row)],
+        "worker": row.worker_id,
     }
+
+
+def _passage_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
+    for rank, passage in enumerate(_passages(row), start=1):
+        key = {"job_id": job.job_id, "id": row.question_id, "rank": passage.get("rank", rank)}
+        title, score = passage.get("title"), passage.get("score")
+        yield {**key, "passage_id": str(passage["id"]), "title": title, "score": score}
+
+
+def _passages(row: ResultRow) -> list[Mapping[str, Any]]:
+    listed = row.result.get("passages")
+    return [each for each in listed if isinstance(each, Mapping) and "id" in each] if isinstance(listed, list) else []
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

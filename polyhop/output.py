@@ -16,17 +16,18 @@ def print_json(document: Any) -> None:
     try:
         text = json.dumps(document, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(document), ensure_ascii=False, default=str)
+        named = _with_floats(document, lambda value: value if isfinite(value) else str(value))
+        text = json.dumps(named, ensure_ascii=False, default=str)
     print(escaped_json(text))  # noqa: T201
 
 
-def _finite(document: Any) -> Any:
-    """The same document with floats that are no numbers of JSON as text."""
+def _with_floats(document: Any, change: Callable[[float], object]) -> Any:
+    """The same document with each float changed, tuples as lists."""
+    if isinstance(document, float):
+        return change(document)
     if isinstance(document, Mapping):
-        return {key: _finite(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [_finite(value) for value in document]
-    return str(document) if isinstance(document, float) and not isfinite(document) else document
+        return {key: _with_floats(value, change) for key, value in document.items()}
+    return [_with_floats(value, change) for value in document] if isinstance(document, list | tuple) else document
 
 
 def print_line(text: str = "") -> None:
@@ -52,12 +53,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
     numeric = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(names))]
+    sides = [str.rjust if is_number else str.ljust for is_number in numeric]
     for row in [names, *cells]:
-        # One line of a table.
-        padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
+        padded = (side(cell, width) for cell, width, side in zip(row, widths, sides, strict=True))
         print_line("  ".join(padded).rstrip())
 
 
@@ -68,14 +66,9 @@ def _cell(value: object) -> str:
     return printable_line(" ".join(text.split()))  # before widths are measured
 
 
-def is_terminal() -> bool:
-    """Whether people look at standard output, not a file or another program."""
-    return sys.stdout.isatty()
-
-
 def clear_screen() -> None:
     """Makes room for the same table again, on a terminal; nothing in a file."""
-    if is_terminal():
+    if sys.stdout.isatty():
         print("\x1b[2J\x1b[H", end="")  # noqa: T201 - erase the screen, cursor to its first line (ECMA-48)
 
 
@@ -88,14 +81,8 @@ def progress() -> Iterator[Callable[[str, int, int], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(
-        TextColumn("{task.description:>16}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bars:
+    columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         rows: dict[str, Any] = {}
 
         def update(stage: str, done: int, total: int) -> None:
@@ -108,10 +95,4 @@ def progress() -> Iterator[Callable[[str, int, int], None] | None]:
 
 def rounded(document: Any) -> Any:
     """The same document with floats rounded to 6 places."""
-    if isinstance(document, float):
-        return round(document, 6)
-    if isinstance(document, Mapping):
-        return {key: rounded(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [rounded(value) for value in document]
-    return document
+    return _with_floats(document, lambda value: round(value, 6))

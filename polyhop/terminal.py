@@ -2,12 +2,13 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
-from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed, shown_id
+from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed, shown_id
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.records import Location
 from polyhop.schemas.settings import Settings
@@ -90,12 +91,8 @@ def _stated(edge: Mapping[str, Any]) -> tuple[str, str, str]:
 def _step(path: Mapping[str, Any], place: int) -> str:
     """A node of a path and the arrow to the next one."""
     edge = path["edges"][place]
-    node = _end({"id": path["nodes"][place], "name": path["names"][place]})
-    return (
-        f"{node} --[{_line(edge['forward'][0])}]--> "
-        if edge["forward"]
-        else f"{node} <--[{_line(edge['backward'][0])}]-- "
-    )
+    arrow = f"--[{_line(edge['forward'][0])}]-->" if edge["forward"] else f"<--[{_line(edge['backward'][0])}]--"
+    return f"{_end({'id': path['nodes'][place], 'name': path['names'][place]})} {arrow} "
 
 
 def triple_words(triple: Mapping[str, Any]) -> str:
@@ -128,24 +125,24 @@ def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, s
         published = open_published(settings.root, str(document["index"]), int(document["version"]))
     except (UnknownIndexError, UnknownIdError):
         return {}
-    try:
+    with closing(published):
         return passage_texts(published, document["passages"])
-    finally:
-        published.close()
 
 
 WIDTH = 118  # characters of a line, so that a terminal of 120 columns never wraps one; chosen
 SHOWN = 10  # seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines.
-
 VISIBLE = 0.0005  # smallest weight that three digits show
-
 _INDENT = " " * 10
 _GLUE = "\u00a0"
 
 
 def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
     """The evidence in lines; empty for a ranking by words or vectors alone."""
-    lines = [_names(evidence.names)] if evidence.names else []
+    lines = []
+    if names := evidence.names:
+        groups = (("matched", names.matched), ("unmatched", names.unmatched))
+        listed = "; ".join(f"{kind}: {', '.join(map(_line, some))}" for kind, some in groups if some)
+        lines.append(f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}")
     if evidence.fallback:
         lines.append(f"Fallback  {evidence.fallback.text}")
     if evidence.seeds:
@@ -160,12 +157,6 @@ def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
     for path in evidence.paths:
         lines.append("  " + ("" if path.score is None else f"{path.score:.3f}  ") + _line(path.text))
     return lines + [_note(note) for note in evidence.notes]
-
-
-def _names(names: QuestionNames) -> str:
-    groups = (("matched", names.matched), ("unmatched", names.unmatched))
-    listed = "; ".join(f"{kind}: {', '.join(map(_line, some))}" for kind, some in groups if some)
-    return f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}"
 
 
 def _seed(seed: Seed, titles: Mapping[str, str]) -> str:
@@ -197,9 +188,11 @@ def _reached(evidence: Evidence) -> list[str]:
         words = "others" if distance is None else {0: "seeds", 1: "1 hop"}.get(distance, f"{distance} hops")
         head = f"  {words if len(groups) > 1 or distance is not None else '':<8}"
         nodes = sorted(groups[distance], key=lambda node: -(node.weight or 0.0))
-        lines += _wrapped(
-            head, [_line(one.name) + ("" if one.weight is None else f" {one.weight:.3f}") for one in nodes]
-        )
+        items = [_line(one.name) + ("" if one.weight is None else f" {one.weight:.3f}") for one in nodes]
+        # on as many lines as they need; no item is broken
+        whole = f"{_GLUE}· ".join(item.replace(" ", _GLUE) for item in items)
+        wrapper = textwrap.TextWrapper(WIDTH, head, _INDENT, break_long_words=False, break_on_hyphens=False)
+        lines += [line.replace(_GLUE, " ") for line in wrapper.wrap(whole)]
     return lines
 
 
@@ -208,17 +201,3 @@ def _note(note: Note) -> str:
     rest = len(note.items) - len(items)
     said = [part for part in (_line(note.text), ", ".join([*items, f"{rest} more"] if rest else items)) if part]
     return "  ".join([_line(note.label), *(said or ["none"])])
-
-
-def _wrapped(head: str, items: Sequence[str]) -> list[str]:
-    """Items after a head, on as many lines as they need; none is broken."""
-    whole = " ".join(item.replace(" ", _GLUE) + f"{_GLUE}·" for item in items).removesuffix(f"{_GLUE}·")
-    lines = textwrap.wrap(
-        whole,
-        WIDTH,
-        initial_indent=head,
-        subsequent_indent=_INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace(_GLUE, " ") for line in lines]

@@ -3,23 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from polyhop.commands.options import (
-    HtmlFile,
-    IndexName,
-    Json,
-    Limit,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Strategy,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
+from polyhop.commands import options
 from polyhop.output import print_block, print_error, print_json, print_line
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
@@ -30,33 +16,31 @@ from polyhop.terminal import passage_line, text_line
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, SeveralAnswers
-    from polyhop.graph import CitedPassage, Connections
+    from polyhop.graph import CitedPassage
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question.")],
-    index: Annotated[
-        str, typer.Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")
-    ],
-    strategy: Strategy = None,
-    limit: Limit = 10,
+    question: Annotated[str, Argument(help="The question.")],
+    index: Annotated[str, Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")],
+    strategy: options.Strategy = None,
+    limit: options.Limit = 10,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")
+        str | None, Option("--topic", help="The entity that the question is about, by name or id.")
     ] = None,
-    where: Where = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
-    html: HtmlFile = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    where: options.Where = None,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
+    explain: Annotated[bool, Option("--explain", help="Draw how the evidence connects.")] = False,
+    html: options.HtmlFile = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
     from polyhop.terminal import passage_texts
 
-    parameters = pairs(param, "--param")
+    parameters = options.pairs(param, "--param")
     names = names_in(index)
     if len(names) > 1 and (html is not None or explain):
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
@@ -65,7 +49,7 @@ def ask(
         from polyhop.warehouse.files.disk import require_place
 
         require_place(html, PAGE)
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if len(names) > 1:
         from polyhop.api import open_indexes
 
@@ -90,37 +74,45 @@ def ask(
         return
     print_answer(answer, texts, explain=explain)
     if not answer.answer and not settings.models.read and answer.reading.get("kind") != UNREAD:
-        print_error(_WITH_A_MODEL)
-
-
-_WITH_A_MODEL = (
-    "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, hosted or on "
-    "this machine (docs/how-to/models.md)."
-)
+        print_error(
+            "A language model would answer in a full sentence with its sources: --set models.read=PROVIDER/MODEL, "
+            "hosted or on this machine (docs/how-to/models.md)."
+        )
 
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
     print_block("Answer", f"{answer.answer or _silence(answer)}{certainty(answer)}")
-    _print_generated(answer.reading)
-    for value in answer.reading.get("values", ()):
-        print_line(f"  {value['name']}: {value['value']}")
-        print_source(value["sentence"])
-    if not answer.reading.get("citations") and (not answer.answer or not answer.reading.get("values")):
-        stated = [value["sentence"] for value in answer.reading.get("values", ())]
-        for sentence in answer.sentences[: 1 if answer.answer else None]:
-            if sentence not in stated:
-                print_source(sentence, _guess(answer))
+    reading = answer.reading
+    if reading.get("reasoning") and reading.get("model"):  # a model's answer in full sentences
+        print_block("", reading["reasoning"])
+    for citation in reading.get("citations", ()):
+        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
+        number = f"[{citation['number']}]" if citation.get("number") else "cites"
+        print_line(f"  {number:<8}[{source}] {' '.join(said.split())}".rstrip())
+    _print_sentences(answer)
     _print_rankings(answer, texts)
     # why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too
     fallback = answer.evidence.get("fallback") or {"code": "", "text": ""}
     is_needed = not (answer.triples or answer.passages) or fallback["code"].startswith("topic_")
     if fallback["text"] and is_needed and not explain:
         print_line(f"  {fallback['text']}")
-    _print_reading(answer.reading)
+    _print_reading(reading)
     if explain:
         _print_evidence(answer)
+
+
+def _print_sentences(answer: "Answer") -> None:
+    """The values that the answer is made of, then the sentences that it was read from, or that answer instead."""
+    stated = [value["sentence"] for value in answer.reading.get("values", ())]
+    for value in answer.reading.get("values", ()):
+        print_line(f"  {value['name']}: {value['value']}")
+        print_source(value["sentence"])
+    if not answer.reading.get("citations") and not (answer.answer and stated):
+        for sentence in answer.sentences[: 1 if answer.answer else None]:
+            if sentence not in stated:
+                print_source(sentence, _guess(answer))
 
 
 def _silence(answer: "Answer") -> str:
@@ -130,18 +122,13 @@ def _silence(answer: "Answer") -> str:
         guess = _guess(answer)
         said = f"; best guess: {guess}, confidence {answer.reading['confidence']:.2f}" if guess else ""
         return f"(no short answer is certain enough; these sentences say most of it{said})"
-    return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
+    ranked = [name for name in ("triples", "passages") if getattr(answer, name)]
+    return f"(none found; read the {' and '.join(ranked)})" if ranked else "(none found)"
 
 
 def _guess(answer: "Answer") -> str:
     """The guess beside sentences that are the answer; "" below .1, where it is worth nothing (docs/reader.md)."""
     return "" if answer.answer or (answer.reading.get("confidence") or 0.0) < 0.1 else answer.guess
-
-
-def _ranked(answer: "Answer") -> str:
-    if not answer.triples:
-        return "the passages"
-    return "the triples and passages" if answer.passages else "the triples"
 
 
 def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
@@ -179,16 +166,6 @@ def print_source(sentence: dict[str, Any] | None, guess: str = "") -> None:
         print_line(f"  from    [{sentence['passage_id']}] {text.replace(guess, f'*{guess}*', 1) if guess else text}")
 
 
-def _print_generated(reading: dict[str, Any]) -> None:
-    """A model's answer in full sentences, and the sources that these cite by number."""
-    if reading.get("reasoning") and reading.get("model"):
-        print_block("", reading["reasoning"])
-    for citation in reading.get("citations", ()):
-        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
-        number = f"[{citation['number']}]" if citation.get("number") else "cites"
-        print_line(f"  {number:<8}[{source}] {' '.join(said.split())}".rstrip())
-
-
 def _print_reading(reading: dict[str, Any]) -> None:
     """What the model took; nothing if none was asked."""
     if not reading.get("model"):
@@ -200,8 +177,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost_words(usage['cost_usd'])}"
     paid = ", paid for before" if reading["cached"] else ""
     print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
-    fallback = reading["fallback"]
-    if fallback:
+    if fallback := reading["fallback"]:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
     if reading["dropped_citations"]:
@@ -252,26 +228,34 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
             print_line(text)
 
 
-_Name = typer.Argument(help="Name of an entity, as you would write it.")
+_Name = Argument(help="Name of an entity, as you would write it.")
 
 
 def connect(
     a: Annotated[str, _Name],
     b: Annotated[str, _Name],
-    index: IndexName,
-    max_length: Annotated[int, typer.Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
-    root: Root = None,
-    json: Json = False,
+    index: options.IndexName,
+    max_length: Annotated[int, Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Show the shortest connections between two entities, and the passages that state them."""
     from polyhop.api import open_index
 
-    with open_index(index, settings=settings_of(root)) as opened:
+    with open_index(index, settings=options.settings_of(root)) as opened:
         found = opened.graph.connect(a, b, max_length=max_length)
     if json:
         print_json(found.to_json())
         return
-    print_line(_summary(found))
+    apart = f"{found.a} and {found.b} are not connected by up to {plural(found.max_length, 'relation')}"
+    if not found.paths:
+        print_line(f"{apart}, and no passage mentions both.")
+    elif found.paths[0].via == "passage":
+        print_line(f"{apart}; passages that mention both:")
+    else:
+        hops = found.paths[0].hops
+        said = f"{plural(len(hops), 'relation')} apart" if hops else "one entity"
+        print_line(f"{found.a} and {found.b} are {said}:")
     for path in found.paths:
         print_line(f"  {path.text}")
         for passage in path.passages:
@@ -281,19 +265,6 @@ def connect(
             more = relation.passage_count - len(relation.passages)
             said = f"{named} and {more} more" if more > 0 else named or "(no passage)"
             print_line(f"    {relation.relation}: {said}")
-
-
-def _summary(found: "Connections") -> str:
-    """What was found, in one line."""
-    length = plural(found.max_length, "relation")
-    if not found.paths:
-        return f"{found.a} and {found.b} are not connected by up to {length}, and no passage mentions both."
-    first = found.paths[0]
-    if first.via == "passage":
-        return f"{found.a} and {found.b} are not connected by up to {length}; passages that mention both:"
-    if not first.hops:
-        return f"{found.a} and {found.b} are one entity:"
-    return f"{found.a} and {found.b} are {plural(len(first.hops), 'relation')} apart:"
 
 
 def _cited(passage: "CitedPassage") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer import Argument
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from polyhop.warehouse.files.layout import IndexFolder
     from polyhop.warehouse.tables.version_rows import NameRecords
 
-
 entities = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
-
 _ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "list": 0, "undo": 1}
 """What can be done, and how many names, types or numbers each takes."""
 
@@ -27,14 +26,14 @@ _ARGUMENTS = {"rename": 2, "merge": 2, "split": 2, "retype": 2, "delete": 1, "li
 def edit(
     action: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="rename NAME NEW: the old name still finds it; merge A B: two names are one entity; split A B: two; "
             "retype NAME TYPE: a type of the index, like PERSON, or NONE; delete NAME: the passages that name it stay; "
             "list: all decisions; undo NUMBER: as list shows it."
         ),
     ],
     index: IndexName,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME...]", help="What it takes.")] = None,
+    arguments: Annotated[list[str] | None, Argument(metavar="[NAME...]", help="What it takes.")] = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -46,7 +45,16 @@ def edit(
         wanted = plural(_ARGUMENTS[action], "argument")
         raise ConfigurationError(f"'{action}' takes {wanted}, not {len(given)} (polyhop entities edit --help).")
     if action == "list":
-        _list(index, root, is_json=json)
+        from polyhop.warehouse.user_files import read_edits
+
+        edits = read_edits(_folder(index, root))
+        if json:
+            print_json([_row(edit) for edit in edits])
+            return
+        for number, edit in enumerate(edits, 1):
+            print_line(f"{number}  {_said(edit)}")
+        if not edits:
+            print_line(f"Nothing was decided about entities of '{index}'.")
     elif action == "undo":
         _undo(given[0], index, root, is_json=json)
     elif action == "rename":
@@ -55,20 +63,6 @@ def edit(
         _note(index, root, "retype", given[:1], given[1].strip().upper(), is_json=json)
     else:
         _note(index, root, cast("Kind", action), given, is_json=json)
-
-
-def _list(index: str, root: Any, *, is_json: bool) -> None:
-    """The decisions with their numbers, as `undo` takes them."""
-    from polyhop.warehouse.user_files import read_edits
-
-    edits = read_edits(_folder(index, root))
-    if is_json:
-        print_json([_row(edit) for edit in edits])
-        return
-    for number, edit in enumerate(edits, 1):
-        print_line(f"{number}  {_said(edit)}")
-    if not edits:
-        print_line(f"Nothing was decided about entities of '{index}'.")
 
 
 def _undo(number: str, index: str, root: Any, *, is_json: bool) -> None:
@@ -136,7 +130,6 @@ def _known_key(name: str, records: "NameRecords", index: str, *, as_written: boo
 
 
 def _folder(index: str, root: Any) -> "IndexFolder":
-    """Folder of an index that exists."""
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import require_version
 
@@ -158,12 +151,11 @@ def _row(edit: "EntityEdit") -> dict[str, str]:
 
 
 def _said(edit: "EntityEdit") -> str:
-    """An edit in words."""
     join = {"rename": "to", "merge": "with", "split": "from", "retype": "to"}.get(edit.kind, "")
     return f"{edit.kind} '{edit.key}'" + (f" {join} '{edit.other}'" if join else "")
 
 
-_AskedName = typer.Argument(help="A name, as you would write it.")
+_AskedName = Argument(help="A name, as you would write it.")
 
 
 @entities.command("explain")

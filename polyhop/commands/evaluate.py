@@ -4,20 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from polyhop.commands.options import (
-    IndexName,
-    Json,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
+from polyhop.commands import options
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError
@@ -38,11 +27,9 @@ WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
 WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
 LONGEST_LABELS = 60  # characters; chosen: leaves the other columns of a run room on one line; the JSON has all labels
 SHOWN_SETTINGS = 10  # of a tuning, the best ones; JSON and report have them all
-
-
 Strategies = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--strategies",
         help="Names, separated by commas, 'all', or 'own' (those that the index was built for); with parameters of "
         "their own, qasa:gate=none:steps=1, also "
@@ -51,55 +38,49 @@ Strategies = Annotated[
 ]
 Baselines = Annotated[
     list[str] | None,
-    typer.Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
+    Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
 ]
 Gates = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fail-below",
-        help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
+    Option(
+        "--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated."
     ),
 ]
 Questions = Annotated[
-    Path | None,
-    typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
+    Path | None, Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …")
 ]
-Sample = Annotated[
-    int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
-]
+Sample = Annotated[int | None, Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")]
+Seed = Annotated[int | None, Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")]
 ClosedBook = Annotated[
-    bool, typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
+    bool, Option("--closed-book", help="One more row: the model answers without passages (with --reader model).")
 ]
 
 
 def evaluate(
     questions: Questions = None,
-    index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
+    index: Annotated[str | None, Option("--index", help="Name of the index.")] = None,
     strategies: Strategies = None,
-    where: Where = None,
-    param: Parameters = None,
+    where: options.Where = None,
+    param: options.Parameters = None,
     baseline: Baselines = None,
     sample: Sample = None,
     seed: Seed = None,
-    rest: Annotated[bool, typer.Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
+    rest: Annotated[bool, Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the stored evaluations.")] = False,
+    out: Annotated[Path | None, Option("--out", help="Write one JSON line per question and strategy.")] = None,
+    no_store: Annotated[bool, Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
+    list_: Annotated[bool, Option("--list", help="List the stored evaluations.")] = False,
     compare: Annotated[
-        tuple[int, int] | None, typer.Option("--compare", help="What changed between two stored evaluations.")
+        tuple[int, int] | None, Option("--compare", help="What changed between two stored evaluations.")
     ] = None,
-    reader: ReaderName = None,
+    reader: options.ReaderName = None,
     closed_book: ClosedBook = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if list_ or compare is not None:
         _show_stored(settings, questions, None if list_ else compare, json=json)
         return
@@ -116,7 +97,7 @@ def evaluate(
         questions=questions,
         index=index,
         strategies=() if strategies is None else (strategies,),
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         out=out,
         baselines=tuple(baseline or ()),
         fail_below=tuple(fail_below or ()),
@@ -144,12 +125,8 @@ def _show_stored(settings: Settings, questions: Path | None, compared: tuple[int
     from polyhop.flows.evaluate import compare, stored_rows
 
     found: Any = stored_rows(settings) if compared is None else compare(settings, *compared)
-    if json:
-        print_json(rounded(found))
-    elif compared is None:
-        print_stored(found)
-    else:
-        print_comparison(found)
+    show = print_stored if compared is None else print_comparison
+    print_json(rounded(found)) if json else show(found)
 
 
 def _show(report: dict[str, Any], *, json: bool) -> None:
@@ -184,9 +161,8 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
         answers = (short["share"], short[judge], result["sentence_hit"])
         figures = (*answers, latency["p50"], latency["p95"], result["failures"])
         rows.append([name, *(result[metric] for metric in shown), *figures])
-    print_table(
-        ["strategy", *shown, "shown", f"{judge} of shown", "sentence hit", "p50 ms", "p95 ms", "failures"], rows
-    )
+    columns = ["strategy", *shown, "shown", f"{judge} of shown", "sentence hit", "p50 ms", "p95 ms", "failures"]
+    print_table(columns, rows)
     kind = report["interval"]
     judged = [metric for metric in WITH_INTERVAL if any(one["intervals"].get(metric) for one in strategies.values())]
     if judged:
@@ -198,7 +174,16 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     _print_reading(report)
     if has_passages:
         _print_groups("recall@5 by number of hops", report["by_hops"], list(strategies), "recall@5")
-    _print_calibration(strategies)
+    # stated confidence against exact match in fifths of the answered questions
+    rows = [
+        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
+        for name, result in strategies.items()
+        if result["calibration"]
+    ]
+    if rows:
+        columns = ["strategy", *map(str, range(1, max(map(len, rows))))]
+        print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+        print_table(columns, [[*row, *[""] * (len(columns) - len(row))] for row in rows])
     for pair, metrics in report["paired"].items():
         if any(pair.startswith(f"{one} vs ") or pair.endswith(f" vs {one}") for one in report["baselines"]):
             # the metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing
@@ -278,21 +263,6 @@ def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
         print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
 
 
-def _print_calibration(strategies: Mapping[str, Any]) -> None:
-    """Stated confidence against exact match in fifths of the answered questions."""
-    rows = [
-        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
-        for name, result in strategies.items()
-        if result["calibration"]
-    ]
-    if not rows:
-        return
-    width = max(len(row) for row in rows)
-    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
-    columns = ["strategy", *(str(number) for number in range(1, width))]
-    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
-
-
 def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
     """The stored evaluations, the oldest first, with figures of their best strategy by recall@5."""
     if not rows:
@@ -312,9 +282,8 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
             asked = f"{asked} ({rest}{row['n']} of {sample['of']}, seed {sample['seed']})"
         means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
         table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
-    print_table(
-        ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"], table
-    )
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
+    print_table(columns, table)
     for row in rows:
         if "error" in row:
             print_error(f"evaluation {row['run']} is left out: {row['error']}")
@@ -328,7 +297,11 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         print_line("  no strategy is in both")
         return
     for name, latency in changes["latency_ms"].items():
-        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
+        p50, p95 = (
+            " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in latency[key])
+            for key in ("p50", "p95")
+        )
+        print_line(f"  {name}, latency p50: {p50}, p95: {p95}")
     # A row per strategy and metric that changed, in the mean or for some questions.
     strategies = changes["strategies"]
     rows: list[list[object]] = []
@@ -356,7 +329,6 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
 
 
 def _print_facts(changes: Mapping[str, Any]) -> None:
-    """What was run differently."""
     for name, (before, after) in changes["changed"].items():
         print_line(f"  {name}: {before} -> {after}")
     if not changes["changed"]:
@@ -372,21 +344,17 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
         )
 
 
-def _milliseconds(pair: Sequence[float | None]) -> str:
-    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
-
-
 def score(
     predictions: Annotated[
-        Path, typer.Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
+        Path, Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
     ],
-    out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per prediction.")] = None,
+    out: Annotated[Path | None, Option("--out", help="Write one JSON line per prediction.")] = None,
     hotpot_yes_no: Annotated[
-        bool, typer.Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
+        bool, Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
     ] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
-    root: Root = None,
-    json: Json = False,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
     del root  # every command takes it; this one reads and writes no index
@@ -409,13 +377,8 @@ def score(
         from polyhop.warehouse.files.disk import write_json_lines
 
         lines = (
-            {
-                "id": row.id,
-                "prediction": row.prediction,
-                "answers": row.answers,
-                "em": found.em if found else None,
-                "f1": found.f1 if found else None,
-            }
+            {"id": row.id, "prediction": row.prediction, "answers": row.answers}
+            | {"em": found.em if found else None, "f1": found.f1 if found else None}
             for row, found in zip(rows, scores, strict=True)
         )
         write_json_lines(out, lines, "the scores")
@@ -424,54 +387,54 @@ def score(
         print_json(means)
         return
     judged = sum(found is not None for found in scores)
-    if not judged:
-        print_line(f"{plural(means['n'], 'prediction')}, none with a gold answer to judge it by")
-        return
-    print_line(
-        f"{plural(means['n'], 'prediction')}, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
-    )
+    said = "none with a gold answer to judge it by"
+    if judged:
+        said = f"{judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
+    print_line(f"{plural(means['n'], 'prediction')}, {said}")
 
 
 def tune(
-    questions: Annotated[Path, typer.Argument(help="Questions, as polyhop eval takes them.")],
-    index: IndexName,
+    questions: Annotated[Path, Argument(help="Questions, as polyhop eval takes them.")],
+    index: options.IndexName,
     strategy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--strategy",
             help="With the values to try, bridge:graph_weight=.2,.35,.5; a name alone: the strategy's own values; "
             "default: that of the index.",
         ),
     ] = "",
     metric: Annotated[
-        str, typer.Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
+        str, Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
     ] = "recall@5",
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
+        Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the sample; default: 13.")] = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
-    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no result and no report under root.")] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    seed: Annotated[int | None, Option("--seed", help="Of the sample; default: 13.")] = None,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
+    no_store: Annotated[bool, Option("--no-store", help="Keep no result and no report under root.")] = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Try settings of a strategy on a sample of the questions, and judge the best one on the rest; changes nothing.
 
     Answers are read only if the metric is em or f1, or with --reader.
     """
-    from polyhop.flows.tuning import tune_index
+    from polyhop.flows.evaluate import tune_index
     from polyhop.schemas.requests import TuningRequest
     from polyhop.tasks.evaluation.report import ANSWER_METRICS
 
-    settings = with_reader(settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none")
+    settings = options.with_reader(
+        options.settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none"
+    )
     request = TuningRequest(
         questions=questions,
         index=index,
         strategy=strategy.strip(),
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         metric=metric.strip(),
         sample=sample,
         seed=seed,
@@ -481,10 +444,7 @@ def tune(
         tuning = tune_index(settings, request, update)
     for sentence in tuning.sentences:
         print_error(sentence)
-    if json:
-        print_json(rounded(tuning.report))
-        return
-    print_tuning(tuning.report)
+    print_json(rounded(tuning.report)) if json else print_tuning(tuning.report)
 
 
 def print_tuning(report: Mapping[str, Any]) -> None:
@@ -497,9 +457,8 @@ def print_tuning(report: Mapping[str, Any]) -> None:
         f"{tuned['n']} of {report['questions']['of']} questions (random sample, seed {report['seed']})"
     )
     best = sorted(report["tried"], key=lambda one: -one["mean"])[:SHOWN_SETTINGS]
-    print_table(
-        ["setting", f"{name} on the sample", "95 % interval"], [[b["label"], b["mean"], _bounds(b)] for b in best]
-    )
+    rows = [[one["label"], one["mean"], _bounds(one)] for one in best]
+    print_table(["setting", f"{name} on the sample", "95 % interval"], rows)
     left = len(report["tried"]) - len(best)
     if left:
         print_line(f"  {left} more, which are lower or equal")

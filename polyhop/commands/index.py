@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
@@ -23,14 +24,12 @@ if TYPE_CHECKING:
     from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import Settings
 
-
 Source = Annotated[
-    Path | None,
-    typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last."),
+    Path | None, Argument(help="Corpus: {corpus formats}; default: where the index's source was read last.")
 ]
 Graph = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--graph",
         help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
         "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
@@ -38,7 +37,7 @@ Graph = Annotated[
 ]
 GraphSources = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--graph-sources",
         help="Texts for the graph's nodes, indexed as passages: rows {id of the node, title?, text, metadata?} in "
         "a file; without it the index has none.",
@@ -46,7 +45,7 @@ GraphSources = Annotated[
 ]
 Partial = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--partial",
         help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
         "deletes one.",
@@ -54,7 +53,7 @@ Partial = Annotated[
 ]
 SourceName = Annotated[
     str,
-    typer.Option(
+    Option(
         "--source-name",
         help="Which of the index's sources SOURCE is, or the name of a new one beside them; default: the one that "
         "was read from there.",
@@ -62,37 +61,28 @@ SourceName = Annotated[
 ]
 Replace = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--replace",
         help="SOURCE takes the place of the index's only source, or of the one that --source-name names, whose "
         "records go.",
     ),
 ]
 AllowDeletions = Annotated[
-    bool,
-    typer.Option(
-        "--allow-deletions",
-        help="Publish although more than 30 % of a source's records are deleted.",
-    ),
+    bool, Option("--allow-deletions", help="Publish although more than 30 % of a source's records are deleted.")
 ]
 RemoveSource = Annotated[
-    str, typer.Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
+    str, Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
 ]
 AddStrategies = Annotated[
     list[str] | None,
-    typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
+    Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
 ]
 Extractor = Annotated[
-    str | None,
-    typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
+    str | None, Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE.")
 ]
-Full = Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
-]
-OnPrefect = Annotated[
-    bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
-]
+Full = Annotated[bool, Option("--full", help="Derive every stage again; caches are still used.")]
+Wait = Annotated[bool, Option("--wait", help="Wait as long as another process writes the index, rather than end.")]
+OnPrefect = Annotated[bool, Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")]
 
 
 def index(
@@ -132,7 +122,7 @@ def index(
     named = source_of(graph) if graph is not None else source
     request = IndexRequest(index, named, tuple(add_strategy or ()), kind=kind, graph_sources=graph_sources)
     if named is None and not (add_strategy or full or partial or remove_source):
-        from polyhop.flows.sources import known_request
+        from polyhop.flows.index import known_request
 
         known = known_request(settings, index, source_name)
         if known is None:
@@ -152,25 +142,6 @@ def index(
     _show(settings, report, json=json)
 
 
-def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
-    """What a run did, what it left out, and what to do about it."""
-    from polyhop.flows.reports import quarantine_rows, run_advice
-
-    print_unread(report.unread, report.unread_files)
-    if json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
-        if report.changed:
-            from polyhop.tasks.passages.records import refused_words
-
-            rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
-            for words in some_of(rows, report.counts.get("quarantined", 0)):
-                print_line(f"    {words}")
-    for advice in run_advice(settings, report):
-        (print_error if json else print_line)(f"  {advice}")
-
-
 def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> "IndexReport":
     if on_prefect:
         print_error("Running as a Prefect flow run…")
@@ -182,6 +153,22 @@ def _run(settings: "Settings", request: "IndexRequest", *, on_prefect: bool) -> 
 
     with progress() as update, batch_pool(settings) as pool:
         return run_index(settings, request, DirectRunner(update, print_error, pool))
+
+
+def _show(settings: "Settings", report: "IndexReport", *, json: bool) -> None:
+    """What a run did, what it left out, and what to do about it."""
+    from polyhop.flows.reports import quarantine_rows, run_advice
+
+    print_unread(report.unread, report.unread_files)
+    print_json(report.to_json()) if json else print_report(report)
+    if report.changed and not json:
+        from polyhop.tasks.passages.records import refused_words
+
+        rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
+        for words in some_of(rows, report.counts.get("quarantined", 0)):
+            print_line(f"    {words}")
+    for advice in run_advice(settings, report):
+        (print_error if json else print_line)(f"  {advice}")
 
 
 def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
@@ -202,11 +189,8 @@ def print_report(report: "IndexReport") -> None:
         stays = "" if report.pinned else f"; version {report.version} stays current"
         nothing = "nothing new was" if report.computed else "nothing was"
         print_line(f"Index '{report.index}': nothing has changed{stays}.")
-        for sentence in (
-            *pin,
-            f"{nothing} extracted or embedded ({total:.1f} s); it holds {counts}",
-            *report.model_sentences(),
-        ):
+        held = f"{nothing} extracted or embedded ({total:.1f} s); it holds {counts}"
+        for sentence in (*pin, held, *report.model_sentences()):
             print_line(f"  {sentence}")
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
@@ -234,22 +218,21 @@ def _print_advice(report: "IndexReport") -> None:
             f'polyhop sql "SELECT type, count(*) FROM entities GROUP BY type" --index {report.index}'
         )
     if report.extraction:
-        print_line(
-            "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())
-        )
+        extracted = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.extraction.items())
+        print_line(f"  extraction: {extracted}")
     if report.counts.get("quarantined"):
         records = plural(report.counts["quarantined"], "record")
         print_line(f"  {records} could not be used: polyhop sql 'FROM quarantine' --index {report.index}")
 
 
 def plan(
-    source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
+    source: Annotated[Path | None, Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        str | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
-        typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+        Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -318,27 +301,22 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:
-        return f"cost unknown: {_prices_to_set(made)} (USD per million tokens; 0 for a server of your own)"
+        from polyhop.tasks.planning import PlannedEmbedding
+        from polyhop.warehouse.models.budget import has_price_list
+
+        lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
+        named = {False: (made.model, "models.price"), True: (made.encoder, "encoder.price")}
+        unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
+        prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
+        if not has_price_list():
+            prices += (
+                "; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
+            )
+        return f"cost unknown: {prices} (USD per million tokens; 0 for a server of your own)"
     if made.is_free:
         return f"no cost: the price of '{made.model or made.encoder}' is 0"
     cost = document["cost_usd"]
     return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
-
-
-def _prices_to_set(made: "IndexPlan") -> str:
-    """Which prices nobody knows, and where they are set."""
-    from polyhop.tasks.planning import PlannedEmbedding
-    from polyhop.warehouse.models.budget import has_price_list
-
-    lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
-    said = {
-        False: f"no price of '{made.model}' is known; set models.price",
-        True: f"no price of '{made.encoder}' is known; set encoder.price",
-    }
-    prices = "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
-    if has_price_list():
-        return prices
-    return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
 
 
 DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"

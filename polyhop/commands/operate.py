@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table
@@ -12,39 +13,36 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.deployments import DeployedIndex
-    from polyhop.flows.verify import VerifyReport
+    from polyhop.flows.maintain import VerifyReport
+    from polyhop.flows.prefect_deploy import DeployedIndex
     from polyhop.schemas.requests import MaintenanceReport
     from polyhop.schemas.settings import Settings
 
-
 Indexes = Annotated[
-    list[str] | None,
-    typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),
+    list[str] | None, Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main).")
 ]
 SourceFile = Annotated[
     str | None,
-    typer.Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
+    Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
 ]
 Questions = Annotated[
-    Path | None, typer.Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
+    Path | None, Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
 ]
 Notify = Annotated[
-    str, typer.Option("--notify", help="Notification block to send failures to, TYPE/NAME like slack-webhook/ops.")
+    str, Option("--notify", help="Notification block to send failures to, TYPE/NAME like slack-webhook/ops.")
 ]
 AfterPublish = Annotated[
     list[str] | None,
-    typer.Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
+    Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
 ]
 Schedule = Annotated[
-    list[str] | None,
-    typer.Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable."),
+    list[str] | None, Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable.")
 ]
 
 
 def deploy(
     index: Indexes = None,
-    pool: Annotated[str, typer.Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
+    pool: Annotated[str, Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
     source: SourceFile = None,
     questions: Questions = None,
     notify: Notify = "",
@@ -107,17 +105,14 @@ def _deployed(
     schedule: list[str] | None,
 ) -> "list[DeployedIndex]":
     """The indexes that `deploy` and `serve` register; kinds to start or to schedule must exist."""
-    from polyhop.flows.deployments import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
+    from polyhop.flows.prefect_deploy import AFTER_PUBLISH, FIRST_INDEX, SCHEDULED, deployed_index
     from polyhop.warehouse.files.layout import Layout
 
-    for option, known, kinds in (
-        ("--after-publish", AFTER_PUBLISH, after_publish),
-        ("--schedule", SCHEDULED, schedule),
-    ):
+    given = (("--after-publish", AFTER_PUBLISH, after_publish), ("--schedule", SCHEDULED, schedule))
+    for option, known, kinds in given:
         for kind in kinds or ():
             if kind not in known:
-                listed = f"{', '.join(known[:-1])} or {known[-1]}"
-                raise ConfigurationError(f"{option} takes {listed}, not '{kind}'.")
+                raise ConfigurationError(f"{option} takes {', '.join(known[:-1])} or {known[-1]}, not '{kind}'.")
     chosen = list(dict.fromkeys(names or Layout(settings.root).index_names() or [FIRST_INDEX]))
     if source is not None and len(chosen) > 1:
         raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
@@ -147,13 +142,11 @@ def doctor(root: Root = None, json: Json = False) -> None:
 
 
 def maintain(
-    index: Annotated[str | None, typer.Option("--index", help="Only this index; default: all.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
+    index: Annotated[str | None, Option("--index", help="Only this index; default: all.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
     queue_days: Annotated[
         float | None,
-        typer.Option(
-            "--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."
-        ),
+        Option("--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."),
     ] = None,
     set_: Set = None,
     root: Root = None,
@@ -164,10 +157,7 @@ def maintain(
     from polyhop.schemas.requests import MaintenanceRequest
 
     report = run_maintenance(settings_of(root, set_), MaintenanceRequest(index, dry_run, queue_days))
-    if json:
-        print_json(report.to_json())
-    else:
-        print_report(report)
+    print_json(report.to_json()) if json else print_report(report)
 
 
 def print_report(report: "MaintenanceReport") -> None:
@@ -196,16 +186,16 @@ def print_report(report: "MaintenanceReport") -> None:
 def verify(
     index: IndexName,
     neo4j: Annotated[
-        bool, typer.Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
+        bool, Option("--neo4j", help="Also compare with the Neo4j of NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD.")
     ] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Fix what differs, then compare again.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Fix what differs, then compare again.")] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """Compare what is stored with what was published, and Neo4j with it; exit code 1 if something differs."""
-    from polyhop.flows.verify import repair as repair_stores
-    from polyhop.flows.verify import run_verify
+    from polyhop.flows.maintain import repair as repair_stores
+    from polyhop.flows.maintain import run_verify
     from polyhop.warehouse.open import find_address
 
     settings = settings_of(root, set_)
@@ -216,10 +206,7 @@ def verify(
             _print(report, "before the repair", is_repaired=True)
         repair_stores(settings, report, address)
         report = run_verify(settings, index, address)
-    if json:
-        print_json(report.to_json())
-    else:
-        _print(report, f"version {report.version}")
+    print_json(report.to_json()) if json else _print(report, f"version {report.version}")
     if not report.ok:
         raise typer.Exit(1)
 

@@ -4,54 +4,46 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
-Root = Annotated[
-    Path | None, typer.Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on stderr.")]
+Root = Annotated[Path | None, Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")]
+Json = Annotated[bool, Option("--json", help="One JSON document on standard output, everything else on stderr.")]
 HtmlFile = Annotated[
-    Path | None, typer.Option("--html", help="Write a page with graph, activations and passages to this file.")
+    Path | None, Option("--html", help="Write a page with graph, activations and passages to this file.")
 ]
-IndexName = Annotated[str, typer.Option("--index", help="Name of the index.")]
+IndexName = Annotated[str, Option("--index", help="Name of the index.")]
 Strategy = Annotated[
-    str | None,
-    typer.Option("--strategy", help="How passages are found; default: bridge, for graphs with hubs hub-facets."),
+    str | None, Option("--strategy", help="How passages are found; default: bridge, for graphs with hubs hub-facets.")
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Passages to return.")]
-Parameters = Annotated[
-    list[str] | None, typer.Option("--param", help="A parameter of the strategy, k=v; may be repeated.")
-]
+Limit = Annotated[int, Option("--limit", min=1, max=1000, help="Passages to return.")]
+Parameters = Annotated[list[str] | None, Option("--param", help="A parameter of the strategy, k=v; may be repeated.")]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting, name=value (like extraction.ner=regex); may be repeated.")
+    list[str] | None, Option("--set", help="A setting, name=value (like extraction.ner=regex); may be repeated.")
 ]
 ReaderName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--reader",
         help="Who reads the answer: rules, model (models.read; default if it is set), or none (passages only).",
     ),
 ]
-Uri = Annotated[str | None, typer.Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
-User = Annotated[str | None, typer.Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
+Uri = Annotated[str | None, Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
+User = Annotated[str | None, Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
 Password = Annotated[
-    str | None, typer.Option("--password", help="Password; NEO4J_PASSWORD keeps it out of lists of processes.")
+    str | None, Option("--password", help="Password; NEO4J_PASSWORD keeps it out of lists of processes.")
 ]
-Database = Annotated[str | None, typer.Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
-
+Database = Annotated[str | None, Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
 Where = Annotated[
-    str | None,
-    typer.Option("--where", help="Only records that match: \"metadata.year >= 2020 AND source ~ 'news'\"."),
+    str | None, Option("--where", help="Only records that match: \"metadata.year >= 2020 AND source ~ 'news'\".")
 ]
-
 MinConfidence = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--min-confidence",
         min=0,
         max=1,

@@ -1,41 +1,21 @@
 """`polyhop submit`, `worker` and `jobs` with what is done to a job: question queues."""
 
+import dataclasses
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from polyhop.commands.options import (
-    HtmlFile,
-    IndexName,
-    Json,
-    Limit,
-    MinConfidence,
-    Parameters,
-    ReaderName,
-    Root,
-    Set,
-    Strategy,
-    Where,
-    pairs,
-    settings_of,
-    with_reader,
-)
-from polyhop.output import (
-    clear_screen,
-    is_terminal,
-    print_error,
-    print_json,
-    print_line,
-    print_table,
-    progress,
-    rounded,
-)
+from polyhop.commands import options
+from polyhop.output import clear_screen, print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
 from polyhop.schemas.text import plural
@@ -45,38 +25,34 @@ if TYPE_CHECKING:
     from polyhop.warehouse.queue.queue import QuestionQueue
     from polyhop.worker.loop import Worker
 
-
 WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
 """Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
 SHOWN_FAILURES = 5  # of `jobs results --metrics`; chosen: `jobs results` itself lists all
 PROGRESS_SECONDS = 60.0  # between two lines of a worker; chosen: a run of hours leaves some hundred lines
-JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
-QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
-
+JobId = Annotated[int, Argument(help="Id of the job, as `polyhop submit` printed it.")]
+QuestionId = Annotated[str, Argument(help="Id of the question in its file.")]
 jobs = typer.Typer(name="jobs", invoke_without_command=True)
 
 
 @jobs.callback()
 def list_jobs(
     context: typer.Context,
-    workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
+    workers: Annotated[bool, Option("--workers", help="List the living workers instead.")] = False,
+    purge: Annotated[bool, Option("--purge", help="Delete jobs that ended 30 days ago.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
+        bool, Option("--watch", help="List them again and again, with their pace, until nothing is open.")
     ] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """List jobs with their counts by state and their errors, newest first; or do something with one of them."""
     if context.invoked_subcommand is not None:
         return
-    import dataclasses
-
     from polyhop.jobs import QuestionPace
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     with open_questions(settings) as queue:
         if purge:
             from polyhop.warehouse.queue.queue import RETENTION_DAYS
@@ -90,13 +66,13 @@ def list_jobs(
             return
         paces: defaultdict[int, QuestionPace] = defaultdict(QuestionPace)
         while _print_jobs(queue, paces, json=json) and watch:
-            time.sleep(WATCH_SECONDS if is_terminal() else WATCH_FILE_SECONDS)
+            time.sleep(WATCH_SECONDS if sys.stdout.isatty() else WATCH_FILE_SECONDS)
             clear_screen()
 
 
 def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, json: bool) -> bool:
     """The jobs as they are now, and how fast the open ones are answered since the last look; whether any is open."""
-    from polyhop.jobs import job_document, waiting_workers
+    from polyhop.jobs import job_document, pace_words, waiting_workers
 
     queue.sweep()
     workers, found = queue.workers(), queue.jobs()
@@ -106,8 +82,6 @@ def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, 
         print_json(rows)
     else:
         # A table, and below it the pace of open jobs, and what went wrong in which job.
-        from polyhop.jobs import pace_words
-
         columns = ["job_id", "name", "queue", "index", "strategy", "questions"]
         columns += ["queued", "leased", "done", "dead", "cancelled"]
         print_table(columns, [[row[column] for column in columns] for row in rows])
@@ -122,11 +96,11 @@ def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, 
 
 
 @jobs.command("cancel")
-def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+def cancel(job: JobId, set_: options.Set = None, root: options.Root = None, json: options.Json = False) -> None:
     """Cancel a job: its open questions are not asked any more, its answers are kept."""
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         count = queue.cancel(job)
     if json:
         print_json({"job_id": job, "cancelled": count})
@@ -139,23 +113,19 @@ def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) 
 @jobs.command("retry")
 def retry(
     job: JobId,
-    question: Annotated[
-        list[str] | None,
-        typer.Option("--question", help="Ask only this question again."),
-    ] = None,
+    question: Annotated[list[str] | None, Option("--question", help="Ask only this question again.")] = None,
     deadline: Annotated[
-        float | None,
-        typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
+        float | None, Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's.")
     ] = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Ask dead and cancelled questions of a job again."""
     from polyhop.jobs import iso
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         count = queue.retry(job, question, deadline)
         row = queue.job(job)
     if json:
@@ -173,20 +143,18 @@ def retry(
 @jobs.command("results")
 def results(
     job: JobId,
-    out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
-    metrics: Annotated[
-        bool, typer.Option("--metrics", help="Print metrics against the file's gold (--json: all).")
-    ] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    out: Annotated[Path | None, Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
+    metrics: Annotated[bool, Option("--metrics", help="Print metrics against the file's gold (--json: all).")] = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
     from polyhop.flows.answer import job_metrics
     from polyhop.jobs import result_document, results_parquet
     from polyhop.warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    with open_questions(options.settings_of(root, set_)) as queue:
         rows = queue.results(job)
         if metrics:
             measured = job_metrics(rows)
@@ -198,9 +166,8 @@ def results(
             print_json(rounded(measured)) if json else print_metrics(measured)
         elif out is not None:
             count = results_parquet(rows, out)
-            print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
-                f"{plural(count, 'row')} in {out}"
-            )
+            written = {"job_id": job, "rows": count, "file": str(out)}
+            print_json(written) if json else print_line(f"{plural(count, 'row')} in {out}")
         else:
             for row in rows:
                 print_json(result_document(row))
@@ -229,16 +196,16 @@ def print_metrics(measured: Mapping[str, Any]) -> None:
 def explain(
     job: JobId,
     question: QuestionId,
-    html: HtmlFile = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    html: options.HtmlFile = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Redraw a stored answer's evidence, as it was when it was answered."""
     from polyhop.jobs import require_result
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     if html is not None:
@@ -256,14 +223,7 @@ def explain(
     from polyhop.terminal import stored_texts
 
     stored: Any = row.result
-    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
-    later = {name: stored.get(name) for name in ("triples", "filter")}
-    read = {
-        "reading": stored.get("reading", {}),
-        "guess": stored.get("guess", ""),
-        "sentences": stored.get("sentences", []),
-    }
-    answer = Answer(**{name: stored[name] for name in names}, **read, **later)
+    answer = Answer(**{field.name: stored[field.name] for field in dataclasses.fields(Answer) if field.name in stored})
     print_answer(answer, stored_texts(stored, settings), explain=True)
 
 
@@ -271,12 +231,12 @@ def explain(
 def replay(
     job: JobId,
     question: QuestionId,
-    strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
-    param: Parameters = None,
-    reader: ReaderName = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    strategy: Annotated[str | None, Option("--strategy", help="Another strategy; default: the same.")] = None,
+    param: options.Parameters = None,
+    reader: options.ReaderName = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
@@ -285,7 +245,7 @@ def replay(
     from polyhop.terminal import triple_words
     from polyhop.warehouse.open import open_questions
 
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     stored: Any = row.result
@@ -297,7 +257,7 @@ def replay(
             row.question,
             strategy=chosen,
             limit=stored["limit"],
-            parameters=stored["parameters"] if same else pairs(param, "--param"),
+            parameters=stored["parameters"] if same else options.pairs(param, "--param"),
             topic=row.topic,
             where=(stored.get("filter") or {}).get("where"),
         ).to_json()
@@ -307,8 +267,10 @@ def replay(
     print_line(f"Question  {row.question}")
     print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
-    print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
     both = (stored, again)
+    readings = [one.get("reading") or {} for one in both]
+    by, by_now = (str(reading.get("model") or reading.get("by") or "rules") for reading in readings)
+    print_line(f"Read by   {by:<50}{by_now}")
     triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
     passages = [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both]
     for heading, columns in (("Triples", triples), ("Passages" if any(triples) else "", passages)):
@@ -321,31 +283,24 @@ def replay(
         print_error("Both rankings are the same.")
 
 
-def _read_by(document: dict[str, Any]) -> str:
-    reading = document.get("reading") or {}
-    return str(reading.get("model") or reading.get("by") or "rules")
-
-
 def submit(
-    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
-    index: IndexName,
-    strategy: Strategy = None,
-    queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
-    limit: Limit = 10,
-    where: Where = None,
-    param: Parameters = None,
-    min_confidence: MinConfidence = None,
-    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
-    key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
-    name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
-    deadline: Annotated[float | None, typer.Option("--deadline", help="Seconds after which nothing is asked.")] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Submit the good questions of a file with bad ones.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until every question is answered or dead.")] = False,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    questions: Annotated[Path, Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
+    index: options.IndexName,
+    strategy: options.Strategy = None,
+    queue: Annotated[str, Option("--queue", help="Queue to submit to.")] = "default",
+    limit: options.Limit = 10,
+    where: options.Where = None,
+    param: options.Parameters = None,
+    min_confidence: options.MinConfidence = None,
+    priority: Annotated[int, Option("--priority", help="Higher goes first.")] = 0,
+    key: Annotated[str | None, Option("--key", help="The same key again submits nothing new.")] = None,
+    name: Annotated[str, Option("--name", help="A name for people.")] = "",
+    deadline: Annotated[float | None, Option("--deadline", help="Seconds after which nothing is asked.")] = None,
+    skip_bad: Annotated[bool, Option("--skip-bad", help="Submit the good questions of a file with bad ones.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Wait until every question is answered or dead.")] = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Submit a file of questions as one job for the workers."""
     from polyhop.flows.answer import submit_file
@@ -353,13 +308,13 @@ def submit(
     from polyhop.schemas.requests import SubmissionRequest
     from polyhop.warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = options.settings_of(root, set_)
     spec = JobSpec(
         index=index,
         name=name,
         queue=queue,
         strategy=strategy or "",
-        parameters=pairs(param, "--param"),
+        parameters=options.pairs(param, "--param"),
         limit=limit,
         priority=priority,
         deadline_seconds=deadline,
@@ -372,8 +327,12 @@ def submit(
         job_id, count = submitted.job_id, submitted.count
         for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
-        if wait:
-            _wait(opened, job_id)
+        with progress() if wait else nullcontext() as update:
+            while wait and (job := opened.job(job_id)).is_open:  # a question is open until it is answered or dead
+                if update is not None:
+                    update("questions", job.question_count - job.open_count, job.question_count)
+                time.sleep(0.5)
+                opened.sweep()
     if json:
         print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
@@ -386,46 +345,34 @@ def submit(
     print_line(f"  read them with:   polyhop jobs results {job_id}")
 
 
-def _wait(opened: "QuestionQueue", job_id: int) -> None:
-    """Waits until every question of a job is answered or dead, and shows how far it is."""
-    with progress() as update:
-        while (job := opened.job(job_id)).is_open:
-            if update is not None:
-                update("questions", job.question_count - job.open_count, job.question_count)
-            time.sleep(0.5)
-            opened.sweep()
-
-
 def worker(
-    queues: Annotated[str, typer.Option("--queues", help="Queues to answer, separated by commas.")] = "default",
-    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Questions to take at once.")] = None,
-    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is queued or leased.")] = False,
+    queues: Annotated[str, Option("--queues", help="Queues to answer, separated by commas.")] = "default",
+    batch: Annotated[int | None, Option("--batch", min=1, help="Questions to take at once.")] = None,
+    until_empty: Annotated[bool, Option("--until-empty", help="End when nothing is queued or leased.")] = False,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
+        int | None, Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
     ] = None,
-    metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
-    reader: ReaderName = None,
-    set_: Set = None,
-    root: Root = None,
-    json: Json = False,
+    metrics_address: Annotated[str, Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
+    reader: options.ReaderName = None,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
 ) -> None:
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
-    import dataclasses
-
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
     from polyhop.worker.loop import BATCH, Worker, WorkerOptions
     from polyhop.worker.metrics import WorkerMetrics, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
-    settings = with_reader(settings_of(root, set_), reader)
+    settings = options.with_reader(options.settings_of(root, set_), reader)
     if not settings.encoder.threads:
         encoder = settings.encoder.model_copy(update={"threads": 1})
         settings = settings.model_copy(update={"encoder": encoder})
     names = names_in(queues)
     if not names:
         raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
-    options = WorkerOptions(
+    duties = WorkerOptions(
         queues=names,
         batch=batch or BATCH,
         lease_seconds=settings.worker.lease_seconds,
@@ -435,9 +382,9 @@ def worker(
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
     with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
-        running = Worker(queue, IndexPool(settings), options, metrics, search_for_cycles)
+        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles)
         running.handle_signals()
-        print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
+        print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")
         unknown = _unknown_queues(queue, names)
         if unknown:
             print_error(unknown if until_empty else f"{unknown} The worker waits for questions there.")

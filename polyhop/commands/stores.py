@@ -7,26 +7,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Strategy, Uri, User, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, nearest_name
+from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, SourceError, nearest_name
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
+    from polyhop.api import Answer
     from polyhop.schemas.settings import Settings
-    from polyhop.warehouse.files.layout import IndexFolder, Layout
+    from polyhop.warehouse.files.layout import Layout
 
 
 def sql(
     index: IndexName,
     query: Annotated[
-        str | None, typer.Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
+        str | None, Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
     ] = None,
     tables: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--tables",
             help="List all tables and views with what they hold, instead of a query; with the name of one its columns, "
             "and with what they join.",
@@ -34,14 +36,14 @@ def sql(
     ] = False,
     allow_files: Annotated[
         list[Path] | None,
-        typer.Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
+        Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
     ] = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """Look into an index with SQL that only reads: its tables, its runs (index_runs), its jobs' answers (results)."""
-    from polyhop.result_tables import result_tables
+    from polyhop.jobs import result_tables
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY, query_rows
 
@@ -70,7 +72,7 @@ def sql(
 
 Use = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--use",
         metavar="N|latest",
         help="Make version N the current one and pin it: later runs publish beside it. latest: the newest, unpinned.",
@@ -78,14 +80,15 @@ Use = Annotated[
 ]
 Diff = Annotated[
     tuple[int, int] | None,
-    typer.Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
+    Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
 ]
 Questions = Annotated[
     Path | None,
-    typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
+    Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
-
 LATEST = "latest"
+FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
+FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
 _SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
 
 
@@ -105,26 +108,32 @@ def versions(
     if questions is not None or strategy is not None:
         raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.files.versions import pinned_version, require_version
+    from polyhop.warehouse.files.versions import pinned_version, published_versions, read_manifest, require_version
 
     layout = Layout(settings_of(root).root)
     folder = layout.index(index)
     current = require_version(layout, index)[0] if use is None else _make_current(layout, index, use)
-    rows = _rows(folder, current)
+    rows, pinned = [], pinned_version(folder)
+    for number in published_versions(folder):
+        row: dict[str, Any] = {"version": number, "current": number == current, "pinned": number == pinned}
+        try:
+            manifest = read_manifest(folder.version(number))
+        except ManifestMismatchError as error:  # what makes a version unusable goes to standard error
+            print_error(f"Version {number} cannot be used: {error}")
+            rows.append({**row, "source": None})
+        else:
+            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
     if json:
         print_json(rows)
         return
     counts = ("documents", "passages", "entities", "relations", "propositions")
+    said = [", ".join(name for name in ("current", "pinned") if row[name]) for row in rows]
     table = [
-        [
-            *(row["version"], ", ".join(name for name in ("current", "pinned") if row[name])),
-            *(row.get(name) for name in counts),
-            row["source"],
-        ]
-        for row in rows
+        [row["version"], what, *(row.get(name) for name in counts), row["source"]]
+        for row, what in zip(rows, said, strict=True)
     ]
     print_table(["version", "", *counts, "source"], table)
-    if pinned_version(folder) is not None:
+    if pinned is not None:
         print_line(
             f"Version {current} of '{index}' is current and pinned: runs publish beside it until: "
             f"polyhop versions --index {index} --use latest"
@@ -135,50 +144,23 @@ def versions(
 
 def _make_current(layout: "Layout", index: str, use: str) -> int:
     """Makes the named version current; pins it unless it is the newest, which rolls nothing back."""
-    from polyhop.warehouse.files.versions import (
-        point_to,
-        published_versions,
-        read_manifest,
-        remove_leftovers,
-        require_version,
-        writer_lease,
-    )
+    from polyhop.warehouse.files import versions as stored
 
     if use != LATEST and not use.isdecimal():
         raise typer.BadParameter(f"'{use}' is neither the number of a version nor {LATEST}.", param_hint="--use")
     folder = layout.index(index)
-    newest = max(published_versions(folder), default=None)
-    number, version = require_version(layout, index, newest if use == LATEST else int(use))
-    read_manifest(version)  # refuses what could not be asked afterwards
-    with writer_lease(folder.lease, folder.name):
-        remove_leftovers(folder)
-        point_to(folder, number, is_pinned=number != newest)
+    newest = max(stored.published_versions(folder), default=None)
+    number, version = stored.require_version(layout, index, newest if use == LATEST else int(use))
+    stored.read_manifest(version)  # refuses what could not be asked afterwards
+    with stored.writer_lease(folder.lease, folder.name):
+        stored.remove_leftovers(folder)
+        stored.point_to(folder, number, is_pinned=number != newest)
     return number
-
-
-def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
-    """A row per published version; what makes one unusable goes to standard error."""
-    from polyhop.warehouse.files.versions import pinned_version, published_versions, read_manifest
-
-    rows = []
-    pinned = pinned_version(folder)
-    for number in published_versions(folder):
-        row: dict[str, object] = {"version": number, "current": number == current, "pinned": number == pinned}
-        try:
-            manifest = read_manifest(folder.version(number))
-        except ManifestMismatchError as error:
-            print_error(f"Version {number} cannot be used: {error}")
-            rows.append({**row, "source": None})
-        else:
-            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
-    return rows
 
 
 def _print_difference(
     settings: "Settings", index: str, pair: tuple[int, int], questions: Path | None, strategy: str | None, *, json: bool
 ) -> None:
-    from polyhop.version_diff import diff_versions
-
     document = diff_versions(settings, index, pair, questions, strategy)
     if json:
         print_json(document)
@@ -189,7 +171,7 @@ def _print_difference(
         counts = ", ".join(f"{count:,} {kind}" for kind, count in found["counts"].items() if count)
         print_line(f"{what}: {counts or 'none changed'}")
         for row in found["first"]:
-            print_line(f"  {_sentence(what, row)}")
+            print_line(f"  {row['kind']:<8} {_changed(what, row)}")
         if sum(found["counts"].values()) > len(found["first"]):
             print_line("  …")
     if "questions" not in document:
@@ -208,17 +190,62 @@ def _print_difference(
                 print_line(f"    {sign} {', '.join(row[name])}")
 
 
-def _sentence(what: str, row: dict[str, Any]) -> str:
-    """One change: `renamed  p2 (was p1)`, `merged  Mme Curie (into Marie Curie)`."""
-    kind = f"{row['kind']:<8}"
+def _changed(what: str, row: dict[str, Any]) -> str:
+    """What changed, in a line: `p2 (was p1)`, `Mme Curie (into Marie Curie)`."""
     if what == "relations":
-        return f"{kind} {row['source']} | {row['relation']} | {row['target']}"
+        return f"{row['source']} | {row['relation']} | {row['target']}"
     if what == "records":
         source = f" [{row['source']}]" if row["source"] else ""
         was = f" (was {row['from_id']})" if row["from_id"] else ""
-        return f"{kind} {row['record_id']}{was}{source}"
+        return f"{row['record_id']}{was}{source}"
     led = {"merged": "into", "split": "from"}.get(row["kind"])
-    return f"{kind} {row['name']} ({led} {row['other']})" if led else f"{kind} {row['name']}"
+    return f"{row['name']} ({led} {row['other']})" if led else row["name"]
+
+
+def diff_versions(
+    settings: "Settings", index: str, versions: tuple[int, int], questions: Path | None, strategy: str | None
+) -> dict[str, Any]:
+    """The JSON contract of `polyhop versions --diff`: what changed, and, if a question file is named, other answers.
+
+    Each question is asked of both versions, by a strategy or each version's own default; the document has those with
+    another answer, or other first ten passages.
+    """
+    from polyhop.api import open_index
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.questions import usable_questions
+    from polyhop.warehouse.files.versions import hold_version
+    from polyhop.warehouse.tables.version_rows import compare_versions
+
+    def answers_of(version: int) -> "list[Answer]":
+        with open_index(index, version=version, settings=settings) as opened:
+            return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
+
+    layout = Layout(settings.root)
+    with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:
+        document: dict[str, Any] = {"index": index, "before": versions[0], "after": versions[1]}
+        for what, found in compare_versions(first.folder, second.folder, FIRST_CHANGES).items():
+            document[what] = {"counts": found.counts, "first": found.first}
+        if questions is None:
+            return document
+        asked = [record.question for record in usable_questions(questions)[0]]
+        if not asked:
+            raise SourceError(f"{questions} holds no usable question; at least one is needed.")
+        answers = zip(*map(answers_of, versions), strict=True)
+    counts, changed = {"asked": len(asked), "other_answers": 0, "other_passages": 0}, []
+    for before, after in answers:
+        old, new = ([row["id"] for row in one.passages] for one in (before, after))
+        counts["other_answers"] += before.answer != after.answer
+        counts["other_passages"] += old != new
+        row = {
+            "question": before.question,
+            "answer": {"before": before.answer, "after": after.answer},
+            "passages": {"before": old, "after": new},
+            "passages_added": [one for one in new if one not in old],
+            "passages_removed": [one for one in old if one not in new],
+        }
+        if before.answer != after.answer or old != new:
+            changed.append(row)
+    return {**document, "questions": {**counts, "changed": changed}}
 
 
 cache = typer.Typer(
@@ -226,88 +253,70 @@ cache = typer.Typer(
     help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
     no_args_is_help=True,
 )
-
-File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
+File = Annotated[Path, Argument(metavar="FILE.parquet", help="The parquet file.")]
 
 
 @cache.command("stats")
 def stats(root: Root = None, json: Json = False) -> None:
     """Count cached entries, and what they cost."""
-    from polyhop.warehouse.files.layout import Layout
-
-    document = _cached(Layout(settings_of(root).root))
+    document = _cached(settings_of(root))
     if json:
         print_json(rounded(document))
         return
-    replies, vectors = document["replies"], document["vectors"]
+    replies = document["replies"]
     print_line(
         f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
         f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
         f"{cost_words(replies['spent']['cost_usd'])}"
     )
-    print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
-    print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
-    print_line(f"documents: {document['documents']['count']}, {document['documents']['bytes']} bytes")
+    for name, words in (("vectors", "vectors"), ("paths", "vectors of paths"), ("documents", "documents")):
+        print_line(f"{words}: {document[name]['count']}, {document[name]['bytes']} bytes")
     if replies["by_task"]:
         columns = list(replies["by_task"][0])
         print_table(columns, [list(row.values()) for row in replies["by_task"]])
 
 
-def _cached(layout: "Layout") -> dict[str, Any]:
-    """Entries and bytes of each cache, and what the replies cost."""
+def _cached(settings: "Settings") -> dict[str, Any]:
+    """Entries and bytes of each cache, and what the replies cost; zeros, and no file made, where there is no cache."""
     from polyhop.schemas.chat import Usage
     from polyhop.warehouse.cache.database import DocumentCache
     from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
     from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.files.layout import Layout
 
-    # zeros, and no file made, where there is no cache
+    layout = Layout(settings.root)
     counts, tasks = ReplyCounts(0, 0, 0, 0), []
     if layout.reply_cache.exists():
         with closing(ReplyCache(layout.reply_cache)) as replies_cache:
             counts, tasks = replies_cache.stats(), replies_cache.by_task()
-    sizes = {}
+    sizes = {name: {"count": 0, "bytes": 0} for name in ("vectors", "paths", "documents")}
     for name, path in (("vectors", layout.vector_cache), ("paths", layout.path_cache)):
-        sizes[name] = {"count": 0, "bytes": 0}
         if path.exists():
             with closing(VectorCache(path)) as vectors_cache:
                 size = vectors_cache.stats()
             sizes[name] = {"count": size.row_count, "bytes": size.byte_count}
-    sizes["documents"] = {"count": 0, "bytes": 0}
     if layout.document_cache.exists():
         with closing(DocumentCache(layout.document_cache)) as documents_cache:
             sizes["documents"] = dict(zip(("count", "bytes"), documents_cache.stats(), strict=True))
-    return {
-        "replies": {
-            "count": counts.reply_count,
-            "raw": counts.raw_reply_count,
-            "failures": counts.failure_count,
-            "bytes": counts.byte_count,
-            "spent": asdict(sum((task.spent for task in tasks), Usage())),
-            "by_task": [
-                {
-                    "model": task.model,
-                    "task": task.task,
-                    "replies": task.reply_count,
-                    "failures": task.failure_count,
-                    **asdict(task.spent),
-                    "failed_calls": task.failed_calls,
-                    "unknown_calls": task.unknown_calls,
-                }
-                for task in tasks
-            ],
-        },
-        **sizes,
-    }
+    by_task = [
+        {"model": task.model, "task": task.task, "replies": task.reply_count, "failures": task.failure_count}
+        | asdict(task.spent)
+        | {"failed_calls": task.failed_calls, "unknown_calls": task.unknown_calls}
+        for task in tasks
+    ]
+    held = {"count": counts.reply_count, "raw": counts.raw_reply_count, "failures": counts.failure_count}
+    spent = asdict(sum((task.spent for task in tasks), Usage()))
+    return {"replies": {**held, "bytes": counts.byte_count, "spent": spent, "by_task": by_task}, **sizes}
 
 
 @cache.command("evict")
 def evict(
     older_than_days: Annotated[
-        float | None, typer.Option("--older-than-days", min=0, help="Only what is older than this many days.")
+        float | None, Option("--older-than-days", min=0, help="Only what is older than this many days.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="Only what this model replied.")] = None,
+    model: Annotated[str | None, Option("--model", help="Only what this model replied.")] = None,
     failures: Annotated[
-        bool, typer.Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
+        bool, Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
     ] = False,
     root: Root = None,
     json: Json = False,
@@ -408,7 +417,7 @@ def neo4j(
 
 @export.command("extraction")
 def extraction(
-    file: Annotated[Path, typer.Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
+    file: Annotated[Path, Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
     index: IndexName,
     root: Root = None,
     json: Json = False,

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from polyhop.pages.drawing import draw
-from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
+from polyhop.pages.drawing import DRAWN_PASSAGES, EvidenceGraph, Triple, draw, evidence_graph
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
@@ -23,11 +23,7 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
-_KINDS = {
-    "computed": "computed from values",
-    "extracted": "possible",
-    "generated": "written by a model",
-}
+_KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +49,9 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters["cost_words"] = cost_words
     return environment.get_template("answer.html.jinja").render(
         document=document,
@@ -104,13 +96,10 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]
 
 
 def _sentences(document: Mapping[str, Any], reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked.
-
-    None where values with sentences of their own, or a model's citations, say it.
-    """
+    """The sentence that a short answer was read from, or all that are shown instead of one, with the guess marked."""
     stated = [value["sentence"] for value in reading.get("values", ())]
     if (document["answer"] and stated) or reading["citations"]:
-        return []
+        return []  # they say it
     given = document["evidence"].get("sentences", ())[: 1 if document["answer"] else None]
     guess = "" if document["answer"] else document.get("guess", "")
     found = []
@@ -161,14 +150,9 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
         text = material.texts.get(row["id"], "")
         known = [key for key in material.mentions.get(row["id"], ()) if key in weight_of]
         cited = [sentence for sentence in sentences if sentence["passage_id"] == row["id"]]
-        rows.append(
-            {
-                **row,
-                "pieces": marked(text, _spans(text, cited)),
-                "share": round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0,
-                "reached": sorted(known, key=lambda key: (-weight_of[key], key)),
-            }
-        )
+        share = round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0
+        reached = sorted(known, key=lambda key: (-weight_of[key], key))
+        rows.append({**row, "pieces": marked(text, _spans(text, cited)), "share": share, "reached": reached})
     return rows
 
 
@@ -244,9 +228,6 @@ def write_stored_page(path: Path, document: Mapping[str, Any], settings: Setting
     except (UnknownIndexError, UnknownIdError):
         write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
         return
-    session = IndexSession(published, settings)
     where = (document.get("filter") or {}).get("where")
-    try:
+    with closing(IndexSession(published, settings)) as session:
         write_page(path, document, material_of(session.where(where), document, given))
-    finally:
-        session.close()

@@ -1,6 +1,9 @@
-"""An evidence graph (graph.py) as shapes with positions and sizes in pixels, ready for a template to write as SVG.
+"""The graph of an answer's evidence: entities and passages, how strong each is, what connects them, and its drawing.
 
-Source: layered drawing (Sugiyama et al. 1981), the order inside a column by the middle of neighbours.
+Everything comes from the stored evidence, so that an answer can be redrawn later. Paths and edges tie what was reached;
+without any, the passages are attached to what they share. The drawing is shapes with positions and sizes in pixels,
+ready for a template to write as SVG. Source: layered drawing (Sugiyama et al. 1981), the order inside a column by the
+middle of neighbours.
 """
 
 from collections import defaultdict, deque
@@ -8,10 +11,171 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
+from typing import Any
 from unicodedata import east_asian_width
 
-from polyhop.pages.graph import Edge as GraphEdge
-from polyhop.pages.graph import EvidenceGraph, Node
+from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
+from polyhop.schemas.evidence import Node as Reached
+
+QUESTION = "question"
+DRAWN_NODES = 60  # chosen: still readable in a browser's window; the page says how many are left out
+DRAWN_PASSAGES = 10  # as many as a question asks for by default; the page says how many are left out
+Triple = tuple[str, str, str]  # key of the source, label, key of the target
+DRAWN_MENTIONS = 2  # A passage is tied to so many of its strongest entities; it owes its rank to them
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity, a passage or the question: an id unique in the graph, what people read, strength (from 0), a note."""
+
+    id: str
+    kind: str
+    name: str
+    weight: float
+    note: str = ""
+    is_seed: bool = False
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What connects two nodes: labels of relations there and back; without any the target mentions the source.
+
+    `is_shared`: the label is an entity that both share, which points nowhere.
+    """
+
+    source: str
+    target: str
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceGraph:
+    """Nodes (the strongest), edges between them, the column of those where it begins, how many nodes were left out."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    roots: Mapping[str, int]
+    left_out: int
+
+    @property
+    def has_question(self) -> bool:
+        """Whether something is attached to the question itself."""
+        return QUESTION in self.roots
+
+
+def evidence_graph(
+    document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
+) -> EvidenceGraph:
+    """The graph of an answer: of what its strategy reached if that is connected, else of the triples that it ranks."""
+    evidence = evidence_of(document["evidence"])
+    if evidence.all_edges():
+        return _reached(document, evidence, mentions, relations)
+    if document.get("triples"):
+        return _of_triples(document["triples"])
+    return _linked(document, evidence)
+
+
+def _paired(relations: Iterable[Triple]) -> list[Edge]:
+    """An edge per pair of entities with its labels in both directions; the first relation says which end is first."""
+    labels: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for source, label, target in relations:
+        is_turned = (target, source) in labels
+        pair = (target, source) if is_turned else (source, target)
+        labels.setdefault(pair, ({}, {}))[int(is_turned)].setdefault(label)
+    return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in labels.items()]
+
+
+def _reached(
+    document: Mapping[str, Any], evidence: Evidence, mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
+) -> EvidenceGraph:
+    """Entities of the evidence and those that only its paths name, its edges, and relations that tie the others."""
+    seeds = {seed.key for seed in evidence.seeds}
+    known = {node.key: node for node in evidence.nodes}
+    for path in evidence.paths:
+        for key, name in zip(path.nodes, path.names, strict=False):
+            known.setdefault(key, Reached(key, name))
+    nodes = [
+        Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
+        for node in known.values()
+    ]
+    edges = [Edge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
+    joined = {end for edge in edges for end in (edge.source, edge.target)}
+    edges += _paired(one for one in relations if one[0] not in joined or one[2] not in joined)
+    edges = [Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward) for edge in edges]
+    # a passage is tied to the strongest of the entities that it mentions, as far as they are nodes
+    passages = _passages(document, evidence)
+    strength = {node.id: node.weight for node in nodes}
+    for passage in passages:
+        keys = (*mentions.get(passage.note, ()), *evidence.stated.get(passage.note, ()))
+        mentioned = [_entity(key) for key in keys if _entity(key) in strength]
+        mentioned.sort(key=lambda entity: (-strength[entity], entity))
+        edges += [Edge(entity, passage.id) for entity in mentioned[:DRAWN_MENTIONS]]
+    roots = {node.id: 0 for node in nodes if node.is_seed}
+    roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
+    return _strongest([*passages, *nodes], edges, roots)
+
+
+def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
+    """Subjects and objects, each as strong as the best triple that it is in; it begins where no triple leads to."""
+    nodes: dict[str, Node] = {}
+    relations: list[Triple] = []
+    for triple in triples:
+        ends = [triple["subject"], triple["object"]]
+        source, target = (_entity(end["id"]) for end in ends)
+        for name, end in zip((source, target), ends, strict=True):
+            score = max(0.0, float(triple["score"]))
+            nodes.setdefault(name, Node(name, "entity", end["name"] or end["id"], score, shown_id(end)))
+        if source != target:
+            relations.append((source, triple["predicate"], target))
+    entered = {_entity(triple["object"]["id"]) for triple in triples}
+    begins = [node for node in nodes if node not in entered] or list(nodes)[:1]
+    return _strongest(list(nodes.values()), _paired(relations), dict.fromkeys(begins, 0))
+
+
+def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
+    """How the first passages connect: an edge per link between two of them, labelled with what both share."""
+    passages = _passages(document, evidence)
+    node_ids = {passage.note: passage.id for passage in passages} | {QUESTION: QUESTION}
+    edges = [
+        Edge(node_ids[link["source"]], node_ids[link["target"]], (link["via"],), is_shared=True)
+        for link in document["evidence"].get("links", ())
+        if link["source"] in node_ids and link["target"] in node_ids
+    ]
+    asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
+    reached = {edge.target for edge in edges}
+    roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in passages if node.id not in reached}
+    return _strongest([*asked, *passages], edges, roots)
+
+
+def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[Node]:
+    """The first passages; the note of each is its id."""
+    begun, nodes = evidence.seed_weights("passage"), []
+    for row in document["passages"][:DRAWN_PASSAGES]:
+        key, weight = row["id"], max(0.0, float(row["score"]))
+        nodes.append(Node(f"passage {key}", "passage", row["title"] or key, weight, key, key in begun, row["rank"]))
+    return nodes
+
+
+def _strongest(nodes: Sequence[Node], edges: Iterable[Edge], roots: Mapping[str, int]) -> EvidenceGraph:
+    """The question, then seeds, passages and entities by weight, as many as can be drawn."""
+    order = {QUESTION: 0, "passage": 2, "entity": 3}
+
+    def importance(node: Node) -> tuple[int, float, str]:
+        return (1 if node.is_seed else order[node.kind]), -node.weight, node.id
+
+    kept = sorted(nodes, key=importance)[:DRAWN_NODES]
+    names = {node.id for node in kept}
+    tied = tuple(edge for edge in edges if edge.source in names and edge.target in names)
+    begins = {name: column for name, column in roots.items() if name in names}
+    return EvidenceGraph(tuple(kept), tied, begins, left_out=len(nodes) - len(kept))
+
+
+def _entity(key: str) -> str:
+    return f"entity {key}"
+
 
 SWEEPS = 6  # over the columns, three in each direction; chosen: any number gives a drawing, more may save a crossing
 SHEET = 1112.0  # width that a page has without scrolling; columns share it as far as they can
@@ -22,9 +186,8 @@ NAME_LINES = 3  # lines that a name may take; what is longer is cut, and is in f
 NODE_WIDTHS, GAPS = (176.0, 250.0), (106.0, 190.0)
 NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4  # width of a plain letter in a name and in a label, in a wide font
 _SMALLEST, _GROWTH = 3.5, 5.0  # pixels; chosen: the weakest mark is still seen, the strongest fits its row
+_WIDTHS = (0.6, 1.8, 1.5, 1.15, 1.0)  # of narrow, East Asian, broad, capital and plain letters
 _NARROW, _BROAD = frozenset(" !'(),.:;I[]fijlrt|"), frozenset("%@MWmw—…")
-
-Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +246,16 @@ class Drawing:
 
 def draw(graph: EvidenceGraph) -> Drawing:
     """The graph in columns from left to right, by distance from where the search began."""
-    columns = _columns(graph)
+    # by distance from the roots; beside entities, passages have a column of their own, the last one
+    entities = [node.id for node in graph.nodes if node.kind == "entity"]
+    inner: Collection[str] = set(entities) or {node.id for node in graph.nodes}
+    among = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
+    column_of = distances(among, graph.roots)
+    last = max([column_of.get(name, 1) for name in inner], default=0) + 1
+    for node in graph.nodes:
+        column_of.setdefault(node.id, 1 if node.id in inner else last)
+    ordered = sorted((node.id for node in graph.nodes), key=column_of.__getitem__)
+    columns = [list(column) for _, column in groupby(ordered, key=column_of.__getitem__)]
     # widths that fill the sheet; with many columns it grows beyond
     count = max(2, len(columns))
     node_width = int(max(NODE_WIDTHS[0], min(NODE_WIDTHS[1], 0.58 * SHEET / count)))
@@ -107,30 +279,12 @@ def draw(graph: EvidenceGraph) -> Drawing:
             x, y = MARGIN + number * (node_width + gap), MARGIN + row / 2 + height[name]
             shapes[name] = NodeShape(node, x, y, radius, *names[name])
     relations, mentions = _lines(graph.edges, shapes, node_width, gap)
-    return Drawing(
-        width=2 * MARGIN + len(columns) * (node_width + gap) - gap,
-        height=2 * MARGIN + max(height.values(), default=0.0) + row,
-        node_width=node_width,
-        nodes=tuple(shapes.values()),
-        relations=tuple(relations),
-        mentions=tuple(mentions),
-    )
+    width = 2 * MARGIN + len(columns) * (node_width + gap) - gap
+    whole = 2 * MARGIN + max(height.values(), default=0.0) + row
+    return Drawing(width, whole, node_width, tuple(shapes.values()), tuple(relations), tuple(mentions))
 
 
-def _columns(graph: EvidenceGraph) -> list[list[str]]:
-    """Nodes by distance from the roots; beside entities, passages have a column of their own, the last one."""
-    entities = [node.id for node in graph.nodes if node.kind == "entity"]
-    inner: Collection[str] = set(entities) or {node.id for node in graph.nodes}
-    among = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
-    column_of = distances(among, graph.roots)
-    last = max([column_of.get(name, 1) for name in inner], default=0) + 1
-    for node in graph.nodes:
-        column_of.setdefault(node.id, 1 if node.id in inner else last)
-    names = sorted((node.id for node in graph.nodes), key=column_of.__getitem__)
-    return [list(column) for _, column in groupby(names, key=column_of.__getitem__)]
-
-
-def distances(edges: Iterable[Edge], roots: Mapping[str, int]) -> dict[str, int]:
+def distances(edges: Iterable[tuple[str, str]], roots: Mapping[str, int]) -> dict[str, int]:
     """Fewest edges from a root to each node that is reached, whichever way edges point."""
     neighbours = _neighbours(edges)
     found = dict(sorted(roots.items(), key=lambda root: root[1]))
@@ -144,7 +298,7 @@ def distances(edges: Iterable[Edge], roots: Mapping[str, int]) -> dict[str, int]
     return found
 
 
-def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float) -> dict[str, float]:
+def heights(columns: Sequence[Sequence[str]], edges: Sequence[tuple[str, str]], gap: float) -> dict[str, float]:
     """The height of every node, 0 or more: columns are centred, ordered by the middle of their neighbours.
 
     The order in a column decides between nodes that nothing else distinguishes.
@@ -168,7 +322,7 @@ def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float)
     return {node: round(value - lowest, 2) for node, value in height.items()}
 
 
-def _neighbours(edges: Iterable[Edge]) -> Mapping[str, list[str]]:
+def _neighbours(edges: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
     """Both ways, in the order of the edges."""
     found: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
@@ -178,7 +332,7 @@ def _neighbours(edges: Iterable[Edge]) -> Mapping[str, list[str]]:
 
 
 def _lines(
-    edges: Iterable[GraphEdge], shapes: Mapping[str, NodeShape], node_width: float, gap: float
+    edges: Iterable[Edge], shapes: Mapping[str, NodeShape], node_width: float, gap: float
 ) -> tuple[list[Line], list[Line]]:
     """Labelled relations, then mentions; arcs come last. Of several labels in one spot the first is shown."""
     relations, mentions = [], []
@@ -250,15 +404,8 @@ def _fitting(text: str, width: float) -> int:
 
 def text_width(text: str) -> float:
     """About how wide a text is, in widths of a plain letter."""
-    return sum(
-        0.6
-        if letter in _NARROW
-        else 1.8
-        if east_asian_width(letter) in "WF"
-        else 1.5
-        if letter in _BROAD
-        else 1.15
-        if letter.isupper()
-        else 1.0
-        for letter in text
-    )
+    total = 0.0
+    for letter in text:
+        kinds = (letter in _NARROW, east_asian_width(letter) in "WF", letter in _BROAD, letter.isupper(), True)
+        total += _WIDTHS[kinds.index(True)]
+    return total

@@ -14,8 +14,8 @@ from graph_databases import INDEX, Kept, claimed, held, row
 
 from polyhop.flows.export import ExportReport, Published, export_version
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import graph_differences, repair_graph
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import graph_differences, repair_graph
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRow, GraphStore
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings

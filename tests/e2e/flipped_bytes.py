@@ -17,8 +17,8 @@ import numpy as np
 
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import repair, run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings

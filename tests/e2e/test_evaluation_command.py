@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 
 from polyhop.api import open_index
-from polyhop.flows.deployments import DeployedIndex, deployments
 from polyhop.flows.evaluate import evaluate_index, labels_of, left_out_sentences, run_evaluation, with_strategies
+from polyhop.flows.prefect_deploy import DeployedIndex, deployments
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings

@@ -13,9 +13,9 @@ import typer
 from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import LossRefusedError, SourceError
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.requests import IndexRequest

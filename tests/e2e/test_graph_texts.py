@@ -10,9 +10,9 @@ import pytest
 
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.records import GraphServer, SourceKind
 from polyhop.schemas.requests import IndexRequest

@@ -21,7 +21,7 @@ from command_processes import Commands, Prepare
 from kill_points import Change, changes_in
 
 from polyhop.api import open_index
-from polyhop.flows.verify import run_verify
+from polyhop.flows.maintain import run_verify
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.publish.publish import clean_vectors

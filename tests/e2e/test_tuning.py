@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from polyhop.flows.evaluate import run_evaluation, tune_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.tuning import run_evaluation, tune_index  # type: ignore[attr-defined]
 from polyhop.schemas.errors import StoreConflictError
 from polyhop.schemas.requests import IndexRequest, TuningRequest
 from polyhop.schemas.settings import Settings
@@ -105,7 +105,7 @@ def test_a_version_that_is_published_meanwhile_ends_the_tuning(root: Path, monke
         run_index(settings, IndexRequest("towns", corpus, source_name="corpus"), DirectRunner())
         return found
 
-    monkeypatch.setattr("polyhop.flows.tuning.run_evaluation", evaluate_and_publish)
+    monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", evaluate_and_publish)
     request = TuningRequest(root.parent / "questions.jsonl", "towns", "bm25:b=0,.75", is_stored=False)
     with pytest.raises(StoreConflictError, match=r"Version 2 of 'towns' was published while version 1 was tuned"):
         tune_index(settings, request)

@@ -10,9 +10,9 @@ from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
 from polyhop.schemas.records import BadRecord, GraphServer

@@ -16,8 +16,8 @@ from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import repair, run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
 from polyhop.schemas.records import Address
 from polyhop.schemas.requests import IndexRequest

@@ -14,8 +14,8 @@ from neo4j_process import Neo4jServer
 from polyhop.api import open_index
 from polyhop.flows.export import run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection

@@ -12,8 +12,8 @@ from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.ports import HUB_KINDS
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings

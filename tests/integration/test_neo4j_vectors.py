@@ -12,8 +12,8 @@ from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import Published, run_export
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import repair, run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.errors import ContractError, MissingArtefactError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import EncoderSettings, Settings

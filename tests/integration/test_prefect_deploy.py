@@ -16,7 +16,7 @@ from prefect_pool import pool_worker, serving, wait_for
 from prefect_rest import ask, ended_by_schedule, events_of, post, run_deployment, runs_named, schedule_once
 from prefect_yaml import prefect_document
 
-from polyhop.flows.deployments import FIRST_INDEX, DeployedIndex
+from polyhop.flows.prefect_deploy import FIRST_INDEX, DeployedIndex
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]

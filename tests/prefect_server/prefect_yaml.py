@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from polyhop.flows.deployments import TAG, DeployedIndex, Deployment, deployments
+from polyhop.flows.prefect_deploy import DeployedIndex, Deployment, deployments
+from polyhop.flows.prefect_run import TAG
 
 POOL = "polyhop"
 

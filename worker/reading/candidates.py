@@ -16,7 +16,8 @@ from math import exp, fsum, log
 from operator import mul, or_
 from typing import NamedTuple
 
-from polyhop.schemas.names import FUNCTION_WORDS, STOP_WORDS, name_tokens
+from polyhop.schemas.languages import STOP_WORDS
+from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.text import norm_answer
 from polyhop.schemas.types import TITLES_OF_PERSONS
 from polyhop.schemas.values import find_dates, values_in

@@ -25,8 +25,7 @@ from polyhop.schemas.query import (
     summed_use,
 )
 from polyhop.schemas.records import values_of
-from polyhop.tasks.hubs.artefact import STORED_HUBS
-from polyhop.tasks.hubs.paths import path_text
+from polyhop.tasks.hubs.paths import STORED_HUBS, path_text
 from polyhop.warehouse.artefacts import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
 from polyhop.worker.reading.models import (

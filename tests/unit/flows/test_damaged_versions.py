@@ -11,9 +11,9 @@ import pytest
 from polyhop.api import open_index
 from polyhop.doctor import run_checks
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import VerifyReport, repair, run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import VerifyReport, repair, run_verify
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest

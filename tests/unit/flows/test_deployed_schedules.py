@@ -9,8 +9,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect_yaml import prefect_document
 
-from polyhop.flows.deployments import SCHEDULED, DeployedIndex, Deployment, deployments
-from polyhop.flows.prefect_deploy import merged_schedules
+from polyhop.flows.prefect_deploy import SCHEDULED, DeployedIndex, Deployment, deployments, merged_schedules
 
 BOTH = {"news": "/data/news.jsonl", "wiki": "/data/wiki.jsonl"}
 EVERY_QUARTER = "*/15 * * * *"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.hubs import LEVELS
 from polyhop.schemas.ports import Strategy

@@ -12,9 +12,8 @@ import pytest
 from polyhop.api import open_index
 from polyhop.commands.operate import maintain
 from polyhop.flows.index import run_index
-from polyhop.flows.maintain import run_maintenance
+from polyhop.flows.maintain import run_maintenance, run_verify
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.queue import JobSpec, NewQuestion

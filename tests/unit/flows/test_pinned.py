@@ -12,10 +12,9 @@ from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
 from polyhop.commands.stores import versions
 from polyhop.flows.index import run_index
-from polyhop.flows.maintain import run_maintenance
+from polyhop.flows.maintain import repair, run_maintenance, run_verify
 from polyhop.flows.reports import IndexReport, headline, published_payload
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from polyhop.flows import prefect_index
+from polyhop.flows import prefect_index, prefect_run
 from polyhop.flows.prefect_run import TASK_RUNS
 
 
@@ -44,8 +44,8 @@ class Stage:
 def test_batches_of_a_group_are_one_line_and_a_total_that_is_a_bound_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log()
     monkeypatch.setattr(prefect_index, "get_run_logger", lambda: log)
-    monkeypatch.setattr(prefect_index, "Progress", Shown)
-    monkeypatch.setattr(prefect_index, "run_step", lambda name, run, task_name: run())
+    monkeypatch.setattr(prefect_run, "Progress", Shown)
+    monkeypatch.setattr(prefect_run, "run_step", lambda name, run, task_name: run())
     runner, numbers, done = prefect_index.PrefectRunner("x"), list(range(TASK_RUNS * 2 + 1)), 0
     stage = cast("Any", Stage())
     for number, units in enumerate(runner.batches(stage, cast("Any", None), numbers), start=1):

@@ -13,10 +13,9 @@ import duckdb
 import pytest
 
 from polyhop.commands.index import index
-from polyhop.flows.index import run_index
+from polyhop.flows.index import check_sources, known_request, run_index, source_name
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.sources import check_sources, known_request, source_name
 from polyhop.schemas.errors import (
     ConfigurationError,
     DamagedStoreError,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.flows import tuning
-from polyhop.flows.tuning import tune_index
+from polyhop.flows import evaluate
+from polyhop.flows.evaluate import tune_index
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreConflictError, UnknownStrategyError
 from polyhop.schemas.requests import EvaluationRequest, TuningRequest, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
@@ -81,7 +81,7 @@ def test_a_parameter_that_is_fixed_is_not_tried(
         asked.append(request)
         raise StoreConflictError("enough")
 
-    monkeypatch.setattr(tuning, "run_evaluation", refuse)
+    monkeypatch.setattr(evaluate, "run_evaluation", refuse)
     with pytest.raises(StoreConflictError):
         tune_index(Settings(root=tmp_path), TuningRequest(questions, "towns", "bm25:k1=2", seed=5))
     (request,) = asked

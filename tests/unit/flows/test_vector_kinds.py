@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from polyhop.flows.index import run_index
+from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import run_verify
 from polyhop.schemas.errors import ConfigurationError, InvariantError
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.ports import Strategy

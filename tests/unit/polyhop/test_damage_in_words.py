@@ -4,8 +4,8 @@ import pytest
 
 from polyhop.commands.index import print_report
 from polyhop.commands.operate import _print
+from polyhop.flows.maintain import VerifyReport
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.verify import VerifyReport
 
 
 def test_an_index_run_says_what_it_made_again(capsys: pytest.CaptureFixture[str]) -> None:

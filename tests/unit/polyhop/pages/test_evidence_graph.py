@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from polyhop.pages.graph import DRAWN_NODES, Edge, evidence_graph
+from polyhop.pages.drawing import DRAWN_NODES, Edge, evidence_graph
 from polyhop.schemas.evidence import Edge as Walked
 from polyhop.schemas.evidence import Node, evidence_of
 

@@ -6,8 +6,8 @@ Two passages m and n; propositions 4 "Ann met Bo." (of m), 7 "Bob fell." (of n),
 import numpy as np
 import pytest
 
-from polyhop.pages.graph import Edge as Drawn
-from polyhop.pages.graph import evidence_graph
+from polyhop.pages.drawing import Edge as Drawn
+from polyhop.pages.drawing import evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
 from polyhop.schemas.propositions import StoredTexts
 from polyhop.tasks.propositions.artefact import StoredPropositions, proposition_graph
