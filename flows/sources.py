@@ -17,8 +17,7 @@ from polyhop.schemas.records import GraphServer, Source, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
-from polyhop.warehouse.build import Build
-from polyhop.warehouse.files.kept_records import KeptSource, kept_files
+from polyhop.warehouse.build import Build, KeptSource, kept_files
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import latest_version, read_manifest

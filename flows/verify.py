@@ -40,7 +40,7 @@ from polyhop.warehouse.files.versions import (
 )
 from polyhop.warehouse.index_reader import find_damage, open_vector_store
 from polyhop.warehouse.open import open_graph_store
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open_models import close_encoders
 
 OLDER = "older_versions"
 CACHES = "caches"

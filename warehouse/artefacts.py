@@ -1,9 +1,10 @@
-"""The arrays of our artefacts: how each is saved and opened, and what is left of it under a filter of questions.
+"""Our artefacts: how each is saved and opened, what is left of it under a filter of questions, and the name finder.
 
 A handle reads an open version through `Stored` alone, so that strategies, which import this module, reach no store.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -12,11 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
-from polyhop.schemas.languages import recorded_language
+from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, import_extra
+from polyhop.schemas.graph import (
+    BipartiteGraph,
+    Entity,
+    LexicalIndex,
+    Mention,
+    RelationGraph,
+    new_numbers,
+    row_starts,
+)
+from polyhop.schemas.languages import ENGLISH, recorded_language
+from polyhop.schemas.names import STOP_WORDS, NameFinder
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
 from polyhop.schemas.settings import ExtractionSettings, stored_section
+from polyhop.schemas.text import norm_simple
 from polyhop.warehouse.files.disk import file_checksum, writing
 from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
@@ -124,9 +135,7 @@ def _graph(stored: Stored) -> BipartiteGraph:
     return BipartiteGraph(indptr, indices, tf, is_title, tuple(_column(stored, "entity_keys")))
 
 
-GRAPH: Artefact[BipartiteGraph] = Artefact(
-    "graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed)
-)
+GRAPH = Artefact("graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed))
 """Passages and the entities they mention."""
 
 ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact(
@@ -138,14 +147,11 @@ ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact(
 """Shape (n,), int64, ascending: numbers, in the whole version, of the entities in `GRAPH`."""
 
 
-def _chunk_graph(stored: Stored) -> BipartiteGraph:
-    indptr, indices = (stored.array("title-chunks", name) for name in ("indptr", "indices"))
-    return stored.artefact(GRAPH).with_edges(indptr, indices)
-
-
-CHUNK_GRAPH = Artefact(
+CHUNK_GRAPH: Artefact[BipartiteGraph] = Artefact(
     "graph:title-chunks",
-    _chunk_graph,
+    lambda stored: stored.artefact(GRAPH).with_edges(
+        *(stored.array("title-chunks", name) for name in ("indptr", "indices"))
+    ),
     "bridge-masked",
     restrict=lambda graph, index: graph.restricted(index.allowed, index.artefact(ENTITY_NUMBERS)),
 )
@@ -197,12 +203,14 @@ def _relations(stored: Stored) -> RelationGraph:
     return RelationGraph(indptr, indices, label_indptr, labels, tuple(_column(stored, "relation_labels")))
 
 
-def _relations_left(graph: RelationGraph, index: RestrictedIndex) -> RelationGraph:
-    statements = index.whole.artefact(RELATION_PASSAGES)
-    return graph.restricted(statements, index.is_allowed, index.artefact(ENTITY_NUMBERS))
-
-
-RELATIONS = Artefact("graph:relations", _relations, "graph-search", restrict=_relations_left)
+RELATIONS = Artefact(
+    "graph:relations",
+    _relations,
+    "graph-search",
+    restrict=lambda graph, index: graph.restricted(
+        index.whole.artefact(RELATION_PASSAGES), index.is_allowed, index.artefact(ENTITY_NUMBERS)
+    ),
+)
 """Entities and their labelled relations, in the numbering of `GRAPH`."""
 
 ENTITY_IDS: Artefact[Sequence[str]] = Artefact(
@@ -226,12 +234,12 @@ def _entities(stored: Stored) -> EntityReader:
     return lambda numbers: [Entity(keys[n], *texts.of(range(3 * n, 3 * n + 3))) for n in numbers]
 
 
-def _entities_left(read: EntityReader, index: RestrictedIndex) -> EntityReader:
-    kept = index.artefact(ENTITY_NUMBERS)
-    return lambda numbers: read(kept[list(numbers)].tolist())
-
-
-ENTITIES = Artefact("graph:relations", _entities, "graph-search", restrict=_entities_left)
+ENTITIES: Artefact[EntityReader] = Artefact(
+    "graph:relations",
+    _entities,
+    "graph-search",
+    restrict=lambda read, index: lambda numbers: read(index.artefact(ENTITY_NUMBERS)[list(numbers)].tolist()),
+)
 """Entities as people see them; their texts are saved with the relations."""
 
 
@@ -275,15 +283,83 @@ LANGUAGE: Artefact[str] = Artefact(
 """`corpus.language` of the version."""
 
 
-def _names(stored: Stored) -> NameFinding:
-    from polyhop.warehouse.names import open_finder
-
-    chosen = stored_section(ExtractionSettings, stored.settings["extraction"])
-    titles = _column(stored, "distinct_titles")
-    return open_finder(chosen.ner, titles, stored.artefact(LANGUAGE))
+SPACY_MODEL = "en_core_web_sm"
+_CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)
+def open_finder(ner: str, titles: Iterable[str], language: str = ENGLISH) -> NameFinding:
+    """The name finder of `extraction.ner`; builder and reader both come here, so that both find the same names.
+
+    Args:
+        ner: "rules", "regex", "spacy" or "spacy:MODEL".
+        titles: Titles of the corpus, the gazetteer of the rules.
+        language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
+    Source: algorithms.md 2.3.
+    """
+    if ner == "regex":
+        return RegexNames()
+    if ner != "rules":
+        return SpacyNames(ner.partition(":")[2] or SPACY_MODEL)
+    if language == ENGLISH:
+        return NameFinder(titles)
+    from polyhop.schemas.language_names import LanguageNames
+
+    return LanguageNames(titles, language)
+
+
+class SpacyNames:
+    """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text."""
+
+    def __init__(self, model: str = SPACY_MODEL) -> None:
+        spacy = import_extra("Names by spaCy need", "spacy", "spacy")
+        try:
+            self._pipeline = spacy.load(model)
+        except OSError as error:
+            message = f"spaCy has no model '{model}'. Install it with: uv run python -m spacy download {model}"
+            raise ConfigurationError(message) from error
+
+    def find(self, text: str) -> list[Mention]:
+        """Entities of every label, in order of place."""
+        found = []
+        for entity in self._pipeline(text).ents:
+            key = norm_simple(entity.text)
+            if key:
+                found.append(Mention(key, entity.text, entity.start_char, entity.end_char))
+        return found
+
+
+class RegexNames:
+    """Finds SPRIG's names, one to four capitalised ASCII words; keys are `norm_simple` of the match.
+
+    Kept to reproduce the paper; it misses NASA, XIII, McDonald and every accent (the rules do not).
+
+    Args:
+        drop_stopwords: Leave out matches that are one stop word; False reproduces the paper.
+    """
+
+    def __init__(self, *, drop_stopwords: bool = True) -> None:
+        self._dropped = STOP_WORDS if drop_stopwords else frozenset[str]()
+
+    def find(self, text: str) -> list[Mention]:
+        """Names in `text` from left to right, without overlap. Source: algorithms.md 2.3."""
+        found = []
+        for match in _CAPITALISED.finditer(text):
+            key = norm_simple(match[0])
+            if key not in self._dropped:
+                found.append(Mention(key, match[0], match.start(), match.end()))
+        return found
+
+
+NAMES: Artefact[NameFinding] = Artefact(
+    "names",
+    lambda stored: open_finder(
+        stored_section(ExtractionSettings, stored.settings["extraction"]).ner,
+        _column(stored, "distinct_titles"),
+        stored.artefact(LANGUAGE),
+    ),
+    is_optional=False,
+    restrict=unrestricted,
+)
 """The same name finder that built the graph."""
 
 

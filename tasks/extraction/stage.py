@@ -49,10 +49,9 @@ from polyhop.tasks.raw_rows import (
     write_changed,
 )
 from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
-from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
+from polyhop.warehouse.artefacts import SPACY_MODEL, open_finder
+from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
-from polyhop.warehouse.files.kept_records import write_rows
-from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 

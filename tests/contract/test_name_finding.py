@@ -9,7 +9,7 @@ from fakes import classes_with, loaded
 
 from polyhop.schemas.languages import AUTO
 from polyhop.schemas.ports import NameFinding
-from polyhop.warehouse.names import open_finder
+from polyhop.warehouse.artefacts import open_finder
 
 TITLES = ("River Thames", "Paris (mythology)", "Émile Zola", "Łódź", "東京", "Marie Curie")
 TEXTS = (

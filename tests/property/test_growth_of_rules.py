@@ -27,10 +27,10 @@ from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.records import count_words, passages_table, split_record
+from polyhop.warehouse.artefacts import RegexNames
 from polyhop.warehouse.documents.building import table_lines
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import read_html, read_markdown
-from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compute

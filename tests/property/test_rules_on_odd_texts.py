@@ -25,7 +25,7 @@ from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.records import split_record
-from polyhop.warehouse.names import RegexNames
+from polyhop.warehouse.artefacts import RegexNames
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.pages import own_page, pages_of
 from polyhop.worker.reading.question import parse_question

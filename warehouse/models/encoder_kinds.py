@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
 from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, first_line, folder_hash, read_json, unit_rows
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
 SETTING = "encoder.name = onnx:…"
 DEFAULT_MAX_TOKENS = 512
@@ -174,6 +177,7 @@ class EncoderNeeds:
     root: Path
     max_cost_usd: float | None
     max_tokens: int | None
+    open_embeddings: "Callable[[EncoderChoice, ModelSettings, Path, float | None, int | None], EmbeddingGateway]"
 
     @property
     def model(self) -> str:
@@ -273,12 +277,11 @@ def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
 
 def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.models.litellm_encoder import LitellmEncoder
-    from polyhop.warehouse.open_models import open_embeddings
 
     choice = needs.choice
     encoder = LitellmEncoder(
         needs.model,
-        lambda: open_embeddings(choice, needs.models, needs.root, needs.max_cost_usd, needs.max_tokens),
+        lambda: needs.open_embeddings(choice, needs.models, needs.root, needs.max_cost_usd, needs.max_tokens),
         asked_dimension=choice.dimension,
         max_tokens=choice.max_tokens,
         batch_size=SERVER_BATCH_SIZE,

@@ -12,7 +12,7 @@ from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
-from polyhop.warehouse.files.kept_records import kept_files
+from polyhop.warehouse.build import kept_files
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements

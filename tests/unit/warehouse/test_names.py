@@ -7,7 +7,7 @@ import pytest
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Mention
-from polyhop.warehouse.names import RegexNames, SpacyNames
+from polyhop.warehouse.artefacts import RegexNames, SpacyNames
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

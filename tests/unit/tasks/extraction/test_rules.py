@@ -22,7 +22,7 @@ from polyhop.tasks.extraction.rows import (
     cut,
 )
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.warehouse.names import RegexNames
+from polyhop.warehouse.artefacts import RegexNames
 
 pytestmark = pytest.mark.slow
 
