@@ -33,8 +33,16 @@ from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
-from polyhop.warehouse.files.versions import current_version, pinned_version, remove_leftovers, writer_lease
+from polyhop.warehouse.files.versions import (
+    begin_run,
+    current_version,
+    end_run,
+    pinned_version,
+    remove_leftovers,
+    stage_timings,
+    starter,
+    writer_lease,
+)
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts

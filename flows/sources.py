@@ -19,7 +19,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.build import Build, KeptSource, kept_files
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import latest_version, read_manifest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

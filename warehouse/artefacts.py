@@ -221,8 +221,7 @@ ENTITY_IDS: Artefact[Sequence[str]] = Artefact(
 )
 """Ids of the entities in the numbering of `GRAPH`; those of a knowledge graph's nodes do not follow from their keys."""
 
-EntityReader = Callable[[Sequence[int]], list[Entity]]
-"""Entities by number, in the order asked."""
+EntityReader = Callable[[Sequence[int]], list[Entity]]  # entities by number, in the order asked
 
 
 def _entities(stored: Stored) -> EntityReader:
@@ -456,11 +455,9 @@ NEAREST_PASSAGES = Artefact("ann:passage", _nearest_passages, "dense-ann", restr
 because a graph over all of them may find fewer of these than there are.
 """
 
-TripleRow = tuple[str, str, str, str, str]
-"""Id and name of the subject, predicate, id and name of the object."""
+TripleRow = tuple[str, str, str, str, str]  # id and name of the subject, predicate, id and name of the object
 
-TriplesOf = Callable[[Iterable[str]], list[TripleRow]]
-"""Triples by the ids of their subjects, in no order."""
+TriplesOf = Callable[[Iterable[str]], list[TripleRow]]  # triples by the ids of their subjects, in no order
 
 
 def _triples_of_subjects(stored: Stored) -> TriplesOf:

@@ -88,11 +88,9 @@ WITHOUT_SECTIONS = pa.schema([field for field in RECORDS.arrow if field.name != 
 REFUSED = pa.schema([field.with_nullable(False) for field in QUARANTINE.arrow])  # noqa: FBT003
 """The columns of refused records: whoever read them knew their lines."""
 
-LINE_NOT_KNOWN = -1
-"""The line of a record that was kept: its file was not read."""
+LINE_NOT_KNOWN = -1  # the line of a record that was kept: its file was not read
 
-_ROW_GROUP = 20_000
-"""Rows: a batch of documents reads one or two groups."""
+_ROW_GROUP = 20_000  # rows: a batch of documents reads one or two groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,11 +348,7 @@ def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:
 def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_complete: bool = True) -> None:
     """Writes one finished batch; its marker appears last, so that a killed batch is done again.
 
-    Args:
-        folder: The stage's parts.
-        number: Number of the batch.
-        tables: Its tables by name.
-        is_complete: False for a batch in which something failed: it counts, but an interrupted run does it again.
+    One that is not complete, in which something failed, counts, but an interrupted run does it again.
     """
     with writing("a finished batch", folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -386,8 +380,7 @@ def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], setting
     return content_hash(stage, str(revision), json.dumps([inputs, settings], sort_keys=True, default=str))
 
 
-MOST_APPENDED = 0.1
-"""Share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %."""
+MOST_APPENDED = 0.1  # share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %
 
 _STAGED = "staged"
 _OLD, _NEW, _REMOVED, _ADDED = "old_rows", "new_rows", "removed_rows", "added_rows"
@@ -450,13 +443,8 @@ def clear_tables(build: Build, connection: duckdb.DuckDBPyConnection, tables: It
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
     """Replaces rows of a table that began as that of the version before; notes its rows and checksum.
 
-    Args:
-        build: The build, with what is known of the version before.
-        connection: To the staged tables.
-        table: The table.
-        rows: A SELECT of its stored columns: those that take the places of the outdated ones.
-        outdated: Condition on the rows of the table.
-
+    `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
+    true of.
     Cost: O(rows) to look through, O(rows that differ) to write.
     """
     # Fills tables of the same columns: rows that go, and rows that come.

@@ -5,6 +5,7 @@ Each adapter is imported by the function that opens it, so that a command withou
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,22 +86,16 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_source import source_lines
 
-    connection = Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))
-    try:
+    with closing(Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))) as connection:
         yield from source_lines(connection, mapping)
-    finally:
-        connection.close()
 
 
 def examine_graph_server() -> "GraphServerHealth":
     """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, examine
 
-    connection = Neo4jConnection(find_address(None, None, None))
-    try:
+    with closing(Neo4jConnection(find_address(None, None, None))) as connection:
         return examine(connection)
-    finally:
-        connection.close()
 
 
 def open_graph_store(address: Address, index: str) -> "GraphStore":

@@ -161,7 +161,6 @@ def _embeddings(
 
 @cache
 def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> "tuple[ReplyCache, Budget]":
-    """What all models of a run share."""
     from polyhop.warehouse.cache.replies import ReplyCache
     from polyhop.warehouse.models.budget import Budget
 
@@ -181,10 +180,8 @@ def _book_dead_calls(replies: "ReplyCache") -> None:
         )
 
 
-MOST_OPEN = 4
-"""Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
-PATH_VECTORS = 100_000
-"""Vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB."""
+MOST_OPEN = 4  # encoders of a process. Chosen: an index may have two, and an index run may replace them by two others.
+PATH_VECTORS = 100_000  # vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB
 _IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
 
 _open_models: list[CachedEncoder | PathEncoder] = []

@@ -55,9 +55,8 @@ def read_edits(folder: IndexFolder) -> tuple[EntityEdit, ...]:
         if not has_fields or not all(isinstance(value, str) for value in row.values()):
             raise ConfigurationError(f'{place}: an edit has the texts "edit", "key" and "other", no others.')
         if row["edit"] not in KINDS or not row["key"] or bool(row["other"]) == (row["edit"] == "delete"):
-            raise ConfigurationError(
-                f"{place}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
-            )
+            message = f"{place}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
+            raise ConfigurationError(message)
         edits.append(EntityEdit(row["edit"], row["key"], row["other"], f"{path.name} line {number}"))
     return tuple(edits)
 
@@ -116,9 +115,8 @@ def read_links(file: str) -> tuple[NamePair, ...]:
                 raise ConfigurationError(f"{place}: {len(cells)} columns instead of {len(header)}.")
             for name in cells[:2]:
                 if not any(map(str.isalnum, name)):
-                    raise ConfigurationError(
-                        f"{place}: '{name}' is not a name; write two names with letters or digits."
-                    )
+                    message = f"{place}: '{name}' is not a name; write two names with letters or digits."
+                    raise ConfigurationError(message)
             kind = cells[2].upper() if len(cells) == 3 else ""
             pairs.append(NamePair(cells[0], cells[1], kind, f"{Path(file).name} line {reader.line_num}"))
     except csv.Error as error:

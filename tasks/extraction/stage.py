@@ -314,7 +314,7 @@ def _imported_file(extraction: ExtractionSettings) -> Path:
 @lru_cache(maxsize=1)
 def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
     """The rows of an imported file by passage; kept between the batches of one process (about 5 kB per row)."""
-    from polyhop.warehouse.files.extractions import read_extractions
+    from polyhop.warehouse.files.rows import read_extractions
 
     with connect(Path(tables), read_only=True) as connection:
         ids = connection.execute(statement("extract", "passage_ids")).fetchall()

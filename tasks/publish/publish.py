@@ -31,7 +31,7 @@ from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_coun
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import (
     prune_versions,
     publish_folder,

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
 
 _MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
 _MODULE = "polyhop.warehouse.documents.reading_process"
-_LAST_SECONDS = 5
-"""Until a process that has closed its pipe is gone; chosen."""
-_WATCH_SECONDS = 0.1
-"""Between two looks at the memory of a process on a system that does not limit it; chosen."""
+_LAST_SECONDS = 5  # until a process that has closed its pipe is gone; chosen
+_WATCH_SECONDS = 0.1  # between two looks at the memory of a process on a system that does not limit it; chosen
 _PIECE = 1 << 20  # bytes read from the pipe at once at most; any number gives the same reply
-_LONGEST_REPLY = 1 << 30
-"""Bytes; a text of the longest record with all its characters escaped stays below."""
+_LONGEST_REPLY = 1 << 30  # bytes; a text of the longest record with all its characters escaped stays below
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,11 @@ class Converter:
         ending = path.suffix.lower()
         DOCUMENTS[ending].require()
         key = document_key(DOCUMENTS[ending], file_checksum(path), self._limits.passage_characters)
-        kept = self._cache()
+        if self._opened_cache is None and self._cache_path is not None:  # a corpus without documents has no such cache
+            from polyhop.warehouse.cache.documents import DocumentCache
+
+            self._opened_cache = DocumentCache(self._cache_path)
+        kept = self._opened_cache
         found = kept.get(key) if kept is not None else None
         if found is None:
             found = self._read(path, ending)
@@ -98,14 +99,6 @@ class Converter:
         if self._opened_cache is not None:
             self._opened_cache.close()
             self._opened_cache = None
-
-    def _cache(self) -> "DocumentCache | None":
-        """Opened with the first file: a corpus without documents has no such cache."""
-        if self._opened_cache is None and self._cache_path is not None:
-            from polyhop.warehouse.cache.documents import DocumentCache
-
-            self._opened_cache = DocumentCache(self._cache_path)
-        return self._opened_cache
 
     def _read(self, path: Path, ending: str) -> Document:
         request = {"path": str(path.resolve()), "ending": ending, "attached_fault": "", **asdict(self._limits)}
@@ -124,7 +117,13 @@ class Converter:
 
     def _asked(self, request: Mapping[str, object]) -> Mapping[str, Any]:
         """The reply of the process, which is ended if it gives none."""
-        process = self._started()
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            command = [sys.executable, "-P", "-m", _MODULE]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module, by this very interpreter
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+            )
+        process = self._process
         try:
             stdin, stdout = _pipes(process)
             stdin.write(json.dumps(request).encode() + b"\n")
@@ -151,7 +150,6 @@ class Converter:
         return found
 
     def _line(self, process_id: int, stream: IO[bytes]) -> bytes:
-        """The next line of a pipe."""
         deadline = time.monotonic() + self._limits.seconds
         # Linux holds the process to its limit of memory; macOS refuses to, so that here is looked at what it takes
         pause = math.inf if sys.platform == "linux" else _WATCH_SECONDS
@@ -162,8 +160,12 @@ class Converter:
             if left <= 0:
                 raise TimeoutError
             if not select.select([stream], [], [], min(left, pause))[0]:
-                if pause < math.inf and _resident_bytes(process_id) > self._limits.memory_mb * _MEGABYTE:
-                    raise MemoryError
+                if pause < math.inf:
+                    import psutil
+
+                    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+                        if psutil.Process(process_id).memory_info().rss > self._limits.memory_mb * _MEGABYTE:
+                            raise MemoryError
                 continue
             piece = os.read(stream.fileno(), _PIECE)
             length += len(piece)
@@ -172,15 +174,6 @@ class Converter:
             pieces.append(piece)
             if piece.endswith(b"\n"):
                 return b"".join(pieces)
-
-    def _started(self) -> "subprocess.Popen[bytes]":
-        if self._process is None or self._process.poll() is not None:
-            self._end()
-            command = [sys.executable, "-P", "-m", _MODULE]
-            self._process = subprocess.Popen(  # noqa: S603 - our own module, by this very interpreter
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-            )
-        return self._process
 
     def _end(self, *, is_over: bool = False) -> int | None:
         """Ends the process; returns how it ended. If it is over, it said that it is ending by itself."""
@@ -222,12 +215,3 @@ def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
     if process.stdin is None or process.stdout is None:  # both were asked for
         raise BrokenPipeError
     return process.stdin, process.stdout
-
-
-def _resident_bytes(process_id: int) -> int:
-    """Memory that a process holds; 0 if it has ended."""
-    import psutil
-
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return int(psutil.Process(process_id).memory_info().rss)
-    return 0

@@ -22,14 +22,16 @@ from polyhop.warehouse.machine import peak_rss_mb
 if TYPE_CHECKING:
     from polyhop.schemas.records import Document
 
-_NEARLY_ALL = 0.8
-"""A library asks for blocks of some size: what was refused may have been a fifth. Chosen."""
+_NEARLY_ALL = 0.8  # A library asks for blocks of some size: what was refused may have been a fifth. Chosen.
 _SPARE_SECONDS = 5
 """Of processor time beyond the limit of elapsed time: the parent ends what takes long, this what lost its parent."""
 
 
 def main() -> None:
-    """Answers requests until there are no more."""
+    """Answers requests until there are no more: sets the limits, reads the file, gives it or why there is none."""
+    from polyhop.schemas.records import document_json
+    from polyhop.warehouse.files.formats import NotInstalledError
+
     replies = os.fdopen(os.dup(1), "wb")
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)  # what a library prints must not end up among the replies
@@ -37,34 +39,24 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it reads only
     for line in sys.stdin.buffer:
-        _answer(json.loads(line), replies)
-
-
-def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
-    """Sets the limits, reads the file and replies."""
-    memory = int(request["memory_mb"]) * 1024 * 1024
-    with contextlib.suppress(ValueError, OSError):  # macOS refuses this one: there the parent watches (converter.py)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    # the most that it ever took would be held against the next file: that needs another process
-    reply = {**_reply(request), "is_last": _has_taken(_NEARLY_ALL * memory)}
-    replies.write(json.dumps(reply).encode() + b"\n")
-    replies.flush()
-
-
-def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The document, or why there is none."""
-    from polyhop.schemas.records import document_json
-    from polyhop.warehouse.files.formats import NotInstalledError
-
-    try:
-        with Path(request["path"]).open("rb") as stream:
-            return {"document": document_json(_read(stream, str(request["ending"]), request))}
-    except NotInstalledError as missing:
-        return {"missing": str(missing)}
-    except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content
-        return {"fault": _fault_words(error, request)}
+        request = json.loads(line)
+        memory = int(request["memory_mb"]) * 1024 * 1024
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses this: there the parent watches (converter.py)
+            resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        reply: dict[str, Any]
+        try:
+            with Path(request["path"]).open("rb") as stream:
+                reply = {"document": document_json(_read(stream, str(request["ending"]), request))}
+        except NotInstalledError as missing:
+            reply = {"missing": str(missing)}
+        except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content
+            reply = {"fault": _fault_words(error, request)}
+        # the most that it ever took would be held against the next file: that needs another process
+        reply["is_last"] = _has_taken(_NEARLY_ALL * memory)
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
 
 
 def _read(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int = 0) -> "Document":

@@ -433,7 +433,9 @@ def test_the_content_of_a_file_counts_for_more_than_its_ending(tmp_path: Path, c
 def test_a_crash_of_the_process_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Converter(LIMITS) as converter:
         made.mail(tmp_path / "m.eml")
-        process = converter._started()
+        converter.convert(tmp_path / "m.eml")
+        process = converter._process
+        assert process is not None
         process.kill()
         process.wait()
         assert converter.convert(tmp_path / "m.eml").title == "Café 中"
