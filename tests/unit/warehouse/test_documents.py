@@ -512,7 +512,7 @@ def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -
 
 def test_the_reading_process_ends_with_its_parent(tmp_path: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "-P", "-m", "polyhop.warehouse.documents.reading_process"],
+        [sys.executable, "-P", "-m", "polyhop.warehouse.documents.converter"],
         input=b"",
         capture_output=True,
         timeout=60,
