@@ -146,7 +146,6 @@ ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact(
 )
 """Shape (n,), int64, ascending: numbers, in the whole version, of the entities in `GRAPH`."""
 
-
 CHUNK_GRAPH: Artefact[BipartiteGraph] = Artefact(
     "graph:title-chunks",
     lambda stored: stored.artefact(GRAPH).with_edges(
@@ -280,7 +279,6 @@ LANGUAGE: Artefact[str] = Artefact(
     "names", lambda stored: recorded_language(stored.settings), is_optional=False, restrict=unrestricted
 )
 """`corpus.language` of the version."""
-
 
 SPACY_MODEL = "en_core_web_sm"
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")

@@ -77,12 +77,8 @@ def chats_usage() -> ChatsUsage:
     """What the models opened since `close_chats` took."""
     with _opening:
         chats = _run.chats
-        return ChatsUsage(
-            sum((chat.spent for chat in chats), Usage()),
-            sum(chat.cached for chat in chats),
-            sum(chat.replaced for chat in chats),
-            _run.unknown,
-        )
+        cached, replaced = sum(chat.cached for chat in chats), sum(chat.replaced for chat in chats)
+        return ChatsUsage(sum((chat.spent for chat in chats), Usage()), cached, replaced, _run.unknown)
 
 
 def open_embeddings(

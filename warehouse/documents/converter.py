@@ -28,7 +28,7 @@ from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.formats import DOCUMENTS, TEXTS, DocumentFormat, NotInstalledError, text_reader
 from polyhop.warehouse.files.records import FaultError, damage
-from polyhop.warehouse.machine import peak_rss_mb
+from polyhop.warehouse.machine import peak_rss_mb, status_bytes
 
 if TYPE_CHECKING:
     from polyhop.warehouse.cache.documents import DocumentCache
@@ -301,11 +301,7 @@ def _has_taken(most: float) -> bool:
 
     Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
     """
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmPeak:"):
-                return most <= int(line.split()[1]) * 1024
-    return most <= peak_rss_mb() * 1e6
+    return most <= (status_bytes("VmPeak") or peak_rss_mb() * 1e6)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,6 @@ _HEADERS = ("From", "To", "Cc", "Date")
 _MOST_PARTS = 10_000  # chosen: far more than real messages have; bounds what a crafted one costs
 _DEEPEST = 5  # messages inside messages whose attached files are read; chosen: forwarding four times is rare
 _FORWARDED = ("message/rfc822", "message/global")
-_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 
 
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
@@ -155,7 +154,7 @@ class _AttachedFiles:
         self.attached: dict[str, Document | str] = {}
         self.unread: dict[str, str] = {}
         self._reading = reading
-        self._left = reading.max_unpacked_mb * _MEGABYTE
+        self._left = reading.max_unpacked_mb * 1024 * 1024
 
     def add(self, part: Message) -> None:
         """Reads a part; two of one name are told apart by a number."""

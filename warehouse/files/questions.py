@@ -269,7 +269,6 @@ MUSIQUE = QuestionSet("MuSiQue", _musique_paragraphs, _musique_question)
 NQ = QuestionSet("NQ", _supporting_paragraphs, _without("contexts", "paragraphs"))
 POPQA = QuestionSet("PopQA", _supporting_paragraphs, NQ.question)
 
-
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
 _LISTS = {"answers", "answer", "supporting", "golden_triples"}  # fields whose cells in a CSV file hold several values
 _USED_FIELDS = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}

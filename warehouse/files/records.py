@@ -200,13 +200,11 @@ _REASON_CHARACTERS = 200  # chosen: a library's sentence, not the content that s
 EXCERPT_CHARACTERS = 200  # as the column `excerpt` of the quarantine says (schemas/tables.py)
 MAX_METADATA_DEPTH = 32  # chosen: far deeper than records are nested, far less than Python's stack takes
 
-_KINDS: tuple[tuple[type, str], ...] = (
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),
-    (int, "a number"),
-    (float, "a number"),
+    ((int, float), "a number"),
     (str, "a string"),
-    (list, "a list"),
-    (tuple, "a list"),
+    ((list, tuple), "a list"),
     (Mapping, "an object"),
     (bytes, "binary data"),
 )

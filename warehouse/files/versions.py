@@ -193,11 +193,8 @@ def published_versions(index: IndexFolder) -> list[int]:
     """Numbers of all published versions, ascending."""
     if not index.versions.is_dir():
         return []
-    numbers = sorted(
-        int(folder.name)
-        for folder in index.versions.iterdir()
-        if folder.name.isdigit() and (folder / "manifest.json").is_file()
-    )
+    folders = [folder for folder in index.versions.iterdir() if (folder / "manifest.json").is_file()]
+    numbers = sorted(int(folder.name) for folder in folders if folder.name.isdigit())
     # Without a version whose folder is there, or about to be, while the pointer has not moved to it.
     with suppress(FileNotFoundError, ValueError, ManifestMismatchError):  # a damaged pointer: nobody knows
         hidden = int(index.publishing.read_text(encoding="ascii"))

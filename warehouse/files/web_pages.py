@@ -268,7 +268,6 @@ def _is_western(text: str) -> bool:
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")
 
-
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
 _OWN_FIELDS = frozenset(("title", "text", "id"))

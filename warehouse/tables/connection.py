@@ -66,7 +66,6 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
 _idle: dict[int, list[duckdb.DuckDBPyConnection]] = {}
 """Instances that nobody uses, by process: their threads do not survive a fork."""
 
-
 _ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
 
 
