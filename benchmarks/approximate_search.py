@@ -14,7 +14,7 @@ from machine import describe_machine
 from polyhop.api import open_index
 from polyhop.warehouse.artefacts import NEAREST_PASSAGES, vectors_of
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 
 DEPTH = 10
 

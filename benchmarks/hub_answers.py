@@ -22,7 +22,7 @@ from polyhop.api import open_index
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import fold
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.worker.strategies.hub_facets import FACET_ANSWER
 from polyhop.worker.strategies.registry import make
 

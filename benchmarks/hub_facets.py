@@ -32,7 +32,7 @@ from museum import Triple, write_folder
 from polyhop.api import open_index
 from polyhop.schemas.query import Question, RankedTriple
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.worker.strategies.registry import make
 
 DATA = Path(__file__).parent / "data"

@@ -66,7 +66,7 @@ def encode(texts: StoredTexts, wanted: int, settings: Settings) -> dict[str, flo
     """Seconds of encoding some of the texts, spread evenly, of the clock and of the processor."""
     import time
 
-    from polyhop.warehouse.open_encoders import open_encoder
+    from polyhop.warehouse.open_models import open_encoder
 
     total = len(texts.starts) - 1
     sample = texts.of(sorted({number * total // wanted for number in range(wanted)}))

@@ -15,7 +15,7 @@ from machine import describe_machine
 from polyhop.api import open_index
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse import open_encoders
+from polyhop.warehouse import open_models
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.questions.parts import with_vectors
 from polyhop.worker.strategies.bridge_masked import MaskedQuestions
@@ -31,7 +31,7 @@ def main(root, name, questions, repeats="5"):
     asked = [Question(record.question, record.id) for record in records]
     batches = [asked[begin : begin + BATCH] for begin in range(0, len(asked), BATCH)]
     asking = Settings(root=Path(root))
-    open_encoders.PATH_VECTORS = 0
+    open_models.PATH_VECTORS = 0
     with open_index(name, settings=asking) as index:
         session = index.session
         answerers = {strategy: session.answerer(strategy, {}) for strategy in STRATEGIES}

@@ -15,7 +15,7 @@ from polyhop.api import open_index
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.worker.reading.reader import RuleReader
 
 BATCH = 32

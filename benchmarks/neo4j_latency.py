@@ -35,7 +35,7 @@ from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import find_address, open_published
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.strategies.entities import NameLookup

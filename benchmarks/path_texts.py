@@ -25,7 +25,7 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import QuestionEncoder, VectorCache
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.worker.strategies.registry import make
 
 RESAMPLES, SEED = 2_000, 13

@@ -16,9 +16,9 @@ from machine import describe_machine
 from polyhop.api import open_index
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse import open_encoders
+from polyhop.warehouse import open_models
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.worker.strategies.registry import STRATEGIES
 
 
@@ -26,7 +26,7 @@ def main(root, name, questions, strategies="", limit="100", repeats="1"):
     """Prints a Markdown table."""
     records, _ = read_questions(Path(questions))
     asking = Settings(root=Path(root))
-    open_encoders.PATH_VECTORS = 0
+    open_models.PATH_VECTORS = 0
     with open_index(name, settings=asking) as index:
         artefacts = index.session.published.artefacts
         named = strategies.split(",") if strategies else list(STRATEGIES)

@@ -33,13 +33,26 @@ from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
-from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
+from polyhop.warehouse.build import (
+    Build,
+    KeptSource,
+    clear_staging,
+    kept_files,
+    latest_manifest,
+    reuse_arrays,
+    reuse_tables,
+    start_build,
+)
 from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.files.kept_records import KeptSource, kept_files
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import begin_run, end_run, stage_timings, starter
-from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.versions import (
+    begin_run,
+    end_run,
+    stage_timings,
+    starter,
+)
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts

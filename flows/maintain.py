@@ -33,7 +33,7 @@ from polyhop.warehouse.files import disk, versions
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.index_reader import find_damage, open_vector_store
 from polyhop.warehouse.open import open_graph_store, open_questions
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open_models import close_encoders
 
 _MB = 1e6  # bytes of a megabyte, as settings and messages count it
 _MANY_EMPTY_BYTES = 1_000_000  # and the share below

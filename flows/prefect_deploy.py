@@ -36,7 +36,7 @@ from polyhop.schemas.records import SourceKind, source_of
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import readable_manifest
 
 FIRST_INDEX = "main"

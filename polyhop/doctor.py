@@ -24,7 +24,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_lease, read_manifest
 from polyhop.warehouse.models.onnx_session import faster_precision
 from polyhop.warehouse.open import examine_graph_server
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.warehouse.queue.queue import examine_queue
 from polyhop.warehouse.queue.schema import sqlite_url
 

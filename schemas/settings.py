@@ -495,7 +495,7 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "corpus.min_section_characters": (200, "tasks/passages/records.py MIN_SECTION_CHARACTERS"),
     "encoder.batch_size": ("8 here, 64 of a server", "warehouse/models/encoder_kinds.py SERVER_BATCH_SIZE"),
     "encoder.device": ("the library's choice", "warehouse/models/encoder_kinds.py"),
-    "encoder.path_vectors": (100_000, "warehouse/open_encoders.py PATH_VECTORS"),
+    "encoder.path_vectors": (100_000, "warehouse/open_models.py PATH_VECTORS"),
     **{
         f"encoder.entities.{name}": (
             "the model's own, or as encoder has it",
@@ -514,10 +514,10 @@ _GONE: Mapping[str, tuple[object, str]] = {
         ("what extraction.type_contract says", "schemas/settings.py ExtractionSettings"),
     ),
     "extraction.on_failure": ("rules", "tasks/extraction/stage.py"),
-    "extraction.regex_drop_stopwords": (True, "warehouse/names.py RegexNames"),
+    "extraction.regex_drop_stopwords": (True, "warehouse/artefacts.py RegexNames"),
     "extraction.spacy_model": (
         "en_core_web_sm",
-        "warehouse/names.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
+        "warehouse/artefacts.py SPACY_MODEL; extraction.ner=spacy:NAME takes another",
     ),
     "hubs.max_depth": ("until nothing new is found", "tasks/hubs/paths.py search_hubs"),
     "hubs.search_until_hub": (True, "tasks/hubs/paths.py search_hubs"),

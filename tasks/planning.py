@@ -15,8 +15,7 @@ from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
 from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
-from polyhop.warehouse.open_encoders import open_encoder
-from polyhop.warehouse.open_models import model_name
+from polyhop.warehouse.open_models import model_name, open_encoder
 
 
 @dataclass(frozen=True, slots=True)

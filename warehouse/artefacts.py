@@ -1,4 +1,4 @@
-"""The arrays of our artefacts: how each is saved and opened, and what is left of it under a filter of questions.
+"""Our artefacts: how each is saved and opened, what is left of it under a filter of questions.
 
 A handle reads an open version through `Stored` alone, so that strategies, which import this module, reach no store.
 """
@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
+from polyhop.schemas.graph import (
+    BipartiteGraph,
+    Entity,
+    LexicalIndex,
+    RelationGraph,
+    new_numbers,
+    row_starts,
+)
 from polyhop.schemas.languages import recorded_language
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
 from polyhop.schemas.settings import ExtractionSettings, stored_section
@@ -124,9 +131,7 @@ def _graph(stored: Stored) -> BipartiteGraph:
     return BipartiteGraph(indptr, indices, tf, is_title, tuple(_column(stored, "entity_keys")))
 
 
-GRAPH: Artefact[BipartiteGraph] = Artefact(
-    "graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed)
-)
+GRAPH = Artefact("graph", _graph, "graph", restrict=lambda graph, index: graph.restricted(index.allowed))
 """Passages and the entities they mention."""
 
 ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact(
@@ -137,15 +142,11 @@ ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact(
 )
 """Shape (n,), int64, ascending: numbers, in the whole version, of the entities in `GRAPH`."""
 
-
-def _chunk_graph(stored: Stored) -> BipartiteGraph:
-    indptr, indices = (stored.array("title-chunks", name) for name in ("indptr", "indices"))
-    return stored.artefact(GRAPH).with_edges(indptr, indices)
-
-
-CHUNK_GRAPH = Artefact(
+CHUNK_GRAPH: Artefact[BipartiteGraph] = Artefact(
     "graph:title-chunks",
-    _chunk_graph,
+    lambda stored: stored.artefact(GRAPH).with_edges(
+        *(stored.array("title-chunks", name) for name in ("indptr", "indices"))
+    ),
     "bridge-masked",
     restrict=lambda graph, index: graph.restricted(index.allowed, index.artefact(ENTITY_NUMBERS)),
 )
@@ -197,12 +198,14 @@ def _relations(stored: Stored) -> RelationGraph:
     return RelationGraph(indptr, indices, label_indptr, labels, tuple(_column(stored, "relation_labels")))
 
 
-def _relations_left(graph: RelationGraph, index: RestrictedIndex) -> RelationGraph:
-    statements = index.whole.artefact(RELATION_PASSAGES)
-    return graph.restricted(statements, index.is_allowed, index.artefact(ENTITY_NUMBERS))
-
-
-RELATIONS = Artefact("graph:relations", _relations, "graph-search", restrict=_relations_left)
+RELATIONS = Artefact(
+    "graph:relations",
+    _relations,
+    "graph-search",
+    restrict=lambda graph, index: graph.restricted(
+        index.whole.artefact(RELATION_PASSAGES), index.is_allowed, index.artefact(ENTITY_NUMBERS)
+    ),
+)
 """Entities and their labelled relations, in the numbering of `GRAPH`."""
 
 ENTITY_IDS: Artefact[Sequence[str]] = Artefact(
@@ -213,8 +216,7 @@ ENTITY_IDS: Artefact[Sequence[str]] = Artefact(
 )
 """Ids of the entities in the numbering of `GRAPH`; those of a knowledge graph's nodes do not follow from their keys."""
 
-EntityReader = Callable[[Sequence[int]], list[Entity]]
-"""Entities by number, in the order asked."""
+EntityReader = Callable[[Sequence[int]], list[Entity]]  # entities by number, in the order asked
 
 
 def _entities(stored: Stored) -> EntityReader:
@@ -226,12 +228,12 @@ def _entities(stored: Stored) -> EntityReader:
     return lambda numbers: [Entity(keys[n], *texts.of(range(3 * n, 3 * n + 3))) for n in numbers]
 
 
-def _entities_left(read: EntityReader, index: RestrictedIndex) -> EntityReader:
-    kept = index.artefact(ENTITY_NUMBERS)
-    return lambda numbers: read(kept[list(numbers)].tolist())
-
-
-ENTITIES = Artefact("graph:relations", _entities, "graph-search", restrict=_entities_left)
+ENTITIES: Artefact[EntityReader] = Artefact(
+    "graph:relations",
+    _entities,
+    "graph-search",
+    restrict=lambda read, index: lambda numbers: read(index.artefact(ENTITY_NUMBERS)[list(numbers)].tolist()),
+)
 """Entities as people see them; their texts are saved with the relations."""
 
 
@@ -279,8 +281,7 @@ def _names(stored: Stored) -> NameFinding:
     from polyhop.warehouse.names import open_finder
 
     chosen = stored_section(ExtractionSettings, stored.settings["extraction"])
-    titles = _column(stored, "distinct_titles")
-    return open_finder(chosen.ner, titles, stored.artefact(LANGUAGE))
+    return open_finder(chosen.ner, _column(stored, "distinct_titles"), stored.artefact(LANGUAGE))
 
 
 NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)
@@ -380,11 +381,9 @@ NEAREST_PASSAGES = Artefact("ann:passage", _nearest_passages, "dense-ann", restr
 because a graph over all of them may find fewer of these than there are.
 """
 
-TripleRow = tuple[str, str, str, str, str]
-"""Id and name of the subject, predicate, id and name of the object."""
+TripleRow = tuple[str, str, str, str, str]  # id and name of the subject, predicate, id and name of the object
 
-TriplesOf = Callable[[Iterable[str]], list[TripleRow]]
-"""Triples by the ids of their subjects, in no order."""
+TriplesOf = Callable[[Iterable[str]], list[TripleRow]]  # triples by the ids of their subjects, in no order
 
 
 def _triples_of_subjects(stored: Stored) -> TriplesOf:

@@ -1,4 +1,4 @@
-"""A version being built: its tables and lists, which stage results can be taken over, and how it becomes published."""
+"""A version being built: its tables, lists and kept records, which stage results can be taken over, and updates."""
 
 import json
 import shutil
@@ -15,12 +15,11 @@ from pydantic import BaseModel
 
 from polyhop.schemas.errors import InvariantError, ManifestMismatchError
 from polyhop.schemas.manifest import Manifest, TableRecord
-from polyhop.schemas.records import Source, SourceKind
+from polyhop.schemas.records import Source, SourceKind, SourceRecord, sections_of
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
+from polyhop.schemas.tables import QUARANTINE, TABLE_OF, TABLES, Table, text_column
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import link_or_copy, replacing, write_whole, writing
-from polyhop.warehouse.files.kept_records import KeptSource
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
     current_version,
@@ -62,6 +61,75 @@ def read_batch(path: Path, batch: int) -> pa.Table:
     """The rows of one batch."""
     with pq.ParquetFile(path) as file:
         return file.read_row_group(batch)
+
+
+# The records that a version keeps of each of its sources, so that the next run need not read all of them. Two files per
+# source under `graph/`: what was accepted, in the order of ids, and what was refused. Their bytes depend on the records
+# alone, not on the runs that brought them.
+
+PREFIX = "records"
+RECORDS = Table(
+    "records",
+    "Records of one source, as it gave them.",
+    ("record_id",),
+    (
+        text_column("record_id", "id of the record in the source, or made of its title and text"),
+        text_column("title", "its title"),
+        text_column("text", "its whole text"),
+        text_column("source", "file"),
+        text_column("metadata_json", "its metadata, as JSON with sorted keys"),
+        text_column("origin", "name of the source"),
+        text_column("sections_json", "its sections, as JSON; empty if it has none"),
+    ),
+)
+WITHOUT_SECTIONS = pa.schema([field for field in RECORDS.arrow if field.name != "sections_json"])
+"""The columns of a file of records of which none has sections: it is what it was before there were any."""
+
+REFUSED = pa.schema([field.with_nullable(False) for field in QUARANTINE.arrow])  # noqa: FBT003
+"""The columns of refused records: whoever read them knew their lines."""
+
+LINE_NOT_KNOWN = -1  # the line of a record that was kept: its file was not read
+
+_ROW_GROUP = 20_000  # rows: a batch of documents reads one or two groups
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSource:
+    """A source whose records a run takes from the current version: its name and its two files."""
+
+    name: str
+    records: Path
+    refused: Path
+
+
+def kept_files(name: str) -> tuple[str, str]:
+    """Names of the two files of a source: accepted and refused records."""
+    return f"{PREFIX}_of-{name}.parquet", f"{PREFIX}_refused-{name}.parquet"
+
+
+def read_kept(source: KeptSource) -> Iterator[SourceRecord]:
+    """The records of a source in the order of ids; memory does not grow with their number."""
+    with pq.ParquetFile(source.records) as file:
+        for batch in file.iter_batches(batch_size=1_000):
+            for row in batch.to_pylist():
+                metadata = json.loads(row["metadata_json"])
+                sections = sections_of(row.get("sections_json", ""))
+                yield SourceRecord(
+                    row["record_id"], row["title"], row["text"], row["source"], LINE_NOT_KNOWN, metadata, sections
+                )
+
+
+def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes rows to one parquet file whose bytes do not depend on how many rows each batch holds."""
+    left = schema.empty_table()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            left = pa.concat_tables([left, pa.Table.from_batches([batch]).cast(schema)])
+            while len(left) >= _ROW_GROUP:
+                writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
+                left = left.slice(_ROW_GROUP)
+        if len(left):
+            writer.write_table(left.combine_chunks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +332,7 @@ def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:
 def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_complete: bool = True) -> None:
     """Writes one finished batch; its marker appears last, so that a killed batch is done again.
 
-    Args:
-        folder: The stage's parts.
-        number: Number of the batch.
-        tables: Its tables by name.
-        is_complete: False for a batch in which something failed: it counts, but an interrupted run does it again.
+    One that is not complete, in which something failed, counts, but an interrupted run does it again.
     """
     with writing("a finished batch", folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -300,8 +364,7 @@ def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], setting
     return content_hash(stage, str(revision), json.dumps([inputs, settings], sort_keys=True, default=str))
 
 
-MOST_APPENDED = 0.1
-"""Share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %."""
+MOST_APPENDED = 0.1  # share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %
 
 _STAGED = "staged"
 _OLD, _NEW, _REMOVED, _ADDED = "old_rows", "new_rows", "removed_rows", "added_rows"
@@ -330,7 +393,17 @@ def begin_updates(build: Build, published: Path, tables: Iterable[Table]) -> Non
             for name, _ in connection.execute(statement("updates", "tables_of_database"), {"database": own}).fetchall():
                 if name not in kept:
                     connection.execute(f"DROP TABLE {quoted(name)}")
-            _move_in(connection, kept)
+            tables_held = connection.execute(
+                statement("updates", "tables_of_database"), {"database": _STAGED}
+            ).fetchall()
+            for name, definition in tables_held:
+                if name not in kept:
+                    connection.execute(definition)
+                    of_table = {"database": _STAGED, "name": name}
+                    columns = connection.execute(statement("updates", "stored_columns"), of_table).fetchall()
+                    stored = ", ".join(quoted(column) for (column,) in columns)
+                    rows = f"SELECT {stored} FROM {_STAGED}.{quoted(name)}"
+                    connection.execute(f"INSERT INTO {quoted(name)} ({stored}) {rows}")
         connection.execute("CHECKPOINT")
     with writing("a copy of the tables", staged):
         copy.replace(staged)
@@ -354,32 +427,40 @@ def clear_tables(build: Build, connection: duckdb.DuckDBPyConnection, tables: It
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
     """Replaces rows of a table that began as that of the version before; notes its rows and checksum.
 
-    Args:
-        build: The build, with what is known of the version before.
-        connection: To the staged tables.
-        table: The table.
-        rows: A SELECT of its stored columns: those that take the places of the outdated ones.
-        outdated: Condition on the rows of the table.
-
+    `rows` is a SELECT of its stored columns: those that take the places of the rows that the condition `outdated` is
+    true of.
     Cost: O(rows) to look through, O(rows that differ) to write.
     """
-    earlier = build.earlier or Earlier(0, frozenset())
     # Fills tables of the same columns: rows that go, and rows that come.
     for name in (_OLD, _NEW, _REMOVED, _ADDED):
         made = create_statement(replace(table, name=name))
         connection.execute(made.replace("TABLE", "TEMP TABLE", 1))
-    stored, name = _stored(table), quoted(table.name)
-    same = " AND ".join(map(_is_same, table.columns))
+    stored, name, key, same = _stored(table), quoted(table.name), ", ".join(map(quoted, table.key)), []
+    for column in table.columns:
+        value = quoted(column.name) + ("::VARCHAR" if pa.types.is_floating(column.type) else "")  # 0.0 = -0.0
+        same.append(f"o.{value} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{value}")
     connection.execute(f"INSERT INTO {_NEW} ({stored}) {_bare(rows)}")
     connection.execute(f"INSERT INTO {_OLD} ({stored}) SELECT {stored} FROM {name} WHERE {outdated}")
     for target, whole, other in ((_REMOVED, f"{_OLD} AS o", f"{_NEW} AS n"), (_ADDED, f"{_NEW} AS n", f"{_OLD} AS o")):
-        connection.execute(f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {same}")
+        connection.execute(
+            f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {' AND '.join(same)}"
+        )
     removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
-    _replace(connection, table)
+    connection.execute(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {_REMOVED})")
+    twice = f"SELECT count(*) FROM {name} SEMI JOIN {_ADDED} USING ({key})"
+    within = f"SELECT count(*) - count(DISTINCT ({key})) FROM {_ADDED}"
+    (surplus,) = connection.execute(f"SELECT ({twice}) + ({within})").fetchone() or (0,)
+    if surplus:
+        raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
+    connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM {_ADDED} ORDER BY {key}")
+    earlier = build.earlier or Earlier(0, frozenset())
     record = updated_record(earlier.records[table.name], removed, added)
     appended = earlier.appended.get(table.name, 0) + added.rows
     if appended > MOST_APPENDED * record.rows:
-        _put_in_order(connection, table)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE all_rows AS SELECT {stored} FROM {name}")
+        connection.execute(create_statement(table))
+        insert_sorted(connection, table, f"SELECT {stored} FROM all_rows")
+        connection.execute("DROP TABLE all_rows")
         appended = 0
     with writing("what was updated", build.updates):
         build.updates.mkdir(parents=True, exist_ok=True)
@@ -393,45 +474,6 @@ def updated_tables(build: Build) -> dict[str, UpdatedTable]:
 
 def _note(build: Build, table: str) -> Path:
     return build.updates / f"{table}.json"
-
-
-def _move_in(connection: duckdb.DuckDBPyConnection, kept: Collection[str]) -> None:
-    held = connection.execute(statement("updates", "tables_of_database"), {"database": _STAGED}).fetchall()
-    for name, definition in held:
-        if name in kept:
-            continue
-        connection.execute(definition)
-        of_table = {"database": _STAGED, "name": name}
-        columns = connection.execute(statement("updates", "stored_columns"), of_table).fetchall()
-        stored = ", ".join(quoted(column) for (column,) in columns)
-        rows = f"SELECT {stored} FROM {_STAGED}.{quoted(name)}"
-        connection.execute(f"INSERT INTO {quoted(name)} ({stored}) {rows}")
-
-
-def _is_same(column: Column) -> str:
-    name, text = quoted(column.name), "::VARCHAR" if pa.types.is_floating(column.type) else ""  # 0.0 = -0.0
-    return f"o.{name}{text} {'IS NOT DISTINCT FROM' if column.nullable else '='} n.{name}{text}"
-
-
-def _replace(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Takes out the rows that go, and appends those that come."""
-    stored, name, key = _stored(table), quoted(table.name), ", ".join(map(quoted, table.key))
-    connection.execute(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {_REMOVED})")
-    twice = f"SELECT count(*) FROM {name} SEMI JOIN {_ADDED} USING ({key})"
-    within = f"SELECT count(*) - count(DISTINCT ({key})) FROM {_ADDED}"
-    (surplus,) = connection.execute(f"SELECT ({twice}) + ({within})").fetchone() or (0,)
-    if surplus:
-        raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
-    connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM {_ADDED} ORDER BY {key}")
-
-
-def _put_in_order(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Writes the table again."""
-    stored = _stored(table)
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE all_rows AS SELECT {stored} FROM {quoted(table.name)}")
-    connection.execute(create_statement(table))
-    insert_sorted(connection, table, f"SELECT {stored} FROM all_rows")
-    connection.execute("DROP TABLE all_rows")
 
 
 def _stored(table: Table) -> str:

@@ -37,8 +37,7 @@ _LOG = logging.getLogger(__name__)
 KEPT_PASSAGES = 4_096
 """Passages whose texts are kept: a query for ten takes some 2 ms, and questions of one kind find the same ones."""
 
-_LONGEST_KEPT = 8_000
-"""Characters of a text that is kept: 32 MB at most, 4 MB of passages as they usually are."""
+_LONGEST_KEPT = 8_000  # characters of a text that is kept: 32 MB at most, 4 MB of passages as they usually are
 
 _MOST_KEPT_AT_ONCE = 512
 """More passages in one query are no questions' (a reader samples the corpus), and would push those out."""
@@ -78,7 +77,7 @@ class PublishedIndex(ArrayFolder):
 
     def stage_timings(self) -> "Mapping[str, StageTiming]":
         """What the stages took that built this version, as far as it was recorded."""
-        from polyhop.warehouse.files.run_history import stage_timings
+        from polyhop.warehouse.files.versions import stage_timings
 
         return stage_timings(self.layout.index(self.name), self.version)
 
@@ -137,11 +136,7 @@ class PublishedIndex(ArrayFolder):
         return [found[number] for number in numbers]
 
     def allowed_passages(self, where: str) -> NDArray[np.int64]:
-        """Numbers of the passages whose records a filter allows, ascending.
-
-        Raises:
-            FilterError: If it does not parse, or does not fit the version's metadata.
-        """
+        """Numbers of the passages whose records a filter allows, ascending."""
         from polyhop.warehouse.tables.filters import allowed_passages
 
         with translated(self._folder.tables):

@@ -31,12 +31,14 @@ def peak_rss_mb() -> float:
     Linux states it in /proc; elsewhere getrusage does, which also counts what a parent held before it forked.
     Source: algorithms.md 6.4.
     """
-    if _STATUS.is_file():
-        for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("VmHWM:"):
-                return round(int(line.split()[1]) * 1024 / 1e6, 1)
-    largest = getrusage(RUSAGE_SELF).ru_maxrss
-    return round(largest * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
+    largest = status_bytes("VmHWM") or getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return round(largest / 1e6, 1)
+
+
+def status_bytes(field: str) -> int | None:
+    """What Linux states of this process's memory, in bytes; None elsewhere."""
+    lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines() if _STATUS.is_file() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:")), None)
 
 
 def usable_cores() -> int:

@@ -1,10 +1,11 @@
-"""Settings to open stores: the only place that constructs their adapters (open_encoders.py and open_models.py: models).
+"""Settings to open stores: the only place that constructs their adapters (models: open_models.py).
 
 Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy.
 """
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,22 +85,16 @@ def read_graph_server(server: GraphServer, mapping: "Neo4jMapping") -> "Iterator
     """Yields the lines of a graph in a database, as the user and with the password of the environment."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, source_lines
 
-    connection = Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))
-    try:
+    with closing(Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))) as connection:
         yield from source_lines(connection, mapping)
-    finally:
-        connection.close()
 
 
 def examine_graph_server() -> "GraphServerHealth":
     """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD)."""
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, examine
 
-    connection = Neo4jConnection(find_address(None, None, None))
-    try:
+    with closing(Neo4jConnection(find_address(None, None, None))) as connection:
         return examine(connection)
-    finally:
-        connection.close()
 
 
 def open_graph_store(address: Address, index: str) -> "GraphStore":

@@ -1,28 +1,32 @@
-"""Settings to language models: the only place that constructs a chat model.
+"""Settings, or a published version, to chat models and encoders with their caches: the only place that constructs them.
 
-Imports no provider's package before it is needed. Per process there is one instance of each model, so that batches
-and roles share its limits, and one budget; both end with `close_chats`.
+What is indexed is encoded as the settings say, what is asked as the version remembers. Imports no provider's package
+before it is needed. Per process there is one instance of each model, so that batches and roles share its limits, and
+one budget; both end with `close_chats`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from polyhop.schemas.chat import Role, Usage, cost_words
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.settings import EncoderChoice, ModelSettings, Settings
+from polyhop.schemas.errors import ConfigurationError, has_secret
+from polyhop.schemas.manifest import EncoderRecord, VectorRecord
+from polyhop.schemas.ports import KeepingEncoder
+from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, EncoderChoice, ModelSettings, Settings, Space
 from polyhop.schemas.text import plural
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.cache.vectors import CachedEncoder, PathEncoder, VectorCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import Budget, embedding_price, price_of
-from polyhop.warehouse.models.calls import PaidCalls
-from polyhop.warehouse.models.chat import Chat
-from polyhop.warehouse.models.litellm_client import close_connections, require_litellm
+from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
 if TYPE_CHECKING:
+    from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.models.budget import Budget
+    from polyhop.warehouse.models.calls import PaidCalls
+    from polyhop.warehouse.models.chat import Chat
     from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
 
@@ -34,8 +38,8 @@ class _Run:
     """What the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
-    caches: list[ReplyCache] = field(default_factory=list)
-    chats: list[PaidCalls] = field(default_factory=list)
+    caches: "list[ReplyCache]" = field(default_factory=list)
+    chats: "list[PaidCalls]" = field(default_factory=list)
     unknown: Usage = field(default_factory=Usage)
 
 
@@ -43,15 +47,16 @@ _opening = RLock()
 _run = _Run()
 
 
-def open_chat(settings: Settings, role: Role) -> Chat:
+def open_chat(settings: Settings, role: Role) -> "Chat":
     """The model for a role with the cache of replies and the budget; one per process and configuration."""
+    from polyhop.warehouse.models.litellm_client import require_litellm
+
     model = model_name(settings.models, role)
     require_litellm()
-    must_answer = role is not Role.READ  # a worker waits for the end of an outage, an index run has nobody to wait for
+    limits = settings.max_cost_usd, settings.max_tokens
+    # a worker waits for the end of an outage, an index run has nobody to wait for
     with _opening:
-        return _chat(
-            model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, must_answer=must_answer
-        )
+        return _chat(model, settings.models, settings.root, *limits, must_answer=role is not Role.READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +73,16 @@ def chats_usage() -> ChatsUsage:
     """What the models opened since `close_chats` took."""
     with _opening:
         chats = _run.chats
-        return ChatsUsage(
-            sum((chat.spent for chat in chats), Usage()),
-            sum(chat.cached for chat in chats),
-            sum(chat.replaced for chat in chats),
-            _run.unknown,
-        )
+        cached, replaced = sum(chat.cached for chat in chats), sum(chat.replaced for chat in chats)
+        return ChatsUsage(sum((chat.spent for chat in chats), Usage()), cached, replaced, _run.unknown)
 
 
 def open_embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
     """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration."""
+    from polyhop.warehouse.models.litellm_client import require_litellm
+
     require_litellm()
     with _opening:
         return _embeddings(choice, models, root, max_cost_usd, max_tokens)
@@ -87,6 +90,8 @@ def open_embeddings(
 
 def close_chats(listener: Listener | None = None) -> None:
     """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0."""
+    from polyhop.warehouse.models.litellm_client import close_connections
+
     global _run  # noqa: PLW0603 - one run at a time per process
     with _opening:
         for replies in _run.caches:
@@ -110,15 +115,12 @@ def model_name(models: ModelSettings, role: Role) -> str:
 
 @cache
 def _chat(
-    model: str,
-    models: ModelSettings,
-    root: Path,
-    max_cost_usd: float | None,
-    max_tokens: int | None,
-    *,
-    must_answer: bool,
-) -> Chat:
-    replies, budget = _shared(root, max_cost_usd, max_tokens)
+    model: str, models: ModelSettings, root: Path, max_cost: float | None, max_tokens: int | None, *, must_answer: bool
+) -> "Chat":
+    from polyhop.warehouse.models.budget import price_of
+    from polyhop.warehouse.models.chat import Chat
+
+    replies, budget = _shared(root, max_cost, max_tokens)
     if must_answer:
         _book_dead_calls(replies)
     chat = Chat(model, models, replies, budget.priced(price_of(model, models)), must_answer=must_answer)
@@ -130,6 +132,7 @@ def _chat(
 def _embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
+    from polyhop.warehouse.models.budget import embedding_price
     from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
     model = choice.name.partition(":")[2]
@@ -149,13 +152,15 @@ def _embeddings(
 
 
 @cache
-def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> tuple[ReplyCache, Budget]:
-    """What all models of a run share."""
+def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> "tuple[ReplyCache, Budget]":
+    from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.models.budget import Budget
+
     _run.caches.append(replies := ReplyCache(Layout(root).reply_cache))
     return replies, Budget(max_cost_usd, max_tokens, (0.0, 0.0))
 
 
-def _book_dead_calls(replies: ReplyCache) -> None:
+def _book_dead_calls(replies: "ReplyCache") -> None:
     """Finds calls that died with the process of an earlier run, and says so."""
     found = replies.abandon_dead_calls()
     _run.unknown += found
@@ -165,3 +170,100 @@ def _book_dead_calls(replies: ReplyCache) -> None:
             f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Whether that was billed is "
             f"unknown; it is booked at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )
+
+
+MOST_OPEN = 4  # encoders of a process. Chosen: an index may have two, and an index run may replace them by two others.
+PATH_VECTORS = 100_000  # vectors of path texts and masked questions kept on disk, the newest, 2 kB each; chosen: 200 MB
+_IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
+
+_open_models: list[CachedEncoder | PathEncoder] = []
+
+
+def open_encoder(settings: Settings, space: Space = PASSAGES) -> CachedEncoder:
+    """The configured encoder of a space with its cache of vectors; one per process and configuration."""
+    return _encoder(_needs(settings, settings.encoder.choice_of(space)))
+
+
+def open_version_encoder(settings: Settings, record: VectorRecord | None) -> CachedEncoder:
+    """The encoder of published vectors (None: the configured one); where it is and what it costs, the settings say."""
+    if record is None:
+        return open_encoder(settings)
+    encoder = _encoder(_needs(settings, choice_of(settings, record.encoder)))
+    if record.encoder.name != LOCAL and encoder.model != record.model:
+        raise ConfigurationError(
+            f"The version's vectors are by {record.model}, but what is called {record.encoder.name} now is "
+            f"{encoder.model}; bring back that model, or index again."
+        )
+    if isinstance(encoder.encoder, KeepingEncoder):
+        encoder.encoder.expect(record.dimension)
+    return encoder
+
+
+def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEncoder:
+    """The encoder of published vectors with the cache of path vectors; one per process and configuration."""
+    open_version_encoder(settings, record)  # which sees that it is the same model
+    needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
+    return _path_encoder(needs)
+
+
+def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
+    """The encoder of a version; the settings say where it is and what it costs, if they name the same one."""
+    choice = EncoderChoice(**record.model_dump(include=set(EncoderChoice.model_fields)))
+    choices = (settings.encoder.choice, settings.encoder.choice_of(ENTITIES))
+    named = next((known for known in choices if known.name == record.name), None)
+    if named is None:
+        return choice
+    own = {"price": named.price, "api_base": named.api_base or settings.models.api_base or record.api_base}
+    return choice.model_copy(update=own)
+
+
+def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
+    """What a version remembers of its encoder, which cuts texts after `max_tokens` (0: only its server knows)."""
+    address = (choice.api_base or settings.models.api_base) if choice.name.startswith("litellm:") else ""
+    own = choice.model_dump(include=set(EncoderRecord.model_fields))
+    return EncoderRecord(**own | {"max_tokens": max_tokens, "api_base": "" if has_secret(address) else address})
+
+
+def close_encoders() -> None:
+    """Closes the caches of all encoders of this process; the next use opens them again."""
+    _encoder.cache_clear()
+    _path_encoder.cache_clear()
+    while _open_models:
+        _open_models.pop().close()
+
+
+def _needs(settings: Settings, choice: EncoderChoice) -> EncoderNeeds:
+    limits = settings.max_cost_usd, settings.max_tokens
+    return EncoderNeeds(choice, settings.encoder.threads, settings.models, settings.root, *limits, open_embeddings)
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _encoder(needs: EncoderNeeds) -> CachedEncoder:
+    choice, opened, vectors = needs.choice, _model(_of_model(needs)), VectorCache(Layout(needs.root).vector_cache)
+    own, prefix, query_prefix = opened.questions, choice.passage_prefix, choice.query_prefix
+    encoder = CachedEncoder(opened.passages, vectors, prefix=prefix, questions=own, query_prefix=query_prefix)
+    _open_models.append(encoder)
+    return encoder
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _model(needs: EncoderNeeds) -> OpenedEncoder:
+    """The model itself, which knows no root: it stays when `close_encoders` closes the caches."""
+    return open_model(needs)
+
+
+def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
+    """What the model depends on: not the prefixes, and in this process neither folder of data nor limits."""
+    choice = needs.choice.model_copy(update={"query_prefix": "", "passage_prefix": ""})
+    if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
+        return replace(needs, choice=choice)
+    bare = choice.model_copy(update={"api_base": "", "price": None})
+    return EncoderNeeds(bare, needs.threads, ModelSettings(), Path(), None, None, needs.open_embeddings)
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _path_encoder(needs: EncoderNeeds) -> PathEncoder:
+    path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
+    encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=PATH_VECTORS), needs.choice.query_prefix)
+    _open_models.append(encoder)
+    return encoder

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-SQL_FOLDER = Path(__file__).parent / "tables" / "sql"
-"""Where the statements of tables are."""
+_NAME = re.compile(r"^(?:--|//) name: (\w+)$", re.MULTILINE)
+SQL_FOLDER = Path(__file__).parent / "tables" / "sql"  # where the statements of tables are
 
 
 @cache
 def read_statements(path: Path) -> dict[str, str]:
-    """{name: SQL} of a file, in its order."""
+    """{name: statement} of a file of SQL or Cypher, in its order."""
     parts = _NAME.split(path.read_text(encoding="utf-8"))
     return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -47,14 +46,11 @@ def read_prompt(path: Path) -> Prompt:
 
 
 CYPHER_FOLDER = Path(__file__).parent / "graph" / "cypher"
-_CYPHER_NAME = re.compile(r"^// name: (\w+)$", re.MULTILINE)
 
 
-@cache
 def cypher_statements(file: str) -> dict[str, str]:
     """{name: Cypher} of `cypher/<file>.cypher`, in its order."""
-    parts = _CYPHER_NAME.split((CYPHER_FOLDER / f"{file}.cypher").read_text(encoding="utf-8"))
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return read_statements(CYPHER_FOLDER / f"{file}.cypher")
 
 
 def cypher(file: str, name: str) -> str:

@@ -26,7 +26,10 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     sources: dict[str, Mapping[str, object]] = {}
     path = Path(os.environ.get(CONFIG_VARIABLE, DEFAULT_FILE))
     if path.exists():
-        sources[str(path)] = _read_toml(path)
+        try:
+            sources[str(path)] = flatten(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"Cannot read settings from {path}: {error}.") from error
     elif CONFIG_VARIABLE in os.environ:
         raise ConfigurationError(f"{CONFIG_VARIABLE} names {path}, which does not exist.")
     sources["the environment (POLYHOP_…)"] = environment_settings(os.environ)
@@ -36,20 +39,36 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     return parse_settings(sources)
 
 
-def _read_toml(path: Path) -> dict[str, object]:
-    try:
-        return flatten(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"Cannot read settings from {path}: {error}.") from error
-
-
-_FIELDS = {"edit", "key", "other"}
-
-
 def read_edits(folder: IndexFolder) -> tuple[EntityEdit, ...]:
     """The edits of an index in the order of the file; none if there is no file."""
-    lines = _text(folder.edits).splitlines()
-    return tuple(_edit(folder.edits, number, line) for number, line in enumerate(lines, 1) if line.strip())
+    path, edits = folder.edits, []
+    lines = _text(path, "edits of entities", of_no_file="").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        place = f"{path} line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ConfigurationError(f"{place}: not JSON. Correct the line or remove it.") from error
+        has_fields = isinstance(row, dict) and row.keys() == {"edit", "key", "other"}
+        if not has_fields or not all(isinstance(value, str) for value in row.values()):
+            raise ConfigurationError(f'{place}: an edit has the texts "edit", "key" and "other", no others.')
+        if row["edit"] not in KINDS or not row["key"] or bool(row["other"]) == (row["edit"] == "delete"):
+            message = f"{place}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
+            raise ConfigurationError(message)
+        edits.append(EntityEdit(row["edit"], row["key"], row["other"], f"{path.name} line {number}"))
+    return tuple(edits)
+
+
+def _text(path: Path, what: str, encoding: str = "utf-8", of_no_file: str | None = None) -> str:
+    try:
+        return path.read_text(encoding=encoding)
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError) and of_no_file is not None:
+            return of_no_file
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"Cannot read the {what} in {path}: {reason}.") from error
 
 
 def edits_hash(folder: IndexFolder) -> str:
@@ -77,67 +96,34 @@ def change_edits(
     return before
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"Cannot read the edits of entities in {path}: {reason}.") from error
-
-
-def _edit(path: Path, number: int, line: str) -> EntityEdit:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path} line {number}: not JSON. Correct the line or remove it.") from error
-    if not isinstance(row, dict) or row.keys() != _FIELDS or not all(isinstance(value, str) for value in row.values()):
-        raise ConfigurationError(f'{path} line {number}: an edit has the texts "edit", "key" and "other", no others.')
-    if row["edit"] not in KINDS or not row["key"] or bool(row["other"]) == (row["edit"] == "delete"):
-        raise ConfigurationError(
-            f"{path} line {number}: an edit is one of {', '.join(KINDS)}, with a key and, but for delete, another text."
-        )
-    return EntityEdit(row["edit"], row["key"], row["other"], f"{path.name} line {number}")
-
-
-_HEADERS = (["a", "b"], ["a", "b", "type"])
-
-
 def read_links(file: str) -> tuple[NamePair, ...]:
     """The pairs of a file, in its order; none for ""."""
     if not file:
         return ()
-    reader = csv.reader(_link_text(file).splitlines(keepends=True), strict=True)
+    reader = csv.reader(_text(Path(file), "name pairs", "utf-8-sig").splitlines(keepends=True), strict=True)
+    pairs = []
     try:
         header = [cell.strip().lower() for cell in next(reader, [])]
-        if header not in _HEADERS:
+        if header not in (["a", "b"], ["a", "b", "type"]):
             raise ConfigurationError(f"{file} line 1: the header must be a,b or a,b,type, not '{','.join(header)}'.")
-        return tuple(_pair(file, reader.line_num, len(header), row) for row in reader if any(map(str.strip, row)))
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if not any(cells):
+                continue
+            place = f"{file} line {reader.line_num}"
+            if len(cells) != len(header):
+                raise ConfigurationError(f"{place}: {len(cells)} columns instead of {len(header)}.")
+            for name in cells[:2]:
+                if not any(map(str.isalnum, name)):
+                    message = f"{place}: '{name}' is not a name; write two names with letters or digits."
+                    raise ConfigurationError(message)
+            kind = cells[2].upper() if len(cells) == 3 else ""
+            pairs.append(NamePair(cells[0], cells[1], kind, f"{Path(file).name} line {reader.line_num}"))
     except csv.Error as error:
         raise ConfigurationError(f"{file} line {reader.line_num}: {error}.") from error
+    return tuple(pairs)
 
 
 def links_hash(file: str) -> str:
     """sha256 of a file of pairs, "" for no file: other pairs are other entities."""
-    return content_hash(_link_text(file)) if file else ""
-
-
-def _link_text(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"Cannot read the name pairs in {file}: {reason}.") from error
-
-
-def _pair(file: str, line: int, width: int, row: list[str]) -> NamePair:
-    cells = [cell.strip() for cell in row]
-    if len(cells) != width:
-        raise ConfigurationError(f"{file} line {line}: {len(cells)} columns instead of {width}.")
-    for name in cells[:2]:
-        if not any(character.isalnum() for character in name):
-            raise ConfigurationError(
-                f"{file} line {line}: '{name}' is not a name; write two names with letters or digits."
-            )
-    return NamePair(cells[0], cells[1], cells[2].upper() if width == 3 else "", f"{Path(file).name} line {line}")
+    return content_hash(_text(Path(file), "name pairs", "utf-8-sig")) if file else ""

@@ -24,7 +24,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
-from polyhop.warehouse.open_encoders import open_path_encoder, open_version_encoder
+from polyhop.warehouse.open_models import open_path_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import (
     AnsweredQuestion,

@@ -423,8 +423,8 @@ def extraction(
     json: Json = False,
 ) -> None:
     """Write entities, triples and propositions of every passage; --extractor import:FILE reads them back."""
-    from polyhop.warehouse.files.extractions import export_extractions
     from polyhop.warehouse.open import open_published
+    from polyhop.warehouse.tables.version_rows import export_extractions
 
     with closing(open_published(settings_of(root).root, index)) as published:
         count = export_extractions(published.tables_file, file)

@@ -31,22 +31,24 @@ from polyhop.tasks.passages.records import (
     table_of_rows,
 )
 from polyhop.tasks.stage import BatchResult, Counts, SourceStage, no_search_for_cycles
-from polyhop.warehouse.build import Build, part_files, write_part
-from polyhop.warehouse.documents.converter import ConversionLimits, Converter
-from polyhop.warehouse.files.corpora import read_corpus
-from polyhop.warehouse.files.disk import file_checksum, link_or_copy
-from polyhop.warehouse.files.formats import INSTALL_OFFICE
-from polyhop.warehouse.files.kept_records import (
+from polyhop.warehouse.build import (
     LINE_NOT_KNOWN,
     PREFIX,
     RECORDS,
     REFUSED,
     WITHOUT_SECTIONS,
+    Build,
     KeptSource,
     kept_files,
+    part_files,
     read_kept,
+    write_part,
     write_rows,
 )
+from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.files.corpora import read_corpus
+from polyhop.warehouse.files.disk import file_checksum, link_or_copy
+from polyhop.warehouse.files.formats import INSTALL_OFFICE
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import connect
 

@@ -22,7 +22,7 @@ from polyhop.tasks.stage import BatchResult, Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.cache.vectors import CachedEncoder
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open_models import open_encoder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.vectors.kinds import (
     HASH_BYTES,

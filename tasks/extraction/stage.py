@@ -43,9 +43,8 @@ from polyhop.tasks.raw_rows import (
     write_changed,
 )
 from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
-from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
+from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part, write_rows
 from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
-from polyhop.warehouse.files.kept_records import write_rows
 from polyhop.warehouse.names import SPACY_MODEL, open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
@@ -294,7 +293,7 @@ def _imported_file(extraction: ExtractionSettings) -> Path:
 @lru_cache(maxsize=1)
 def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
     """The rows of an imported file by passage; kept between the batches of one process (about 5 kB per row)."""
-    from polyhop.warehouse.files.extractions import read_extractions
+    from polyhop.warehouse.files.rows import read_extractions
 
     with connect(Path(tables), read_only=True) as connection:
         ids = connection.execute(statement("extract", "passage_ids")).fetchall()

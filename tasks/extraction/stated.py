@@ -35,7 +35,7 @@ from polyhop.tasks.extraction.rows import (
 from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_place
 
 if TYPE_CHECKING:
-    from polyhop.warehouse.files.extractions import ExtractionRow
+    from polyhop.warehouse.files.rows import ExtractionRow
 
 # Source: algorithms.md 1.3 (2).
 

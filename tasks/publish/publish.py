@@ -27,12 +27,11 @@ from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
 from polyhop.warehouse.artefacts import open_array
-from polyhop.warehouse.build import Build, latest_manifest, updated_tables
+from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum
-from polyhop.warehouse.files.kept_records import kept_count, kept_files
 from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import (
     prune_versions,
     publish_folder,
@@ -41,7 +40,7 @@ from polyhop.warehouse.files.versions import (
     surplus_versions,
 )
 from polyhop.warehouse.index_reader import Damage, open_vector_store
-from polyhop.warehouse.open_encoders import open_encoder, record_of
+from polyhop.warehouse.open_models import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (
     attached,
@@ -94,7 +93,7 @@ def check_deletions(build: Build, before: Manifest, damage: Damage) -> None:
 def _check_records(build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest, damage: Damage) -> None:
     file, held = kept_files(build.source_name)[0], before.sources[build.source_name].records
     if file in damage.arrays:
-        _refuse(build, "records", held, held - kept_count(build.staging.arrays / file))
+        _refuse(build, "records", held, held - row_count(build.staging.arrays / file))
         return
     now = [str(path) for path in sorted(build.staging.arrays.glob(kept_files("*")[0]))]
     files = {"before": [str(build.folder.version(before.version).arrays / file)], "after": now}
@@ -358,7 +357,7 @@ def _sources(build: Build) -> dict[str, SourceState]:
         locations[build.source_name] = place_of(build.source)
     held = {name: build.staging.arrays / kept_files(name)[0] for name in sorted({*locations, build.source_name})}
     return {
-        name: SourceState(location=locations.get(name, ""), records=kept_count(path))
+        name: SourceState(location=locations.get(name, ""), records=row_count(path))
         for name, path in held.items()
         if path.is_file()
     }

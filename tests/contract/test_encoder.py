@@ -17,7 +17,7 @@ from polyhop.schemas.ports import Encoder, KeepingEncoder, KeepVectors
 from polyhop.schemas.settings import EncoderChoice, ModelSettings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import close_chats, open_embeddings
 
 TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
@@ -73,7 +73,7 @@ def tiny_folder(root: Path) -> Path:
 
 
 def needs(name: str, root: Path, url: str) -> EncoderNeeds:
-    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None)
+    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None, open_embeddings)
 
 
 def fake(name: str) -> Any:

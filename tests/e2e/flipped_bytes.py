@@ -25,7 +25,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_manifest, require_version
 from polyhop.warehouse.index_reader import open_vector_store
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open_models import close_encoders
 
 INDEX = "towns"
 STRATEGIES = ("bridge", "qasa", "dense-ann")

@@ -28,7 +28,7 @@ from polyhop.tasks.publish.publish import clean_vectors
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import published_versions, read_manifest
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open_models import close_encoders
 
 pytestmark = pytest.mark.rare
 

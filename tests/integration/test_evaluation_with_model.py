@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from polyhop.cli import app
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import stage_timings
+from polyhop.warehouse.files.versions import stage_timings
 from polyhop.warehouse.open_models import close_chats
 
 Command = Callable[..., Result]

@@ -36,8 +36,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 from polyhop.warehouse.models.local_encoder import LocalEncoder
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import close_encoders
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import close_chats, close_encoders
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES
 

@@ -20,8 +20,7 @@ from polyhop.schemas.settings import parse_settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import close_encoders
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import close_chats, close_encoders
 from polyhop.worker.session import IndexSession
 
 TEXTS = {

@@ -17,8 +17,7 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.local_encoder import LocalEncoder
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import close_encoders
-from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.open_models import close_chats, close_encoders
 from polyhop.worker.session import IndexSession
 
 STRATEGIES = ("naive-vector", "qasa", "proprag", "hublink", "hub-facets", "fusion", "dense", "bridge")

@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 from lxml import etree
 
 from polyhop.schemas.records import Document, Section
-from polyhop.warehouse.files.records import FaultError, damage
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, size_words
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, FaultError, damage, size_words
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _STOPS = frozenset(".!?:。！？؟”\"'»)")
@@ -37,16 +36,11 @@ class TextBuilder:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._length = 0
+        self.length = 0  # characters so far
         self._sections: list[Section] = []
         self._path: list[tuple[int, str]] = []
         self._place = Section(0)
         self._is_new = False
-
-    @property
-    def length(self) -> int:
-        """Characters so far."""
-        return self._length
 
     @property
     def goes_on(self) -> bool:
@@ -90,14 +84,15 @@ class TextBuilder:
         cleaned = "\n".join(line.rstrip() for line in clean_text(text).split("\n")).strip("\n")
         if not cleaned.strip():
             return
-        if self._length:
-            self._append(separator)
+        before = separator if self.length else ""
+        start = self.length + len(before)
         if self._is_new:
             headings = tuple(line for _, line in self._path)
-            self._sections.append(replace(self._place, start=self._length, headings=headings))
+            self._sections.append(replace(self._place, start=start, headings=headings))
             self._is_new = False
-        self._append(cleaned)
-        if self._length > MAX_RECORD_BYTES:
+        self._pieces += [before, cleaned]
+        self.length = start + len(cleaned)
+        if self.length > MAX_RECORD_BYTES:
             raise FaultError(f"its text is longer than {size_words(MAX_RECORD_BYTES)}; split the file")
 
     def include(self, part: Document) -> None:
@@ -124,10 +119,6 @@ class TextBuilder:
         known = {name: value for name, value in (metadata or {}).items() if value not in (None, "", [])}
         return Document(clean_line(title), "".join(self._pieces), tuple(sections), known, attached or {}, unread or {})
 
-    def _append(self, text: str) -> None:
-        self._pieces.append(text)
-        self._length += len(text)
-
 
 def clean_text(text: str) -> str:
     """The text without control characters, composed (NFC), with line feeds as ends of lines."""
@@ -151,8 +142,7 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """A member, or of an empty file the end of its list (ZIP's APPNOTE, 4.3.6); a CSV file may begin with PK."""
 _HEAD_BYTES = 1024  # in which Acrobat looks for `%PDF-` (PDF Reference 1.7, appendix H); DOCTYPEs stand there, too
-_MOST_MEMBERS = 20_000
-"""Chosen: a book of 5,000 pictures has some 6,000."""
+_MOST_MEMBERS = 20_000  # chosen: a book of 5,000 pictures has some 6,000
 _MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 _KINDS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"))
 _ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
@@ -194,22 +184,17 @@ def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bo
             raise FaultError(f"it would unpack to {size / _MEGABYTE:,.0f} MB, more than {max_unpacked_mb:,}")
         if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
             raise FaultError("it is encrypted with a password; save it without one")
-        if not allows_doctype:
-            _refuse_doctypes(archive)
+        for member in () if allows_doctype else members:
+            if member.filename.endswith((".xml", ".rels")):
+                with archive.open(member) as file:
+                    head = file.read(_HEAD_BYTES)
+                if b"<!DOCTYPE" in head.replace(b"\0", b""):  # UTF-16 has a zero byte beside each letter
+                    name = member.filename[:100]
+                    raise FaultError(f"{name} in it declares a document type, which Office files never do")
     except BaseException:
         archive.close()
         raise
     return archive
-
-
-def _refuse_doctypes(archive: zipfile.ZipFile) -> None:
-    for member in archive.infolist():
-        if member.filename.endswith((".xml", ".rels")):
-            with archive.open(member) as file:
-                head = file.read(_HEAD_BYTES)
-            # UTF-16 has a zero byte beside each letter
-            if b"<!DOCTYPE" in head.replace(b"\0", b""):
-                raise FaultError(f"{member.filename[:100]} in it declares a document type, which Office files never do")
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -229,8 +214,7 @@ def parse_xml(data: bytes) -> Any:
         raise FaultError(f"it is damaged ({damage(error)})") from error
 
 
-_LONGEST_HEADING = 60
-"""Characters; a longer first cell is a text, not the name of a column. Chosen."""
+_LONGEST_HEADING = 60  # characters; a longer first cell is a text, not the name of a column. Chosen.
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -5,9 +5,11 @@ or a crash of the library. The file is then of no use, with the reason; the run 
 """
 
 import contextlib
+import io
 import json
 import math
 import os
+import resource
 import select
 import subprocess
 import sys
@@ -17,27 +19,29 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from pkgutil import resolve_name
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from polyhop.schemas.records import Document, document_of
+from polyhop.schemas.records import Document, document_json, document_of
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import file_checksum
-from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstalledError
-from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.formats import DOCUMENTS, TEXTS, DocumentFormat, NotInstalledError, text_reader
+from polyhop.warehouse.files.records import FaultError, damage
+from polyhop.warehouse.machine import peak_rss_mb, status_bytes
 
 if TYPE_CHECKING:
     from polyhop.warehouse.cache.database import DocumentCache
 
 _MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
-_MODULE = "polyhop.warehouse.documents.reading_process"
-_LAST_SECONDS = 5
-"""Until a process that has closed its pipe is gone; chosen."""
-_WATCH_SECONDS = 0.1
-"""Between two looks at the memory of a process on a system that does not limit it; chosen."""
+_MODULE = "polyhop.warehouse.documents.converter"
+_NEARLY_ALL = 0.8  # a library asks for blocks of some size: what was refused may have been a fifth. Chosen.
+_SPARE_SECONDS = 5
+"""Of processor time beyond the limit of elapsed time: the parent ends what takes long, this what lost its parent."""
+_LAST_SECONDS = 5  # until a process that has closed its pipe is gone; chosen
+_WATCH_SECONDS = 0.1  # between two looks at the memory of a process on a system that does not limit it; chosen
 _PIECE = 1 << 20  # bytes read from the pipe at once at most; any number gives the same reply
-_LONGEST_REPLY = 1 << 30
-"""Bytes; a text of the longest record with all its characters escaped stays below."""
+_LONGEST_REPLY = 1 << 30  # bytes; a text of the longest record with all its characters escaped stays below
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,11 @@ class Converter:
         ending = path.suffix.lower()
         DOCUMENTS[ending].require()
         key = document_key(DOCUMENTS[ending], file_checksum(path), self._limits.passage_characters)
-        kept = self._cache()
+        if self._opened_cache is None and self._cache_path is not None:  # a corpus without documents has no such cache
+            from polyhop.warehouse.cache.database import DocumentCache
+
+            self._opened_cache = DocumentCache(self._cache_path)
+        kept = self._opened_cache
         found = kept.get(key) if kept is not None else None
         if found is None:
             found = self._read(path, ending)
@@ -98,14 +106,6 @@ class Converter:
         if self._opened_cache is not None:
             self._opened_cache.close()
             self._opened_cache = None
-
-    def _cache(self) -> "DocumentCache | None":
-        """Opened with the first file: a corpus without documents has no such cache."""
-        if self._opened_cache is None and self._cache_path is not None:
-            from polyhop.warehouse.cache.database import DocumentCache
-
-            self._opened_cache = DocumentCache(self._cache_path)
-        return self._opened_cache
 
     def _read(self, path: Path, ending: str) -> Document:
         request = {"path": str(path.resolve()), "ending": ending, "attached_fault": "", **asdict(self._limits)}
@@ -124,7 +124,13 @@ class Converter:
 
     def _asked(self, request: Mapping[str, object]) -> Mapping[str, Any]:
         """The reply of the process, which is ended if it gives none."""
-        process = self._started()
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            command = [sys.executable, "-P", "-m", _MODULE]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module, by this very interpreter
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+            )
+        process = self._process
         try:
             stdin, stdout = _pipes(process)
             stdin.write(json.dumps(request).encode() + b"\n")
@@ -151,7 +157,6 @@ class Converter:
         return found
 
     def _line(self, process_id: int, stream: IO[bytes]) -> bytes:
-        """The next line of a pipe."""
         deadline = time.monotonic() + self._limits.seconds
         # Linux holds the process to its limit of memory; macOS refuses to, so that here is looked at what it takes
         pause = math.inf if sys.platform == "linux" else _WATCH_SECONDS
@@ -162,8 +167,12 @@ class Converter:
             if left <= 0:
                 raise TimeoutError
             if not select.select([stream], [], [], min(left, pause))[0]:
-                if pause < math.inf and _resident_bytes(process_id) > self._limits.memory_mb * _MEGABYTE:
-                    raise MemoryError
+                if pause < math.inf:
+                    import psutil
+
+                    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+                        if psutil.Process(process_id).memory_info().rss > self._limits.memory_mb * _MEGABYTE:
+                            raise MemoryError
                 continue
             piece = os.read(stream.fileno(), _PIECE)
             length += len(piece)
@@ -172,15 +181,6 @@ class Converter:
             pieces.append(piece)
             if piece.endswith(b"\n"):
                 return b"".join(pieces)
-
-    def _started(self) -> "subprocess.Popen[bytes]":
-        if self._process is None or self._process.poll() is not None:
-            self._end()
-            command = [sys.executable, "-P", "-m", _MODULE]
-            self._process = subprocess.Popen(  # noqa: S603 - our own module, by this very interpreter
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-            )
-        return self._process
 
     def _end(self, *, is_over: bool = False) -> int | None:
         """Ends the process; returns how it ended. If it is over, it said that it is ending by itself."""
@@ -224,10 +224,85 @@ def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-def _resident_bytes(process_id: int) -> int:
-    """Memory that a process holds; 0 if it has ended."""
-    import psutil
+def main() -> None:
+    """Answers requests until there are no more: sets the limits, reads the file, gives it or why there is none.
 
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return int(psutil.Process(process_id).memory_info().rss)
-    return 0
+    This is the process, run as a module: a request a line on standard input, a reply a line. It limits its own memory,
+    processor time and files before it reads anything, since a hostile file may lead a library to take all there is.
+    """
+    replies = os.fdopen(os.dup(1), "wb")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)  # what a library prints must not end up among the replies
+    os.dup2(silence, 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it reads only
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        memory = int(request["memory_mb"]) * _MEGABYTE
+        with contextlib.suppress(ValueError, OSError):  # macOS refuses this: there the parent watches
+            resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        reply: dict[str, Any]
+        try:
+            with Path(request["path"]).open("rb") as stream:
+                reply = {"document": document_json(_document(stream, str(request["ending"]), request))}
+        except NotInstalledError as missing:
+            reply = {"missing": str(missing)}
+        except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content
+            reply = {"fault": _fault_words(error, request)}
+        # the most that it ever took would be held against the next file: that needs another process
+        reply["is_last"] = _has_taken(_NEARLY_ALL * memory)
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
+
+def _document(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int = 0) -> Document:
+    """The document that a file holds; what is attached to it is read likewise, unless `attached_fault` says why not."""
+    from polyhop.warehouse.documents.building import Reading, kind_of_content
+
+    def read_attached(name: str, data: bytes) -> Document | str:
+        if request["attached_fault"]:
+            return str(request["attached_fault"])
+        try:
+            ending = Path(name).suffix.lower()
+            if ending in TEXTS:
+                return text_reader(ending)(data, "")
+            return _document(io.BytesIO(data), ending, request, depth + 1)
+        except Exception as error:  # noqa: BLE001 - as above: the message itself can be read
+            return _fault_words(error, request)
+
+    kind = kind_of_content(stream)
+    if not kind and DOCUMENTS[stated].has_signature:
+        raise FaultError(f"it is not a {stated} file: its content is something else, or damaged")
+    format_ = DOCUMENTS[kind or stated]
+    format_.require()
+    stream.seek(0)
+    read = resolve_name(f"polyhop.warehouse.documents.{format_.reader}")
+    reading = Reading(int(request["max_unpacked_mb"]), int(request["passage_characters"]), depth, read_attached)
+    document: Document = read(stream, reading)
+    return document
+
+
+def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
+    if isinstance(error, FaultError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    # libxml2 says "unknown error" where it gets no memory
+    if isinstance(error, MemoryError) or _has_taken(_NEARLY_ALL * int(request["memory_mb"]) * _MEGABYTE):
+        memory_mb = request["memory_mb"]
+        return f"reading it takes more than {memory_mb:,} MB of memory"
+    return f"it is damaged ({damage(error)})"
+
+
+def _has_taken(most: float) -> bool:
+    """Whether this process has ever had so many bytes of memory.
+
+    Of its address space, which Linux limits, and tells in /proc; elsewhere of what it held.
+    """
+    return most <= (status_bytes("VmPeak") or peak_rss_mb() * 1e6)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@ ebooklib, the package that everybody names, is under the AGPL; a book is zipped 
 import mimetypes
 import posixpath
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from email import policy
 from email.message import Message
 from email.parser import BytesParser
@@ -36,81 +37,59 @@ _TEXTS = frozenset(("application/xhtml+xml", "text/html", "application/xml", "te
 def read_epub(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a book: what its spine lists, in that order, chapters named as in its table of contents."""
     with open_container(stream, reading.max_unpacked_mb, allows_doctype=True) as archive:
-        book = _Book(archive)
-        builder = TextBuilder()
-        chapter = ""
-        for name in book.spine():
-            page = parse_page(decode(read_member(archive, name)))
-            chapter = book.chapters.get(name, "" if not book.chapters else chapter)
-            builder.place(chapter=chapter or page.heading("h1") or page.heading("title"))
-            builder.include(page.document("", is_whole=True))
-    if not builder.length:
-        raise FaultError("it has no text: nothing but pictures, or nothing at all")
-    return builder.document(
-        book.stated("title"), {"author": book.stated("creator"), "language": book.stated("language")}
-    )
-
-
-class _Book:
-    """The package file of a book.
-
-    Attributes:
-        chapters: Member to the title of the chapter that begins there.
-    """
-
-    def __init__(self, archive: zipfile.ZipFile) -> None:
-        self._archive = archive
         container = parse_xml(read_member(archive, _CONTAINER))
         root = next((found.get("full-path") for found in _named(container, "rootfile")), None)
         if not root:
             raise FaultError("it is damaged (it does not say where its list of contents is)")
-        self._folder = posixpath.dirname(root)
-        self._package = parse_xml(read_member(archive, root))
-        self._items = {item.get("id"): item for item in _named(self._package, "item") if item.get("href")}
-        self._refuse_encrypted()
-        self.chapters = self._chapters()
-
-    def stated(self, name: str) -> str:
-        """The first of what the book says of itself under a name, "" if nothing."""
-        return next((clean_line(found.text or "") for found in _named(self._package, name)), "")
-
-    def spine(self) -> list[str]:
-        """The members to read, in order."""
-        listed = [self._items.get(found.get("idref")) for found in _named(self._package, "itemref")]
-        members = [self._member(item) for item in listed if item is not None and item.get("media-type") in _TEXTS]
-        if not members:
+        package = parse_xml(read_member(archive, root))
+        items = {item.get("id"): item for item in _named(package, "item") if item.get("href")}
+        member_of = {own_id: _joined(posixpath.dirname(root), item.get("href")) for own_id, item in items.items()}
+        texts = {own_id: member_of[own_id] for own_id, item in items.items() if item.get("media-type") in _TEXTS}
+        # Fonts may be scrambled; a text that is, belongs to a shop.
+        if _ENCRYPTION in archive.namelist():
+            found = _named(parse_xml(read_member(archive, _ENCRYPTION)), "CipherReference")
+            if not {unquote(reference.get("URI") or "") for reference in found}.isdisjoint(texts.values()):
+                raise FaultError("it is encrypted (digital rights management)")
+        chapters = _chapters(archive, [(member_of[own_id], item) for own_id, item in items.items()])
+        listed = [found.get("idref") for found in _named(package, "itemref")]
+        spine = dict.fromkeys(texts[own_id] for own_id in listed if own_id in texts)
+        if not spine:
             raise FaultError("it is damaged (it has no spine: nothing says what to read in which order)")
-        return list(dict.fromkeys(members))
+        builder = TextBuilder()
+        chapter = ""
+        for name in spine:
+            page = parse_page(decode(read_member(archive, name)))
+            chapter = chapters.get(name, "" if not chapters else chapter)
+            builder.place(chapter=chapter or page.heading("h1") or page.heading("title"))
+            builder.include(page.document("", is_whole=True))
+    if not builder.length:
+        raise FaultError("it has no text: nothing but pictures, or nothing at all")
+    title, author, language = (
+        next((clean_line(found.text or "") for found in _named(package, name)), "")
+        for name in ("title", "creator", "language")
+    )
+    return builder.document(title, {"author": author, "language": language})
 
-    def _member(self, item: Any) -> str:
-        return _joined(self._folder, item.get("href"))
 
-    def _refuse_encrypted(self) -> None:
-        """Fonts may be scrambled; a text that is, belongs to a shop."""
-        if _ENCRYPTION not in self._archive.namelist():
-            return
-        found = _named(parse_xml(read_member(self._archive, _ENCRYPTION)), "CipherReference")
-        hidden = {unquote(reference.get("URI") or "") for reference in found}
-        if any(self._member(i) in hidden for i in self._items.values() if i.get("media-type") in _TEXTS):
-            raise FaultError("it is encrypted (digital rights management)")
+def _chapters(archive: zipfile.ZipFile, items: Sequence[tuple[str, Any]]) -> Mapping[str, str]:
+    """Member to the title of the chapter that begins there.
 
-    def _chapters(self) -> Mapping[str, str]:
-        """From the table of contents of EPUB 3, else that of EPUB 2; a damaged one counts as none."""
-        for item in self._items.values():
-            is_navigation = "nav" in (item.get("properties") or "").split()
-            if is_navigation or item.get("media-type") == "application/x-dtbncx+xml":
-                member = self._member(item)
-                try:
-                    entries = _links(parse_xml(read_member(self._archive, member)), is_ncx=not is_navigation)
-                except FaultError:
-                    continue
-                found: dict[str, str] = {}
-                for href, title in entries:
-                    if title:
-                        found.setdefault(_joined(posixpath.dirname(member), href), title)
-                if found:
-                    return found
-        return {}
+    From the table of contents of EPUB 3, else that of EPUB 2; a damaged one counts as none.
+    """
+    for member, item in items:
+        is_navigation = "nav" in (item.get("properties") or "").split()
+        if is_navigation or item.get("media-type") == "application/x-dtbncx+xml":
+            try:
+                entries = _links(parse_xml(read_member(archive, member)), is_ncx=not is_navigation)
+            except FaultError:
+                continue
+            found: dict[str, str] = {}
+            for href, title in entries:
+                if title:
+                    found.setdefault(_joined(posixpath.dirname(member), href), title)
+            if found:
+                return found
+    return {}
 
 
 def _links(root: Any, *, is_ncx: bool) -> Iterator[tuple[str, str]]:
@@ -138,10 +117,8 @@ def _joined(folder: str, href: str) -> str:
 
 _HEADERS = ("From", "To", "Cc", "Date")
 _MOST_PARTS = 10_000  # chosen: far more than real messages have; bounds what a crafted one costs
-_DEEPEST = 5
-"""Messages inside messages whose attached files are read; chosen: forwarding four times is rare."""
+_DEEPEST = 5  # messages inside messages whose attached files are read; chosen: forwarding four times is rare
 _FORWARDED = ("message/rfc822", "message/global")
-_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 
 
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
@@ -156,7 +133,9 @@ def read_mail(stream: BinaryIO, reading: Reading) -> Document:
     for number, part in enumerate(_parts(message)):
         if number >= _MOST_PARTS:
             raise FaultError(f"it has more than {_MOST_PARTS:,} parts")
-        if _is_attached(part):
+        # a file beside the text: named, marked as an attachment, or no text
+        is_attached = part.get_filename() or part.get_content_disposition() == "attachment"
+        if is_attached or part.get_content_maintype() != "text":
             files.add(part)
         else:
             builder.add(_text(part))
@@ -175,11 +154,16 @@ class _AttachedFiles:
         self.attached: dict[str, Document | str] = {}
         self.unread: dict[str, str] = {}
         self._reading = reading
-        self._left = reading.max_unpacked_mb * _MEGABYTE
+        self._left = reading.max_unpacked_mb * 1024 * 1024
 
     def add(self, part: Message) -> None:
         """Reads a part; two of one name are told apart by a number."""
-        stated = clean_name(_filename(part)).replace("/", "_")
+        payload = part.get_payload() if part.is_multipart() else ()  # of a forwarded message, which is a file, too
+        inner = next((one for one in payload if isinstance(one, Message)), None)
+        stated = str(part.get_filename() or "")
+        if part.get_content_type() in _FORWARDED and not stated.lower().endswith(".eml"):
+            stated = f"{stated or (_header(inner, 'Subject') if inner is not None else '') or 'message'}.eml"
+        stated = clean_name(stated).replace("/", "_")
         stated = stated or f"attachment{mimetypes.guess_extension(part.get_content_type()) or ''}"
         name, count = stated, 1
         while name in self.attached or name in self.unread:
@@ -187,10 +171,11 @@ class _AttachedFiles:
             name = f"{PurePosixPath(stated).stem} ({count}){PurePosixPath(stated).suffix}"
         ending = PurePosixPath(name).suffix.lower()
         try:
-            data = _content(part)
+            data = part.get_payload(decode=True) if inner is None else inner.as_bytes(policy=policy.compat32)
         except Exception as error:  # noqa: BLE001 - the standard library may fail in any way on a part of any content
             self.attached[name] = f"it is damaged ({damage(error)})"
             return
+        data = data if isinstance(data, bytes) else b""
         self._left -= len(data)
         if ending not in ATTACHED:
             self.unread[name] = f"attached {ending or 'file without suffix'}"
@@ -216,30 +201,6 @@ def _parts(message: Message) -> Iterator[Message]:
             yield part
 
 
-def _is_attached(part: Message) -> bool:
-    """Whether a part is a file beside the text: named, marked as an attachment, or no text."""
-    if part.get_filename() or part.get_content_disposition() == "attachment":
-        return True
-    return part.get_content_maintype() != "text"
-
-
-def _filename(part: Message) -> str:
-    name = str(part.get_filename() or "")
-    if part.get_content_type() in _FORWARDED and not name.lower().endswith(".eml"):
-        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
-        return f"{name or (_header(inner, 'Subject') if inner is not None else '') or 'message'}.eml"
-    return name
-
-
-def _content(part: Message) -> bytes:
-    """The bytes of an attached file."""
-    if part.is_multipart():
-        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
-        return inner.as_bytes(policy=policy.compat32) if inner is not None else b""
-    data = part.get_payload(decode=True)
-    return data if isinstance(data, bytes) else b""
-
-
 def _header(part: Message, name: str) -> str:
     """A header on one line, "" without one; what the standard library cannot take apart is given as it is."""
     try:
@@ -250,18 +211,13 @@ def _header(part: Message, name: str) -> str:
 
 
 def _text(part: Message) -> str:
+    """In the charset that the part states; in another one that reads anything if it is unknown, or wrong."""
     data = part.get_payload(decode=True)
-    text = _decoded(data, part.get_content_charset() or "utf-8") if isinstance(data, bytes) else ""
+    data = data if isinstance(data, bytes) else b""
+    text = data.decode("windows-1252", "replace")
+    for charset in ("utf-8", part.get_content_charset() or "utf-8"):
+        with suppress(LookupError, ValueError):
+            text = data.decode(charset)
     if part.get_content_subtype() == "html":
         return parse_page(text.encode("utf-8", "replace").decode()).document("", is_whole=True).text
     return text
-
-
-def _decoded(data: bytes, charset: str) -> str:
-    """In the charset that the part states; in another one that reads anything if it is unknown, or wrong."""
-    for name in (charset, "utf-8"):
-        try:
-            return data.decode(name)
-        except (LookupError, UnicodeError, ValueError):
-            continue
-    return data.decode("windows-1252", "replace")

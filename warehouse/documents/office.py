@@ -8,6 +8,7 @@ import csv
 import datetime
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, BinaryIO
 
 from polyhop.schemas.records import Document
@@ -21,16 +22,14 @@ from polyhop.warehouse.documents.building import (
     table_groups,
     table_lines,
 )
-from polyhop.warehouse.files.records import FaultError, damage
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, FaultError, damage
 from polyhop.warehouse.files.web_pages import decode
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("footnotes", "endnotes")
 _MOST_LEVELS = 9  # Word has nine levels of headings; the tenth is text (ECMA-376, outlineLvl)
-_STYLE_DEPTH = 10
-"""How often a style may be based on another; Word allows 11."""
+_STYLE_DEPTH = 10  # how often a style may be based on another; Word allows 11
 
 
 def read_word(stream: BinaryIO, reading: Reading) -> Document:
@@ -39,84 +38,54 @@ def read_word(stream: BinaryIO, reading: Reading) -> Document:
 
     open_container(stream, reading.max_unpacked_mb).close()
     file = docx.Document(stream)
-    reader = _WordReader(_levels(file))
-    body = file.element.body
+    builder, body = TextBuilder(), file.element.body
     if body is None:
         raise FaultError("it is damaged (it has no body)")
-    reader.read(body, has_pages=next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None)
+    title = _add_body(builder, body, _levels(file))
     for related in file.part.rels.values():
         if not related.is_external and related.reltype.rsplit("/", 1)[-1] in _NOTES:
-            reader.read_notes(parse_xml(related.target_part.blob))
-    if not reader.builder.length:
+            for note in parse_xml(related.target_part.blob):
+                if isinstance(note.tag, str) and note.get(f"{_W}type") is None:  # no line above notes
+                    builder.add(_words(note)[0])
+    if not builder.length:
         raise FaultError("it has no text: nothing but pictures, or nothing at all")
     stated = file.core_properties
-    return reader.builder.document(stated.title or reader.title, {"author": stated.author})
+    return builder.document(stated.title or title, {"author": stated.author})
 
 
-class _WordReader:
-    """Goes through the elements of a body in their order.
+def _add_body(builder: TextBuilder, body: Any, levels: Mapping[str, int]) -> str:
+    """Adds the elements of a body in their order; returns the first paragraph in the style Title."""
+    title, page = "", 0
+    if next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None:  # where pages began when Word drew it last
+        page = 1
+        builder.place(page=page)
 
-    Attributes:
-        builder: Text so far.
-        title: The first paragraph in the style Title.
-    """
+    def turn(pages: int) -> None:
+        nonlocal page
+        if pages and page:
+            page += pages
+            builder.place(page=page)
 
-    def __init__(self, levels: Mapping[str, int]) -> None:
-        self.builder = TextBuilder()
-        self.title = ""
-        self._levels = levels
-        self._page: int | None = None
-
-    def read(self, body: Any, *, has_pages: bool) -> None:
-        """Adds a body; `has_pages` says whether Word noted in it where pages began when it drew it last."""
-        if has_pages:
-            self._page = 1
-            self.builder.place(page=1)
-        for element in _below(body, {f"{_W}p", f"{_W}tbl"}):
-            if element.tag == f"{_W}tbl":
-                self._table(element)
-            else:
-                self._paragraph(element)
-
-    def read_notes(self, root: Any) -> None:
-        """Adds foot- or endnotes, but those that are lines above notes."""
-        for note in root:
-            if isinstance(note.tag, str) and note.get(f"{_W}type") is None:
-                self.builder.add(_words(note)[0])
-
-    def _table(self, table: Any) -> None:
-        turned = 0
-        rows = []
-        for row in _below(table, {f"{_W}tr"}):
-            cells = [_words(cell) for cell in _below(row, {f"{_W}tc"})]
-            rows.append([text for text, _, _ in cells])
-            turned += max((before + after for _, before, after in cells), default=0)
-        self.builder.add("\n".join(table_lines(rows)))
-        self._turn(turned)
-
-    def _paragraph(self, paragraph: Any) -> None:
-        words, before, after = _words(paragraph)
-        self._turn(before)
-        level = self._level(paragraph)
-        if level is None:
-            self.builder.add(words)
-        elif words.strip():
-            self.title = self.title or (words if level == 0 else "")
-            self.builder.heading(level, words)
-        self._turn(after)
-
-    def _level(self, paragraph: Any) -> int | None:
-        """The level of a heading, 0 for the title of the file; None for text."""
-        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-        outline = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
+    for element in _below(body, {f"{_W}p", f"{_W}tbl"}):
+        if element.tag == f"{_W}tbl":
+            rows = [[_words(cell) for cell in _below(row, {f"{_W}tc"})] for row in _below(element, {f"{_W}tr"})]
+            builder.add("\n".join(table_lines([text for text, _, _ in cells] for cells in rows)))
+            turn(sum(max((before + after for _, before, after in cells), default=0) for cells in rows))
+            continue
+        words, before, after = _words(element)
+        turn(before)
+        style, outline = element.find(f"{_W}pPr/{_W}pStyle"), element.find(f"{_W}pPr/{_W}outlineLvl")
+        # the level of a heading, 0 for the title of the file; None for text
+        level = None if style is None else levels.get(style.get(f"{_W}val"))
         if outline is not None:
-            return _outline_level(outline)
-        return self._levels.get(style.get(f"{_W}val")) if style is not None else None
-
-    def _turn(self, pages: int) -> None:
-        if pages and self._page is not None:
-            self._page += pages
-            self.builder.place(page=self._page)
+            level = _outline_level(outline)
+        if level is None:
+            builder.add(words)
+        elif words.strip():
+            title = title or (words if level == 0 else "")
+            builder.heading(level, words)
+        turn(after)
+    return title
 
 
 def _words(element: Any) -> tuple[str, int, int]:
@@ -288,21 +257,31 @@ _NO_TITLE = re.compile(
     r"(?:untitled|microsoft (?:word|powerpoint|excel) ?-.*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|indd))", re.I
 )
 _DEEPEST_OUTLINE = 15  # levels; pypdfium2's own default
-_WRONG_PASSWORD = 4
-"""FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
+_WRONG_PASSWORD = 4  # FPDF_ERR_PASSWORD of pdfium's fpdfview.h
 
 
 def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
     """The text of a PDF file, in the order in which the file draws it; a sentence goes on over the end of a page."""
     import pypdfium2
 
-    file = _opened(stream)
-    outline = _outline(file)
+    try:
+        file = pypdfium2.PdfDocument(stream)
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
+            raise FaultError("it is encrypted with a password; save it without one") from error
+        raise FaultError(f"it is damaged ({damage(error)})") from error
+    outline: dict[int, list[tuple[int, str]]] = {}  # page from 0 to levels from 1 and headings of the entries there
+    for entry in file.get_toc(max_depth=_DEEPEST_OUTLINE):
+        destination, heading = entry.get_dest(), clean_line(entry.get_title() or "")
+        page = destination.get_index() if destination is not None else None
+        if page is not None and heading:
+            outline.setdefault(page, []).append((entry.level + 1, heading))
     builder = TextBuilder()
     damaged = 0
     for number in range(len(file)):
         try:
-            text = _page_text(file, number)
+            with closing(file[number]) as drawn, closing(drawn.get_textpage()) as text_page:
+                text = clean_text(_HYPHEN.sub("", text_page.get_text_range()))
         except pypdfium2.PdfiumError:
             damaged += 1
             continue
@@ -316,41 +295,6 @@ def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
     title = stated.get("Title", "")
     metadata = {"author": stated.get("Author"), "pages": len(file), "damaged_pages": damaged or None}
     return builder.document("" if _NO_TITLE.fullmatch(title) else title, metadata)
-
-
-def _opened(stream: BinaryIO) -> Any:
-    import pypdfium2
-
-    try:
-        return pypdfium2.PdfDocument(stream)
-    except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
-            raise FaultError("it is encrypted with a password; save it without one") from error
-        raise FaultError(f"it is damaged ({damage(error)})") from error
-
-
-def _page_text(file: Any, number: int) -> str:
-    page = file[number]
-    try:
-        text_page = page.get_textpage()
-        try:
-            return clean_text(_HYPHEN.sub("", text_page.get_text_range()))
-        finally:
-            text_page.close()
-    finally:
-        page.close()
-
-
-def _outline(file: Any) -> Mapping[int, Sequence[tuple[int, str]]]:
-    """Page from 0 to (level from 1, heading) of each entry of the outline that leads there."""
-    found: dict[int, list[tuple[int, str]]] = {}
-    for entry in file.get_toc(max_depth=_DEEPEST_OUTLINE):
-        destination = entry.get_dest()
-        page = destination.get_index() if destination is not None else None
-        heading = clean_line(entry.get_title() or "")
-        if page is not None and heading:
-            found.setdefault(page, []).append((entry.level + 1, heading))
-    return found
 
 
 def _add_page(builder: TextBuilder, page: int, text: str, headings: Sequence[tuple[int, str]]) -> None:

@@ -24,31 +24,33 @@ from polyhop.warehouse.files.formats import (
     text_reader,
 )
 from polyhop.warehouse.files.graph_files import GRAPHS
-from polyhop.warehouse.files.questions import QuestionSet, paragraph_record, question_set_of
+from polyhop.warehouse.files.questions import paragraph_record, question_set_of
 from polyhop.warehouse.files.records import (
+    MAX_RECORD_BYTES,
     TEXT_FIELDS,
     FaultError,
     Row,
     bad_record,
     bad_row,
+    check_source,
     damage,
     fault_words,
+    guarded,
     refuse_statements,
+    size_words,
+    suffix_of,
     to_record,
     to_tombstone,
     usable,
 )
 from polyhop.warehouse.files.rows import NoColumnError
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, check_source, guarded, size_words, suffix_of
 
 _EMPTY = b" \t\r\n\v\f\xef\xbb\xbf"  # whitespace, and the mark of UTF-8
 _HEAD_BYTES = 4096  # chosen: most files that are not empty show it here
 
-UNOPENED = "the folder cannot be opened"
-"""How the reason begins for which nothing below a folder was read."""
+UNOPENED = "the folder cannot be opened"  # how the reason begins for which nothing below a folder was read
 
-Convert = Callable[[Path], Document]
-"""Reads a document file; raises FaultError if it is of no use."""
+Convert = Callable[[Path], Document]  # reads a document file; raises FaultError if it is of no use
 
 
 def not_converted(_path: Path) -> Document:
@@ -162,20 +164,18 @@ class _Walk:
         except (OSError, RuntimeError):  # RuntimeError: a circle, in Python before 3.13
             self._note("broken link", path)
             return False
-        if target in self._reached or (is_link and self._is_walked(target)):
+        is_inside = target.is_relative_to(self._root)
+        if is_link and is_inside and (target.is_dir() or _is_read(target)):
+            below = target.relative_to(self._root).parts
+            if not any(part.startswith(".") for part in below):  # it is read under its own name
+                return False
+        if target in self._reached:
             return False
-        if not self._follow_links and not target.is_relative_to(self._root):
+        if not self._follow_links and not is_inside:
             self._note(LINK_OUT, path)
             return False
         self._reached.add(target)
         return True
-
-    def _is_walked(self, target: Path) -> bool:
-        """Whether the target of a link is read under its own name."""
-        if not target.is_relative_to(self._root):
-            return False
-        is_hidden = any(part.startswith(".") for part in target.relative_to(self._root).parts)
-        return not is_hidden and (target.is_dir() or _is_read(target))
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
@@ -190,7 +190,6 @@ def _is_read(path: Path) -> bool:
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a text file holds whitespace only."""
     with path.open("rb") as file:
         return not file.read(_HEAD_BYTES).strip(_EMPTY) and not file.read(MAX_RECORD_BYTES).strip(_EMPTY)
 
@@ -233,16 +232,13 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
                 unread.add(f"attached {PurePosixPath(part).suffix.lower()} without the extra office", own)
             yield bad_record(own, 0, document)
             continue
-        yield from _with_attached(_attached(document, found, name, part), own, unread)
-
-
-def _attached(document: Document, message: Document, name: str, part: str) -> Document:
-    """An attached document, with what is known of the message that it came with."""
-    title = document.title or PurePosixPath(part).stem
-    has_headers = "from" in document.metadata  # it is a message itself
-    headers = {} if has_headers else {key: value for key, value in message.metadata.items() if key != "attachments"}
-    metadata = {**headers, **document.metadata, "attached_to": name, "attachment": part}
-    return replace(document, title=f"{title} ({message.title})" if message.title else title, metadata=metadata)
+        # an attached document, with what is known of the message that it came with
+        title = document.title or PurePosixPath(part).stem
+        has_headers = "from" in document.metadata  # it is a message itself
+        headers = {} if has_headers else {key: value for key, value in found.metadata.items() if key != "attachments"}
+        metadata = {**headers, **document.metadata, "attached_to": name, "attachment": part}
+        named = replace(document, title=f"{title} ({found.title})" if found.title else title, metadata=metadata)
+        yield from _with_attached(named, own, unread)
 
 
 def of_document(found: Document, name: str) -> SourceRecord | BadRecord:
@@ -259,11 +255,7 @@ _CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
 
 
 def read_corpus(
-    source: Path,
-    *,
-    convert: Convert = not_converted,
-    follow_links: bool = False,
-    unread: Unread | None = None,
+    source: Path, *, convert: Convert = not_converted, follow_links: bool = False, unread: Unread | None = None
 ) -> _Items:
     """Yields the records of a corpus, and the rows that delete one, in its order; memory does not grow with its size.
 
@@ -330,23 +322,19 @@ def _row_records(path: Path) -> _Items:
             is_first = False
         if question_set is None:
             yield to_tombstone(row, source) or to_record(row, source)
-        else:
-            yield from _paragraph_records(question_set, row, source, seen)
-
-
-def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: set[bytes]) -> _Records:
-    """Records of an item's paragraphs that were not seen before; adds them to `seen`."""
-    paragraphs = usable(row, source, lambda row, _: question_set.paragraphs(row.fields))
-    if isinstance(paragraphs, BadRecord):
-        yield replace(paragraphs, reason=f"not a {question_set.name} item: {paragraphs.reason}")
-        return
-    for number, paragraph in enumerate(paragraphs, start=1):
-        record = paragraph_record(paragraph, row.line, source)
-        if isinstance(record, BadRecord):
-            yield bad_record(record.source, record.line, f"paragraph {number}: {record.reason}", record.excerpt)
-        elif (key := bytes.fromhex(record.id)) not in seen:
-            seen.add(key)
-            yield record
+            continue
+        item_paragraphs = question_set.paragraphs
+        paragraphs = usable(row, source, lambda row, _: item_paragraphs(row.fields))  # noqa: B023 - called at once
+        if isinstance(paragraphs, BadRecord):
+            yield replace(paragraphs, reason=f"not a {question_set.name} item: {paragraphs.reason}")
+            continue
+        for number, paragraph in enumerate(paragraphs, start=1):
+            record = paragraph_record(paragraph, row.line, source)
+            if isinstance(record, BadRecord):
+                yield bad_record(record.source, record.line, f"paragraph {number}: {record.reason}", record.excerpt)
+            elif (key := bytes.fromhex(record.id)) not in seen:
+                seen.add(key)
+                yield record
 
 
 CORPUS_FORMATS: dict[str, Callable[[Path], _Items]] = {

@@ -87,22 +87,16 @@ def named_file(path: Path, what: str) -> Iterator[Path]:
 
 def require_place(path: Path, what: str) -> None:
     """Finds out before long work that a file that people named cannot be written afterwards."""
-    require_foreign(path)
+    root = owner_of(path)
+    if root is not None:  # nothing of Polyhop's own is written over
+        message = f"{path} is among Polyhop's own files below {root}; name a file outside its folders to write to."
+        raise ConfigurationError(message)
     if path.is_dir():
         raise StoreError(f"Cannot write {what} to {path}: that is a folder; name a file.")
     if not path.absolute().parent.is_dir():
         raise StoreError(f"Cannot write {what} to {path}: there is no folder {path.parent}; create it first.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StoreError(f"Cannot write {what} to {path}: {_REASONS[errno.EACCES]}.")
-
-
-def require_foreign(path: Path) -> None:
-    """Makes sure that nothing of Polyhop's own is written over."""
-    root = owner_of(path)
-    if root is not None:
-        raise ConfigurationError(
-            f"{path} is among Polyhop's own files below {root}; name a file outside its folders to write to."
-        )
 
 
 @contextmanager
@@ -164,8 +158,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 _SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
 STAGING_DAYS = 7.0  # chosen: a run that broke before a weekend is continued after it
-_TEMPORARY_DAYS = 1.0
-"""Chosen: a file that is written under another name takes its own within seconds."""
+_TEMPORARY_DAYS = 1.0  # chosen: a file that is written under another name takes its own within seconds
 
 
 def size_of(*paths: Path) -> "Size":

@@ -74,7 +74,15 @@ def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> 
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
                 sync_file(temporary / name)
-            number = _take_number(folder, temporary, document)
+            number = max(run_numbers(folder, document), default=0) + 1
+            while True:
+                try:
+                    temporary.rename(_folder(folder, number))
+                    break
+                except OSError as error:
+                    if error.errno not in _TAKEN:
+                        raise
+                    number += 1  # another process was faster
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         sync_folder(folder)
@@ -118,20 +126,6 @@ def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, An
 def _unreadable(path: Path, reason: object) -> ContractError:
     why = reason.strerror if isinstance(reason, OSError) else reason
     return ContractError(f"{path} cannot be read: {why}; restore that evaluation, or remove its folder.")
-
-
-def _take_number(folder: Path, temporary: Path, document: str) -> int:
-    """Renames to the first number after the last; tries the next while another process is faster."""
-    number = max(run_numbers(folder, document), default=0) + 1
-    while True:
-        try:
-            temporary.rename(_folder(folder, number))
-        except OSError as error:
-            if error.errno not in _TAKEN:
-                raise
-            number += 1
-        else:
-            return number
 
 
 def _folder(folder: Path, number: int) -> Path:

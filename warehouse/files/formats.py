@@ -81,11 +81,9 @@ DOCUMENTS: Mapping[str, DocumentFormat] = {
 A CSV file is one only if none of its columns holds texts: else its rows are records.
 """
 
-ATTACHED = frozenset((*TEXTS, *DOCUMENTS))
-"""Endings of files that are read where they are attached to a message."""
+ATTACHED = frozenset((*TEXTS, *DOCUMENTS))  # endings of files that are read where they are attached to a message
 
-OURS = frozenset((*ROWS, *TEXTS, *DOCUMENTS))
-"""Endings that are ours."""
+OURS = frozenset((*ROWS, *TEXTS, *DOCUMENTS))  # endings that are ours
 
 
 class NotInstalledError(FaultError):

@@ -17,13 +17,15 @@ from polyhop.warehouse.files.records import (
     FaultError,
     Row,
     check_characters,
+    check_source,
     checked_name,
+    guarded,
     kind_of,
     refuse_texts,
+    suffix_of,
     usable,
 )
 from polyhop.warehouse.files.rows import json_lines
-from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 GraphReader = Callable[[Path, Sequence[str]], Iterator[GraphLine | BadRecord]]
 
@@ -51,9 +53,8 @@ def read_graph(source: Path, languages: Sequence[str] = ()) -> Iterator[GraphLin
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyoxigraph":
             raise
-        raise ConfigurationError(
-            f"{source} can only be read with the package pyoxigraph: pip install 'polyhop[rdf]'."
-        ) from error
+        message = f"{source} can only be read with the package pyoxigraph: pip install 'polyhop[rdf]'."
+        raise ConfigurationError(message) from error
     return guarded(source, read(source, languages), "statement")
 
 
@@ -75,22 +76,18 @@ def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Stat
 
 
 def _statement(row: Row, _source: str) -> Statement:
-    subject, predicate = _subject(row.fields), row.fields.get("predicate")
+    node, predicate = row.fields.get("subject"), row.fields.get("predicate")
+    if node is None:
+        raise FaultError("there is no subject")
+    if not isinstance(node, Mapping):
+        raise FaultError(f"the subject is not an object with an id but {kind_of(node)}")
+    subject = Node(_id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node))
     if predicate is None or predicate == "":
         raise FaultError("there is no predicate")
     name = checked_name("predicate", predicate)
     if not name.strip():
         raise FaultError("the predicate is empty")
     return Statement(subject, name, _object(row.fields))
-
-
-def _subject(fields: Mapping[str, object]) -> Node:
-    node = fields.get("subject")
-    if node is None:
-        raise FaultError("there is no subject")
-    if not isinstance(node, Mapping):
-        raise FaultError(f"the subject is not an object with an id but {kind_of(node)}")
-    return Node(_id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node))
 
 
 def _object(fields: Mapping[str, object]) -> Node:
@@ -100,7 +97,13 @@ def _object(fields: Mapping[str, object]) -> Node:
         raise FaultError("there is no object")
     if not isinstance(node, Mapping):
         return Node("", _text("object", node), is_literal=True)
-    is_literal, datatype, language = _literal(node)
+    # Whether it says that it is a value, its datatype and its language. Source: algorithms.md 4.3.
+    marked = node.get("literal")
+    if marked is not None and not isinstance(marked, bool):
+        raise FaultError(f"'literal' of the object is not true or false but {kind_of(marked)}")
+    stated = {name: node[name] for name in ("datatype", "language") if node.get(name) is not None}
+    tags = {name: checked_name(f"{name} of the object", value) for name, value in stated.items()}
+    is_literal = True if marked is None and stated else marked
     name = node.get("name") if node.get("name") is not None else node.get("value")
     if is_literal and node.get("id") is None:
         if name is None:
@@ -108,18 +111,7 @@ def _object(fields: Mapping[str, object]) -> Node:
         own_id = ""
     else:
         own_id = _id("object", node)
-    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, datatype, language)
-
-
-def _literal(node: Mapping[str, object]) -> tuple[bool | None, str, str]:
-    """Whether an object says that it is a value, its datatype and its language. Source: algorithms.md 4.3."""
-    marked = node.get("literal")
-    if marked is not None and not isinstance(marked, bool):
-        raise FaultError(f"'literal' of the object is not true or false but {kind_of(marked)}")
-    stated = [(name, node.get(name)) for name in ("datatype", "language")]
-    tags = ["" if value is None else checked_name(f"{name} of the object", value) for name, value in stated]
-    is_value = True if any(value is not None for _, value in stated) else None
-    return (is_value if marked is None else marked), tags[0], tags[1]
+    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, **tags)
 
 
 def _id(end: str, node: Mapping[str, object]) -> str:

@@ -27,8 +27,10 @@ def owner_of(path: Path) -> Path | None:
     for folder, root in pairwise((place, *place.parents)):
         held = Layout(root)
         own = (held.indexes, held.caches, held.queue, held.evaluations, held.tunings)
-        if (folder in own or folder.name.startswith(f"{held.queue.name}-")) and held.is_used:
-            return root
+        if folder in own or folder.name.startswith(f"{held.queue.name}-"):
+            stores = held.reply_cache, held.vector_cache, held.queue  # Polyhop has stored something here
+            if any(store.is_file() for store in stores) or next(held.indexes.glob("*/WRITER"), None) is not None:
+                return root
     return None
 
 
@@ -48,12 +50,9 @@ class VersionFolder:
 
     path: Path
 
-    tables = _Below("index.duckdb")
-    """The DuckDB file."""
-    arrays = _Below("graph")
-    """Folder of the .npy and term files."""
-    manifest = _Below("manifest.json")
-    """The manifest."""
+    tables = _Below("index.duckdb")  # the DuckDB file
+    arrays = _Below("graph")  # folder of the .npy and term files
+    manifest = _Below("manifest.json")  # the manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +62,18 @@ class IndexFolder:
     path: Path
     name: str
 
-    versions = _Below("versions")
-    """Folder of the published versions."""
-    vectors = _Below("vectors")
-    """The LanceDB database."""
-    current = _Below("CURRENT")
-    """The pointer: a file with the number of the current version."""
+    versions = _Below("versions")  # folder of the published versions
+    vectors = _Below("vectors")  # the LanceDB database
+    current = _Below("CURRENT")  # the pointer: a file with the number of the current version
     pinned = _Below("PINNED")
     """There while the current version is pinned: a run that publishes leaves the pointer alone."""
     publishing = _Below("PUBLISHING")
     """A file with the number of a version from before its folder appears until the pointer has moved to it."""
     staging = _Below("staging")
     """Where the next version is built; kept after a crash, so that the next run continues from there."""
-    lease = _Below("WRITER")
-    """The file whose lock makes a process the only writer."""
-    runs = _Below("runs.jsonl")
-    """The file with a line for every run; see versions.py."""
-    edits = _Below("edits.jsonl")
-    """The file with what people decided about its entities; see warehouse/user_files.py."""
+    lease = _Below("WRITER")  # the file whose lock makes a process the only writer
+    runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py
+    edits = _Below("edits.jsonl")  # the file with what people decided about its entities; see warehouse/user_files.py
 
     def version(self, number: int) -> VersionFolder:
         """The folder of version `number`."""
@@ -93,32 +86,16 @@ class Layout:
 
     root: Path
 
-    caches = _Below("caches")
-    """Content-addressed caches, shared by all indexes."""
-    vector_cache = _Below("caches/vectors.sqlite")
-    """The cache of embeddings."""
-    path_cache = _Below("caches/paths.sqlite")
-    """The cache of embeddings of path texts, which questions bring up."""
-    document_cache = _Below("caches/documents.sqlite")
-    """The cache of texts of document files."""
-    reply_cache = _Below("caches/replies.sqlite")
-    """The cache of model replies."""
-    model_cache = _Below("caches/models")
-    """Models that were fetched."""
-    queue = _Below("queue.sqlite")
-    """The question queue, unless a database server holds it."""
-    evaluations = _Below("evaluations")
-    """Folder of the stored evaluations."""
-    tunings = _Below("tunings")
-    """Folder of what tuning found."""
-    indexes = _Below("indexes")
-    """Folder of all indexes."""
-
-    @property
-    def is_used(self) -> bool:
-        """Whether Polyhop has stored anything here."""
-        stores = self.reply_cache, self.vector_cache, self.queue
-        return any(store.is_file() for store in stores) or next(self.indexes.glob("*/WRITER"), None) is not None
+    caches = _Below("caches")  # content-addressed caches, shared by all indexes
+    vector_cache = _Below("caches/vectors.sqlite")  # the cache of embeddings
+    path_cache = _Below("caches/paths.sqlite")  # the cache of embeddings of path texts, which questions bring up
+    document_cache = _Below("caches/documents.sqlite")  # the cache of texts of document files
+    reply_cache = _Below("caches/replies.sqlite")  # the cache of model replies
+    model_cache = _Below("caches/models")  # models that were fetched
+    queue = _Below("queue.sqlite")  # the question queue, unless a database server holds it
+    evaluations = _Below("evaluations")  # folder of the stored evaluations
+    tunings = _Below("tunings")  # folder of what tuning found
+    indexes = _Below("indexes")  # folder of all indexes
 
     def index(self, name: str) -> IndexFolder:
         """The folder of index `name`.

@@ -6,7 +6,7 @@ HippoRAG stores them (the fields that its main.py, `get_gold_docs`, reads).
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -17,27 +17,25 @@ from polyhop.schemas.text import record_id
 from polyhop.warehouse.files.formats import ROWS, row_reader
 from polyhop.warehouse.files.records import (
     ID_FIELDS,
+    MAX_RECORD_BYTES,
     FaultError,
     Row,
     bad_record,
+    check_source,
     checked_id,
     checked_name,
     checked_text,
     distinct_records,
-    kind_of,
-    metadata_of,
-    storable,
-    to_record,
-)
-from polyhop.warehouse.files.sources import (
-    MAX_RECORD_BYTES,
-    check_source,
     encoding_fault,
     guarded,
+    kind_of,
+    metadata_of,
     open_bytes,
     read_lines,
     size_words,
+    storable,
     suffix_of,
+    to_record,
 )
 
 # Source: the fields that HippoRAG's experiments read (main.py, `get_gold_answers`); algorithms.md 6.5.
@@ -60,18 +58,19 @@ def with_gold_answers(item: Mapping[str, object]) -> Mapping[str, object]:
     """The item with `answers` in place of the fields of NQ and PopQA; unchanged if it has answers, or none of these."""
     if item.get("answers") or item.get("answer") or not (has_references(item) or item.get(POSSIBLE_ANSWERS)):
         return item
-    return {**{name: value for name, value in item.items() if name not in _USED}, "answers": _gold_answers(item)}
-
-
-def _gold_answers(item: Mapping[str, object]) -> list[str]:
-    """All spellings, in the order of the fields: `reference` or PopQA's names of the object, then the aliases."""
-    if has_references(item):
-        found = _references(item[REFERENCE])
-    else:
-        found = [
-            text for name in _OBJECT_FIELDS for text in _strings(f"answers in {name}", _unpacked(name, item.get(name)))
-        ]
-    return [*found, *_strings(f"answers in {_ALIASES}", item.get(_ALIASES))]
+    # All spellings, in the order of the fields: `reference` or PopQA's names of the object, then the aliases.
+    found = _references(item[REFERENCE]) if has_references(item) else []
+    for name in () if has_references(item) else _OBJECT_FIELDS:
+        value = item.get(name)
+        if isinstance(value, str) and value.lstrip().startswith("["):  # a list as JSON, as in PopQA's published file
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                reason = f"the answers in {name} begin like a JSON list but are not valid JSON: {error}"
+                raise FaultError(reason) from error
+        found += _strings(f"answers in {name}", value)
+    found += _strings(f"answers in {_ALIASES}", item.get(_ALIASES))
+    return {**{name: value for name, value in item.items() if name not in _USED}, "answers": found}
 
 
 def _references(value: object) -> list[str]:
@@ -86,16 +85,6 @@ def _references(value: object) -> list[str]:
             raise FaultError("an object in reference has no field named answers or answer")
         found += [text for name in names for text in _strings(f"answers in {REFERENCE}", each[name])]
     return found
-
-
-def _unpacked(name: str, value: object) -> object:
-    """The list that a string holds as JSON, as PopQA's published file has them; anything else as it is."""
-    if not isinstance(value, str) or not value.lstrip().startswith("["):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise FaultError(f"the answers in {name} begin like a JSON list but are not valid JSON: {error}") from error
 
 
 def _strings(what: str, value: object) -> list[str]:
@@ -113,28 +102,23 @@ _PARTS = ("subject", "predicate", "object")
 def golden_triples(fields: Mapping[str, object]) -> tuple[GoldenTriple, ...]:
     """The golden triples of a question, each once, without empty texts.
 
-    Args:
-        fields: `golden_triples` is a list (or one) of texts, of lists [subject id, predicate, object id], or of objects
-            {subject, predicate, object} whose ends are ids, values or {id}.
+    The field holds one or a list of: texts, lists [subject id, predicate, object id], or objects {subject, predicate,
+    object} whose ends are ids, values or {id}.
     """
     value = fields.get(FIELD)
     values = () if value is None else value if isinstance(value, (list, tuple)) else (value,)
-    return tuple(dict.fromkeys(triple for item in values if (triple := _triple(item))))
-
-
-def _triple(item: object) -> GoldenTriple:
-    if isinstance(item, str):
-        return storable(item).strip()
-    if isinstance(item, Mapping):
-        return _ids([item.get(part) for part in _PARTS])
-    if isinstance(item, (list, tuple)) and len(item) == len(_PARTS):
-        return _ids(item)
-    raise FaultError(f"a golden triple is neither a text nor subject, predicate and object, but holds {kind_of(item)}")
-
-
-def _ids(parts: Sequence[object]) -> tuple[str, str, str]:
-    subject, predicate, value = (_end(name, part) for name, part in zip(_PARTS, parts, strict=True))
-    return subject, predicate, value
+    found: dict[GoldenTriple, None] = {}
+    for item in values:
+        if isinstance(item, str):
+            found[storable(item).strip()] = None
+            continue
+        parts = [item.get(part) for part in _PARTS] if isinstance(item, Mapping) else item
+        if not isinstance(parts, (list, tuple)) or len(parts) != len(_PARTS):
+            message = f"a golden triple is neither a text nor subject, predicate and object, but holds {kind_of(item)}"
+            raise FaultError(message)
+        subject, predicate, end = (_end(name, part) for name, part in zip(_PARTS, parts, strict=True))
+        found[subject, predicate, end] = None
+    return tuple(triple for triple in found if triple)
 
 
 def _end(name: str, value: object) -> str:
@@ -190,12 +174,6 @@ def paragraph_record(paragraph: Paragraph, line: int, source: str) -> SourceReco
     return record
 
 
-def supporting_ids(paragraphs: Iterable[Paragraph]) -> list[str]:
-    """Record ids of the gold paragraphs that can be used, in the item's order, each once."""
-    records = (paragraph_record(paragraph, 0, "") for paragraph in paragraphs if paragraph.is_gold)
-    return list(dict.fromkeys(record.id for record in records if isinstance(record, SourceRecord)))
-
-
 def _list_of(item: Item, name: str) -> list[object]:
     value = item.get(name)
     if not isinstance(value, (list, tuple)):
@@ -205,32 +183,27 @@ def _list_of(item: Item, name: str) -> list[object]:
 
 def _context_paragraphs(item: Item, joiner: str) -> list[Paragraph]:
     """Paragraphs of `context`: [title, sentences] pairs, or the two columns that parquet files have."""
-    gold = _gold_titles(item)
+    facts = item.get("supporting_facts") or []
+    if isinstance(facts, Mapping):
+        titles = _list_of(facts, "title")
+    else:
+        titles = [fact[0] for fact in _list_of({"supporting facts": facts}, "supporting facts") if _is_pair(fact)]
+    gold = {title for title in titles if isinstance(title, str)}
     context = item.get("context")
     if isinstance(context, Mapping):
         sentences = "content" if "content" in context else "sentences"
         pairs: list[object] = list(zip(_list_of(context, "title"), _list_of(context, sentences), strict=False))
     else:
         pairs = _list_of(item, "context")
-    return [_context_paragraph(pair, joiner, gold) for pair in pairs]
-
-
-def _context_paragraph(pair: object, joiner: str, gold: set[str]) -> Paragraph:
-    if not _is_pair(pair):
-        raise FaultError("the context is not a list of [title, sentences]")
-    title, sentences = pair
-    if isinstance(sentences, (list, tuple)) and all(isinstance(sentence, str) for sentence in sentences):
-        return Paragraph(title, joiner.join(sentences), isinstance(title, str) and title in gold)
-    raise FaultError("the sentences of a context are not a list of strings")
-
-
-def _gold_titles(item: Item) -> set[str]:
-    facts = item.get("supporting_facts") or []
-    if isinstance(facts, Mapping):
-        titles = _list_of(facts, "title")
-    else:
-        titles = [fact[0] for fact in _list_of({"supporting facts": facts}, "supporting facts") if _is_pair(fact)]
-    return {title for title in titles if isinstance(title, str)}
+    paragraphs = []
+    for pair in pairs:
+        if not _is_pair(pair):
+            raise FaultError("the context is not a list of [title, sentences]")
+        title, said = pair
+        if not isinstance(said, (list, tuple)) or not all(isinstance(sentence, str) for sentence in said):
+            raise FaultError("the sentences of a context are not a list of strings")
+        paragraphs.append(Paragraph(title, joiner.join(said), isinstance(title, str) and title in gold))
+    return paragraphs
 
 
 def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
@@ -296,10 +269,8 @@ MUSIQUE = QuestionSet("MuSiQue", _musique_paragraphs, _musique_question)
 NQ = QuestionSet("NQ", _supporting_paragraphs, _without("contexts", "paragraphs"))
 POPQA = QuestionSet("PopQA", _supporting_paragraphs, NQ.question)
 
-
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
-_LISTS = {"answers", "answer", "supporting", "golden_triples"}
-"""Fields whose cells in a CSV file hold several values."""
+_LISTS = {"answers", "answer", "supporting", "golden_triples"}  # fields whose cells in a CSV file hold several values
 _USED_FIELDS = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}
 
 
@@ -328,18 +299,24 @@ def usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]
 def _question(row: Row, _source: str) -> QuestionRecord:
     fields, question_set = row.fields, question_set_of(row.fields)
     if question_set is not None:
-        supporting = supporting_ids(question_set.paragraphs(fields))
-        fields = {**question_set.question(fields), "supporting": supporting}
+        gold = (paragraph_record(one, 0, "") for one in question_set.paragraphs(fields) if one.is_gold)
+        supporting = dict.fromkeys(record.id for record in gold if isinstance(record, SourceRecord))
+        fields = {**question_set.question(fields), "supporting": list(supporting)}
     fields = with_gold_answers(fields)
     question = checked_text(fields, ("question",))
     if len(question) > MAX_QUESTION_CHARACTERS:
         raise FaultError(f"the question is {len(question):,} characters long; the limit is {MAX_QUESTION_CHARACTERS:,}")
+    hops = fields.get("hops")
+    if isinstance(hops, str) and hops.strip().isdecimal():
+        hops = int(hops)
+    if hops is not None and (not isinstance(hops, int) or isinstance(hops, bool)):
+        raise FaultError(f"the hops are not a whole number but {kind_of(hops)}")
     return QuestionRecord(
         id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
         question=question,
         answers=_string_list(fields, "answers") or _string_list(fields, "answer"),
         supporting=_string_list(fields, "supporting"),
-        hops=_hops(fields.get("hops")),
+        hops=hops,
         type=_word(fields, "type"),
         topic=_word(fields, "topic") or _word(fields, "topic_entity"),
         metadata=metadata_of(fields, _USED_FIELDS),
@@ -356,14 +333,6 @@ def _string_list(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
 def _word(fields: Mapping[str, object], name: str) -> str | None:
     value = fields.get(name)
     return None if value is None else checked_name(name, value)
-
-
-def _hops(value: object) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    raise FaultError(f"the hops are not a whole number but {kind_of(value)}")
 
 
 def _lines_of_text(path: Path) -> Iterator[Row | BadRecord]:

@@ -30,8 +30,17 @@ from polyhop.schemas.graph import (
 )
 from polyhop.schemas.records import BadRecord
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.files.records import FaultError, bad_record, check_characters, checked_name, fault_words
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, open_bytes, read_lines, size_words
+from polyhop.warehouse.files.records import (
+    MAX_RECORD_BYTES,
+    FaultError,
+    bad_record,
+    check_characters,
+    checked_name,
+    fault_words,
+    open_bytes,
+    read_lines,
+    size_words,
+)
 
 # Source: reference/graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
 
@@ -41,9 +50,8 @@ Triple = tuple[str, str, Node]
 
 def literal(value: str, datatype: str, language: str) -> Node:
     """A literal; a plain one and one of xsd:string are the same. Source: RDF 1.1 Concepts (2014), section 3.3."""
-    return Node(
-        "", value, (), is_literal=True, datatype="" if datatype == f"{XSD}string" else datatype, language=language
-    )
+    stated = "" if datatype == f"{XSD}string" else datatype
+    return Node("", value, (), is_literal=True, datatype=stated, language=language)
 
 
 def node(own_id: str) -> Node:
@@ -54,11 +62,6 @@ def node(own_id: str) -> Node:
 def is_label(triple: Triple) -> bool:
     """Whether a triple says what its subject is called."""
     return triple[1] == RDFS_LABEL and triple[2].is_literal is True
-
-
-def is_type(triple: Triple) -> bool:
-    """Whether a triple says of which class its subject is."""
-    return triple[1] == RDF_TYPE and not triple[2].is_literal
 
 
 class Vocabulary:
@@ -91,7 +94,7 @@ class Vocabulary:
             return Description(named, label_preference(value.language, self._languages))
         if not value.is_literal:
             checked_name("object", value.id)
-        if is_type(triple):
+        if predicate == RDF_TYPE and not value.is_literal:
             return Description(Node(subject, "", (checked_name("type", self.name_of(value.id)),)))
         check_characters("value", value.name)
         return Statement(node(subject), checked_name("predicate", self.name_of(predicate)), value)
@@ -175,9 +178,8 @@ def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
             for quad in parse(stream, RdfFormat.TURTLE, base_iri=_BASE, lenient=True):
                 yield 0, "", Quad(renamed(quad.subject), quad.predicate, renamed(quad.object))
         except SyntaxError as error:
-            raise SourceError(
-                f"{path} is not Turtle: line {error.lineno} cannot be read ({_said(error)}); fix it."
-            ) from error
+            message = f"{path} is not Turtle: line {error.lineno} cannot be read ({_said(error)}); fix it."
+            raise SourceError(message) from error
 
 
 def _said(error: SyntaxError) -> str:
@@ -189,20 +191,20 @@ def _triple(quad: Quad) -> Triple:
     return _node(quad.subject).id, quad.predicate.value, _node(quad.object)
 
 
-def _node(term: Term) -> Node:
-    if isinstance(term, Literal):
-        return literal(term.value, "" if term.language else term.datatype.value, term.language or "")
-    if isinstance(term, QuotedTriple):
-        return node(str(term))  # refused as no IRI
-    return node(f"_:{term.value}" if isinstance(term, BlankNode) else term.value)
-
-
 def _checked(triple: Triple) -> Triple:
     for iri in (triple[0], triple[1], triple[2].id or triple[2].datatype or _BASE):
         if ":" not in iri or _NOT_IN_AN_IRI.search(iri):
             shown = "".join(filter(str.isprintable, iri))[:200]
             raise FaultError(f"<{shown}> is not an absolute IRI without whitespace, quotes and brackets")
     return triple
+
+
+def _node(term: Term) -> Node:
+    if isinstance(term, Literal):
+        return literal(term.value, "" if term.language else term.datatype.value, term.language or "")
+    if isinstance(term, QuotedTriple):
+        return node(str(term))  # refused as no IRI
+    return node(f"_:{term.value}" if isinstance(term, BlankNode) else term.value)
 
 
 def _blank_node_names(path: Path) -> Mapping[str, str]:

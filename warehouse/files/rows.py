@@ -1,4 +1,4 @@
-"""JSON, CSV and Parquet files as rows of fields.
+"""JSON, CSV and Parquet files as rows of fields, and as existing extractions.
 
 A line that is not an object becomes a BadRecord.
 """
@@ -7,22 +7,29 @@ import codecs
 import csv
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.records import (
     EXCERPT_CHARACTERS,
+    MAX_RECORD_BYTES,
     FaultError,
+    Line,
     Row,
     bad_record,
+    bad_row,
     damage,
+    encoding_fault,
     excerpt_of,
     kind_of,
-    usable,
+    open_bytes,
+    read_lines,
+    size_words,
 )
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +45,19 @@ def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadR
     with open_bytes(path) as stream:
         for line in read_lines(stream):
             if line.is_too_long or line.data.strip():
-                yield _row(line, path.name)
+                text = line.data.decode("utf-8", "surrogateescape")
+                try:
+                    yield Row(line.number, _object(line), text[:EXCERPT_CHARACTERS])
+                except FaultError as fault:
+                    yield bad_record(path.name, line.number, str(fault), text)
 
 
 def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
     """The objects of a .json file: a list of them, or one a line whatever the file's name says."""
-    first = _first_character(path)
+    first = ""
+    with open_bytes(path) as stream:
+        while not first and (data := stream.read(_CHUNK)):
+            first = data.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(_SPACE)[:1]
     if first == "[":
         with open_bytes(path) as stream:
             for number, value in enumerate(_elements(_ListBuffer(stream, path)), start=1):
@@ -54,17 +68,8 @@ def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | B
     elif first == "{" and isinstance(next(json_lines(path), None), Row):  # its first line is an object of its own
         yield from json_lines(path)
     elif first:
-        raise SourceError(
-            f"{path} is neither a JSON list of records nor has it one record a line; make it one of them."
-        )
-
-
-def _row(line: Line, source: str) -> Row | BadRecord:
-    text = line.data.decode("utf-8", "surrogateescape")
-    try:
-        return Row(line.number, _object(line), text[:EXCERPT_CHARACTERS])
-    except FaultError as fault:
-        return bad_record(source, line.number, str(fault), text)
+        message = f"{path} is neither a JSON list of records nor has it one record a line; make it one of them."
+        raise SourceError(message)
 
 
 def _object(line: Line) -> dict[str, object]:
@@ -89,31 +94,18 @@ def _limit(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
-def _first_character(path: Path) -> str:
-    with open_bytes(path) as stream:
-        while data := stream.read(_CHUNK):
-            text = data.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(_SPACE)
-            if text:
-                return text[0]
-    return ""
-
-
 def _elements(buffer: "_ListBuffer") -> Iterator[object]:
     """The elements of a JSON list whose bracket comes next."""
     buffer.skip()
-    if buffer.next_is("]"):
-        buffer.end()
-        return
-    number = 1
-    while True:
+    number, separator = 0, "]" if buffer.next_is("]") else ","
+    while separator == ",":
+        number += 1
         yield buffer.element(number)
         separator = buffer.skip()
-        if separator == "]":
-            buffer.end()
-            return
-        if separator != ",":
-            raise buffer.fault(number, "a comma or the end of the list is missing after it")
-        number += 1
+    if separator != "]":
+        raise buffer.fault(number, "a comma or the end of the list is missing after it")
+    if buffer.skip():
+        raise SourceError(f"{buffer.path} continues after the end of its JSON list; fix the file.")
 
 
 class _ListBuffer:
@@ -122,7 +114,7 @@ class _ListBuffer:
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
-        self._path = path
+        self.path = path
         self._text = ""
         self.position = 0
 
@@ -162,14 +154,9 @@ class _ListBuffer:
                     self.position = end
                     return value
 
-    def end(self) -> None:
-        """Makes sure that nothing follows the list."""
-        if self.skip():
-            raise SourceError(f"{self._path} continues after the end of its JSON list; fix the file.")
-
     def fault(self, number: int, reason: str) -> SourceError:
         """The error for an element that cannot be read."""
-        return SourceError(f"{self._path} is not JSON: record {number} of its list cannot be read ({reason}); fix it.")
+        return SourceError(f"{self.path} is not JSON: record {number} of its list cannot be read ({reason}); fix it.")
 
     def _grow(self) -> bool:
         """Reads as much again as is held, so that a long element costs linear time; False at the end of the file."""
@@ -211,9 +198,8 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
                     require_column(header, path, needed)
             except csv.Error as error:
                 if lines.at_end:
-                    raise SourceError(
-                        f"{path} has a quote in the row at line {start} that is never closed; fix it."
-                    ) from error
+                    message = f"{path} has a quote in the row at line {start} that is never closed; fix it."
+                    raise SourceError(message) from error
                 extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
                 yield bad_record(path.name, start, f"not CSV: {error}{extent}", lines.excerpt)
             except FaultError as fault:
@@ -269,17 +255,14 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
             columns = [_values(column) for column in batch.columns]
             for cells in zip(*columns, strict=True):
                 number += 1
-                row = Row(
-                    number, {n: cell for n, cell in zip(batch.schema.names, cells, strict=True) if cell is not None}
-                )
-                yield usable(row, path.name, _without_faults)
-
-
-def _without_faults(row: Row, _source: str) -> Row:
-    for name, cell in row.fields.items():
-        if isinstance(cell, FaultError):
-            raise FaultError(f"the column {name} holds what cannot be read: {cell}")
-    return row
+                named = zip(batch.schema.names, cells, strict=True)
+                row = Row(number, {name: cell for name, cell in named if cell is not None})
+                unread = next((name for name, cell in row.fields.items() if isinstance(cell, FaultError)), None)
+                if unread is None:
+                    yield row
+                else:
+                    reason = f"the column {unread} holds what cannot be read: {row.fields[unread]}"
+                    yield bad_row(path.name, row, reason)
 
 
 def _values(column: "pa.Array") -> list[object]:
@@ -308,3 +291,87 @@ def _cell(value: "pa.Scalar") -> object:
             return value.cast(pa.string()).as_py()
         except pa.ArrowException:
             return FaultError(damage(error))
+
+
+# Existing extractions: openie.jsonl, HippoRAG's OpenIE results, our own export. A row is whatever JSON object stands
+# there; tasks/extraction/stated.py judges it.
+
+_ID_FIELDS = ("id", "passage_id", "idx")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRow:
+    """One row of such a file.
+
+    Attributes:
+        id: The record or passage meant, "" if the row names none by a string.
+        text: The passage itself, if the row holds it (with or without its title in front), else "".
+        fault: Why the row cannot be used, "" if it can.
+    """
+
+    line: int
+    id: str
+    text: str
+    fields: dict[str, Any]
+    fault: str = ""
+
+
+def read_extractions(path: Path) -> Iterator[ExtractionRow]:
+    """The rows of a file, one at a time; faulty ones say why.
+
+    Args:
+        path: .jsonl or .json (each also .gz) or .parquet. A .json file holds HippoRAG's {"docs": […]} or a list.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    try:
+        if name.endswith(".parquet"):
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            try:
+                with pq.ParquetFile(path) as file:
+                    values = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(_BATCH_ROWS))
+                    for number, value in enumerate(values, start=1):
+                        yield _extraction(number, value)
+            except pa.ArrowException as error:
+                raise SourceError(f"The extractions {path} are not a parquet file: {error}.") from error
+        elif name.endswith(".json"):
+            yield from _from_document(path)
+        else:
+            for row in json_lines(path):
+                if isinstance(row, BadRecord):
+                    yield ExtractionRow(row.line, "", "", {}, row.reason)
+                else:
+                    yield _extraction(row.line, dict(row.fields))
+    except PolyhopError:
+        raise
+    except OSError as error:
+        raise SourceError(f"Cannot read the extractions {path}: {error}; check the path.") from error
+    except Exception as error:  # what unpacks and parses a file from outside may fail in any way
+        raise SourceError(f"Cannot read the extractions {path}: {damage(error)}; write the file again.") from error
+
+
+def _from_document(path: Path) -> Iterator[ExtractionRow]:
+    with open_bytes(path) as stream:
+        try:
+            document = json.loads(stream.read())
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"The extractions {path} are not JSON: {error}.") from error
+    rows = document.get("docs") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise SourceError(f"The extractions {path} hold no list of rows; expected a list or an object with 'docs'.")
+    for number, value in enumerate(rows, start=1):
+        yield _extraction(number, value)
+
+
+def _extraction(number: int, value: object) -> ExtractionRow:
+    if not isinstance(value, dict):
+        return ExtractionRow(number, "", "", {}, "not an object")
+    text = value.get("passage")
+    text = text if isinstance(text, str) else ""
+    named = next((value[name] for name in _ID_FIELDS if value.get(name) is not None), None)
+    # a running number beside a text is a place in HippoRAG's file, not an id of ours
+    is_number = isinstance(named, int) and not isinstance(named, bool) and not text
+    id_ = str(named) if isinstance(named, str) or is_number else ""
+    fault = "" if id_ or text else "neither an id nor a passage"
+    return ExtractionRow(number, id_, text, value, fault)

@@ -1,4 +1,4 @@
-"""Published versions: which there are, which is current, who writes and who holds them.
+"""Published versions: which there are, which is current, who writes and who holds them; runs.
 
 A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename.
 Between the two renames a file names the version, which does not count yet. Holds are locks that the system releases
@@ -20,11 +20,25 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO
 
-from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.errors import (
+    ManifestMismatchError,
+    StoreConflictError,
+    UnknownIdError,
+    UnknownIndexError,
+    redacted_tree,
+)
+from polyhop.schemas.manifest import Manifest, RunRecord, StageTiming, Starter
 from polyhop.schemas.settings import default_strategy
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.files.disk import is_same_file, sync_file, sync_folder, write_whole, writing
+from polyhop.warehouse.files.disk import (
+    is_same_file,
+    locked_file,
+    replacing,
+    sync_file,
+    sync_folder,
+    write_whole,
+    writing,
+)
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 from polyhop.warehouse.machine import is_running, user_name
 
@@ -76,11 +90,7 @@ def writer_lease(
 ) -> Iterator[None]:
     """Holds the right to write an index for the block.
 
-    Args:
-        path: The file of the lease.
-        index: Name of the index, for messages.
-        wait_seconds: How long to wait for another writer to end; infinite: as long as it takes.
-        on_wait: Gets one sentence when the wait begins.
+    Waits for another writer to end, infinite seconds: as long as it takes; `on_wait` gets one sentence then.
 
     Raises:
         StoreConflictError: If another process holds it, and still does after the wait; the message says who.
@@ -100,8 +110,22 @@ def writer_lease(
                 on_wait(f"{holder}; waiting for it…")
                 is_said = True
             time.sleep(_POLL_SECONDS)
-        with _renewed(descriptor):
+        # Writes this process's lease, renews it while the block runs, and removes it.
+        since, is_over = datetime.now(UTC), Event()
+
+        def renew() -> None:
+            while not is_over.wait(LEASE_SECONDS / 3):
+                _write(descriptor, since)
+
+        _write(descriptor, since)
+        thread = Thread(target=renew, name="writer's lease", daemon=True)
+        thread.start()
+        try:
             yield
+        finally:
+            is_over.set()
+            thread.join()
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 
@@ -117,26 +141,6 @@ def _is_taken(descriptor: int) -> bool:
         return True  # a writer of this host would hold the lock if it lived
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
-
-
-@contextmanager
-def _renewed(descriptor: int) -> Iterator[None]:
-    """Writes this process's lease, renews it while the block runs, and removes it."""
-    since, is_over = datetime.now(UTC), Event()
-
-    def renew() -> None:
-        while not is_over.wait(LEASE_SECONDS / 3):
-            _write(descriptor, since)
-
-    _write(descriptor, since)
-    thread = Thread(target=renew, name="writer's lease", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
-        os.ftruncate(descriptor, 0)
 
 
 def _write(descriptor: int, since: datetime) -> None:
@@ -169,8 +173,7 @@ def _words(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-CHECKSUM = "checksum"
-"""The field of a JSON document that holds its `document_checksum`."""
+CHECKSUM = "checksum"  # the field of a JSON document that holds its `document_checksum`
 
 
 @contextmanager
@@ -189,11 +192,8 @@ def published_versions(index: IndexFolder) -> list[int]:
     """Numbers of all published versions, ascending."""
     if not index.versions.is_dir():
         return []
-    numbers = sorted(
-        int(folder.name)
-        for folder in index.versions.iterdir()
-        if folder.name.isdigit() and (folder / "manifest.json").is_file()
-    )
+    folders = [folder for folder in index.versions.iterdir() if (folder / "manifest.json").is_file()]
+    numbers = sorted(int(folder.name) for folder in folders if folder.name.isdigit())
     # Without a version whose folder is there, or about to be, while the pointer has not moved to it.
     with suppress(FileNotFoundError, ValueError, ManifestMismatchError):  # a damaged pointer: nobody knows
         hidden = int(index.publishing.read_text(encoding="ascii"))
@@ -419,3 +419,127 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 def document_checksum(document: object) -> str:
     """sha256 of what a JSON document says, however it is laid out."""
     return content_hash("manifest", json.dumps(document, sort_keys=True))
+
+
+# The run history of an index (`runs.jsonl`), which also says what the stages of a version took. It lies beside the
+# versions: they never change, and hold no clock. Readers skip a line that a kill cut short.
+
+KEPT_RUNS = 10_000  # chosen: a hundred days of a run every quarter of an hour, in some 10 MB
+_SPARE_RUNS = 1_000  # runs beyond `KEPT_RUNS` before the file is written again, so that this is seldom
+_TAIL_BYTES = 65_536
+"""Longer than the longest line: the number of the last run is looked for in so much of the file's end."""
+_FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the processes that it starts for flow runs
+
+
+def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
+    """Who runs this process; without an id, the flow run that Prefect started it for."""
+    return Starter(
+        user=user_name(),
+        host=socket.gethostname(),
+        process=os.getpid(),
+        flow_run_id=flow_run_id or os.environ.get(_FLOW_RUN, ""),
+        flow_run_url=flow_run_url,
+    )
+
+
+def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: int = KEPT_RUNS) -> RunRecord:
+    """Writes that a run has begun, as `record` makes it of its number; only the last `kept` runs are remembered."""
+    with _appending(folder) as file:
+        for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
+            left.unlink()
+        begun = record(_last_run(file) + 1)
+        _append(file, begun)
+        if begun.run > kept:
+            file.seek(0)
+            first = next((run for run in map(_record, file) if run is not None), None)
+            if first is not None and _last_run(file) - first.run >= kept + min(_SPARE_RUNS, kept):
+                newest = [run for run in _merged(_records(folder)) if run.run > begun.run - kept]
+                with replacing(folder.runs) as temporary:
+                    temporary.write_bytes(b"".join(map(_line, newest)))
+                sync_folder(folder.path)
+    return begun
+
+
+def end_run(folder: IndexFolder, record: RunRecord) -> None:
+    """Writes how a run ended."""
+    with _appending(folder) as file:
+        _append(file, record)
+
+
+def read_runs(folder: IndexFolder) -> list[RunRecord]:
+    """All runs that can be read, ascending.
+
+    One that did not end was killed if its process is gone, or if a later one has worked since: an index has one writer.
+    """
+    runs = _merged(_records(folder))
+    last_worked = max((run.run for run in runs if run.stages), default=0)
+    return [
+        run.model_copy(update={"outcome": "killed"})
+        if run.outcome == "running"
+        and (run.run < last_worked or is_running(run.started_by.host, run.started_by.process) is False)
+        else run
+        for run in runs
+    ]
+
+
+def stage_timings(folder: IndexFolder, version: int) -> dict[str, StageTiming]:
+    """What the stages took that built a version: each in the last run up to it that did not take its result over.
+
+    A stage whose run is not in the history is not among them.
+    """
+    runs = [run for run in read_runs(folder) if 0 < run.published <= version]
+    computed = {stage: use for run in runs for stage, use in run.stages.items() if not use.is_taken_over}
+    return {stage: StageTiming.model_validate(use.model_dump()) for stage, use in computed.items()}
+
+
+@contextmanager
+def _appending(folder: IndexFolder) -> Iterator[IO[bytes]]:
+    """The file, locked: no other process adds to it or replaces it."""
+    with writing("the run history", folder.runs):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with locked_file(folder.runs) as file:
+            yield file
+
+
+def _append(file: IO[bytes], record: RunRecord) -> None:
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - _TAIL_BYTES))
+    tail = file.read()
+    if tail and not tail.endswith(b"\n"):  # a kill cut the last line short
+        file.truncate(end - len(tail) + tail.rfind(b"\n") + 1)
+    file.write(_line(record))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _line(record: RunRecord) -> bytes:
+    """The line of a run, without secrets: sources and addresses of servers may hold them."""
+    document = redacted_tree(record.model_dump(mode="json"))
+    return (json.dumps(document, separators=(",", ":")) + "\n").encode()
+
+
+def _record(line: bytes) -> RunRecord | None:
+    """The run of a line, None if the line cannot be read."""
+    try:
+        return RunRecord.model_validate_json(line)
+    except ValueError:  # a ValidationError is one
+        return None
+
+
+def _records(folder: IndexFolder) -> list[RunRecord]:
+    try:
+        lines = folder.runs.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    return [record for record in map(_record, lines) if record is not None]
+
+
+def _merged(records: list[RunRecord]) -> list[RunRecord]:
+    """One record per run: its last."""
+    return [run for _, run in sorted({record.run: record for record in records}.items())]
+
+
+def _last_run(file: IO[bytes]) -> int:
+    """The greatest number at the end of the file; lines of two runs at once may be in either order."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    return max((run.run for run in map(_record, file.read().split(b"\n")) if run is not None), default=0)

@@ -6,7 +6,7 @@ there. Measured against trafilatura and readability with benchmarks/document_for
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -14,14 +14,12 @@ from bs4.dammit import EncodingDetector
 from lxml import etree
 
 from polyhop.schemas.records import Document, Section
-from polyhop.warehouse.files.records import FaultError
-from polyhop.warehouse.files.sources import encoding_fault
+from polyhop.warehouse.files.records import FaultError, encoding_fault
 
 MOST_NESTED = 6_000
 """Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
 _PARSED_BYTES = 1 << 16  # chosen: bounds how late an error of ours ends the parser; any number gives the same text
-_DECLARATION_BYTES = 8192
-"""Where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)."""
+_DECLARATION_BYTES = 8192  # where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)
 _UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))
 _AROUND = frozenset(("aside", "button", "dialog", "footer", "menu", "select"))
 _AROUND_ROLES = frozenset(("banner", "complementary", "contentinfo", "dialog", "navigation", "search"))
@@ -42,8 +40,7 @@ _PARAGRAPHS = frozenset(
 _LISTS = frozenset(("ol", "ul"))
 _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
-_MAIN_SHARE = 0.25
-"""Of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen."""
+_MAIN_SHARE = 0.25  # of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen.
 _LINKED_SHARE = 0.8  # of a block's characters
 _FEWEST_LINKS = 3
 """A block of so many links, and hardly anything else, leads to other pages. Chosen, as Readability's rule of 2010."""
@@ -167,7 +164,27 @@ class Page:
     def document(self, title: str, *, is_whole: bool = False) -> Document:
         """The text and its sections; with `is_whole` all that is visible."""
         blocks = [block for block in self._blocks if block.characters]
-        return _document(title, blocks if is_whole else _main_blocks(blocks))
+        if not is_whole:  # <main> and <article> if they hold a good part of what is not around; all if nothing is left
+            rest = [block for block in blocks if not block.is_around]
+            main = [block for block in rest if block.main]
+            size, whole = (sum(block.characters for block in some) for some in (main, rest))
+            blocks = main if main and size >= _MAIN_SHARE * whole else rest or blocks
+        sections: list[Section] = []
+        texts: list[str] = []
+        path: list[tuple[int, str]] = []
+        start = 0
+        for block in blocks:
+            text = block.text()
+            if not text:
+                continue
+            if block.level:
+                path = [*(above for above in path if above[0] < block.level), (block.level, " ".join(text.split()))]
+                sections.append(Section(start, tuple(heading for _, heading in path)))
+            texts.append(text)
+            start += len(text) + 2
+        if sections and sections[0].start:
+            sections.insert(0, Section(0))
+        return Document(title, "\n\n".join(texts), tuple(sections))
 
     def _stands_around(self, tag: str, attributes: Mapping[str, str]) -> bool:
         if tag == "header":
@@ -194,35 +211,7 @@ class Page:
         self._blocks[-1] = _Block(level, self._counts["pre"] > 0)
 
 
-_LONGEST_NAMES = 1_000
-"""Characters of a class and an id that are looked at."""
-
-
-def _main_blocks(blocks: Sequence[_Block]) -> Sequence[_Block]:
-    """The blocks of the main part: <main> and <article> if they hold a good part of it; all if nothing is left."""
-    rest = [block for block in blocks if not block.is_around]
-    main = [block for block in rest if block.main]
-    size, whole = (sum(block.characters for block in some) for some in (main, rest))
-    return main if main and size >= _MAIN_SHARE * whole else rest or blocks
-
-
-def _document(title: str, blocks: Sequence[_Block]) -> Document:
-    sections: list[Section] = []
-    texts: list[str] = []
-    path: list[tuple[int, str]] = []
-    start = 0
-    for block in blocks:
-        text = block.text()
-        if not text:
-            continue
-        if block.level:
-            path = [*(above for above in path if above[0] < block.level), (block.level, " ".join(text.split()))]
-            sections.append(Section(start, tuple(heading for _, heading in path)))
-        texts.append(text)
-        start += len(text) + 2
-    if sections and sections[0].start:
-        sections.insert(0, Section(0))
-    return Document(title, "\n\n".join(texts), tuple(sections))
+_LONGEST_NAMES = 1_000  # characters of a class and an id that are looked at
 
 
 def parse_page(markup: str) -> Page:
@@ -268,8 +257,7 @@ def decode(data: bytes) -> str:
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = "windows-1252"  # HTML standard, section 13.2.3.2: what a page is in that says nothing
-_ACCENTS = 3
-"""One letter of so many may be none of a to z; chosen: French has one of 25, Russian or Greek only such."""
+_ACCENTS = 3  # one letter of so many may be none of a to z; chosen: French has one of 25, Russian or Greek only such
 
 
 def _is_western(text: str) -> bool:
@@ -279,7 +267,6 @@ def _is_western(text: str) -> bool:
 
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")
-
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)

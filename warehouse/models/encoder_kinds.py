@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
 from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, fetching, folder_hash, read_json, unit_rows
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
 Tokens = NDArray[np.float32]
 """Shape (texts, tokens, dimension)."""
@@ -151,6 +154,7 @@ class EncoderNeeds:
     root: Path
     max_cost_usd: float | None
     max_tokens: int | None
+    open_embeddings: "Callable[[EncoderChoice, ModelSettings, Path, float | None, int | None], EmbeddingGateway]"
 
     @property
     def model(self) -> str:
@@ -237,10 +241,9 @@ def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
 
 def _litellm(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.models.litellm_encoder import LitellmEncoder
-    from polyhop.warehouse.open_models import open_embeddings
 
     choice, limits = needs.choice, (needs.max_cost_usd, needs.max_tokens)
-    gateway = partial(open_embeddings, choice, needs.models, needs.root, *limits)
+    gateway = partial(needs.open_embeddings, choice, needs.models, needs.root, *limits)
     sizes = {"asked_dimension": choice.dimension, "max_tokens": choice.max_tokens, "batch_size": SERVER_BATCH_SIZE}
     encoder = LitellmEncoder(needs.model, gateway, **sizes)
     return OpenedEncoder(encoder, encoder.for_questions())

@@ -37,14 +37,25 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
     with translated(path):
-        instance = _idle_instance()
-        is_reusable = False
+        try:
+            instance = _idle.get(os.getpid(), []).pop()
+        except IndexError:
+            instance = duckdb.connect(":memory:", config={"memory_limit": MEMORY_LIMIT})
+            show_no_progress(instance)
+        spill_folder, is_reusable = path.with_name(f"{path.name}.tmp"), False
         try:
             with instance.cursor() as connection:
-                _attach(connection, path, read_only=read_only)
+                # makes the file the default database, under the name that DuckDB itself would give it
+                name, mode = quoted(path.stem), " (READ_ONLY)" if read_only else ""
+                connection.execute(f"SET temp_directory = {literal(str(spill_folder))}")
+                connection.execute(f"ATTACH {literal(str(path))} AS {name}{mode}")
+                connection.execute(f"USE {name}")
                 yield connection
-                _detach_all(connection)
-            is_reusable = not _spill_folder(path).exists()  # one that used a folder keeps to it
+                # leaves the instance without files, whatever the block attached besides its own
+                connection.execute("USE memory")
+                for (other,) in connection.execute(_ATTACHED).fetchall():
+                    connection.execute(f"DETACH {quoted(other)}")
+            is_reusable = not spill_folder.exists()  # one that used a folder keeps to it
         finally:
             if is_reusable:
                 _idle.setdefault(os.getpid(), []).append(instance)
@@ -55,14 +66,7 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
 _idle: dict[int, list[duckdb.DuckDBPyConnection]] = {}
 """Instances that nobody uses, by process: their threads do not survive a fork."""
 
-
-def _idle_instance() -> duckdb.DuckDBPyConnection:
-    try:
-        return _idle.get(os.getpid(), []).pop()
-    except IndexError:
-        instance = duckdb.connect(":memory:", config={"memory_limit": MEMORY_LIMIT})
-        show_no_progress(instance)
-        return instance
+_ATTACHED = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
 
 
 def show_no_progress(connection: duckdb.DuckDBPyConnection) -> None:
@@ -72,31 +76,12 @@ def show_no_progress(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute("SET enable_progress_bar = false")
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool) -> None:
-    """Makes a file the default database, under the name that DuckDB itself would give it."""
-    connection.execute(f"SET temp_directory = {literal(str(_spill_folder(path)))}")
-    connection.execute(f"ATTACH {literal(str(path))} AS {quoted(path.stem)}{' (READ_ONLY)' if read_only else ''}")
-    connection.execute(f"USE {quoted(path.stem)}")
-
-
 @contextmanager
 def attached(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> Iterator[None]:
     """Another file of tables, read-only and under this name, for the block."""
     connection.execute(f"ATTACH {literal(str(path))} AS {quoted(name)} (READ_ONLY)")
     yield
     connection.execute(f"DETACH {quoted(name)}")
-
-
-def _detach_all(connection: duckdb.DuckDBPyConnection) -> None:
-    """Leaves an instance without files, whatever the block attached besides its own."""
-    connection.execute("USE memory")
-    attached = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
-    for (name,) in connection.execute(attached).fetchall():
-        connection.execute(f"DETACH {quoted(name)}")
-
-
-def _spill_folder(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp")
 
 
 @contextmanager
@@ -197,12 +182,7 @@ def record_since(
 
     Rows are compared by a hash of 64 bits; where the numbers of rows show that two rows share one, all are read.
 
-    Args:
-        connection: With the table in the database in use, and the earlier one attached.
-        table: Its name; no two rows of it are equal.
-        earlier: Name of the attached database, whose table is as `before` says.
-        before: Rows and checksum of the earlier one, None if there is no such table.
-
+    No two rows of the table are equal; in the attached database `earlier` it is as `before` says (None: it has none).
     Cost: O(rows), half of the time of `table_record` if few rows differ.
     """
     columns = _columns(connection, table, "current_database()")

@@ -30,10 +30,7 @@ _METADATA = "metadata."
 _RECORD_FIELDS = ("id", "document", "title", "source")
 """Fields that every record has; all others begin with `metadata.`, or are dates."""
 _DATE_ROLES = ("birth", "death", "founding", "opening", "building", "release", "launch")
-_DATE_FIELDS = (
-    "date",
-    *(f"date.{r}" for r in ["birth", "death", "founding", "opening", "building", "release", "launch"]),
-)
+_DATE_FIELDS = ("date", *(f"date.{role}" for role in _DATE_ROLES))
 """Dates that a record's passages state: any, and those of a role of the view `dates`."""
 _SHOWN_FIELDS = 10  # in an error's sentence; chosen, and it says that there are more
 _LATEST_YEAR = 9999  # the last of four digits, as dates are written
@@ -51,8 +48,7 @@ _COMPARISONS = {
 _TEXT_FUNCTIONS = {"~~": "LIKE", "!~~": "NOT LIKE", "regexp_matches": "~"}
 """What DuckDB's parser makes of LIKE, NOT LIKE and `~`."""
 
-Node = Mapping[str, Any]
-"""Part of a statement as DuckDB's parser sees it."""
+Node = Mapping[str, Any]  # part of a statement as DuckDB's parser sees it
 Value = str | float | bool
 
 
@@ -131,15 +127,11 @@ class _Condition:
 
     An aggregate over nothing that can be compared is NULL, and SQL's logic does the rest: neither a comparison nor its
     opposite allows a record without the field.
-
-    Attributes:
-        fields: Those that it names, and the id.
-        parameters: Its values, by name.
     """
 
     def __init__(self, text: str, types: Mapping[str, str]) -> None:
-        self.fields = {"id"}
-        self.parameters: dict[str, object] = {}
+        self.fields = {"id"}  # and those that it names
+        self.parameters: dict[str, object] = {}  # its values, by name
         self._text = text
         self._types = types
 
@@ -210,7 +202,6 @@ class _Condition:
         return f"${name}"
 
     def _field(self, node: Node) -> str:
-        """The field that a part names."""
         if node["type"] != "COLUMN_REF":
             raise self._error(
                 node, f"a field (id, document, title, source, date or metadata.NAME) comes first; {_TAKEN}"

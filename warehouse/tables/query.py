@@ -20,8 +20,7 @@ from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.manifest import RunRecord, VectorRecord, reused_units
 from polyhop.schemas.tables import INDEX_RUNS, INDEX_STAGES, Column, Table, View, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.run_history import read_runs
-from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.files.versions import hold_version, read_manifest, read_runs
 from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import (
@@ -56,14 +55,16 @@ _PRAGMA = re.compile(
 def sandbox(
     path: Path, tables: Sequence[tuple[Table, pa.Table]], folders: Sequence[str | Path]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A locked connection to a published database.
+    """A locked connection to a published database, whose tables are found without a prefix.
 
-    Args:
-        path: The file; its tables are found without a prefix.
-        tables: Further tables, each with its description and its rows; they come before the file's of the same name.
-        folders: Folders whose files may be read.
+    Further `tables`, each with its description and its rows, come before the file's of the same name; files in
+    `folders` may be read.
     """
-    allowed = [_folder(folder) for folder in folders]
+    allowed = []
+    for folder in folders:
+        allowed.append(str(Path(folder).expanduser().resolve()))
+        if not Path(allowed[-1]).is_dir():
+            raise ConfigurationError(f"{folder} is not a folder; --allow-files takes the folder of the files to read.")
     database = quoted(path.stem)
     # A database of its own in memory: settings hold for all connections to a database, and the index may be open.
     with duckdb.connect(":memory:", config=_CONFIGURATION) as connection:
@@ -90,26 +91,21 @@ def sandbox(
         yield connection
 
 
-def _folder(folder: str | Path) -> str:
-    resolved = Path(folder).expanduser().resolve()
-    if not resolved.is_dir():
-        raise ConfigurationError(f"{folder} is not a folder; --allow-files takes the folder of the files to read.")
-    return str(resolved)
-
-
 def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> pa.Table:
     """The rows of a query that only reads; no two columns have one name, and every value fits into Python.
 
-    Args:
-        connection: A sandbox.
-        query: One statement.
-        may_read_files: Whether the sandbox has folders; then nothing may be left to DuckDB's refusal of all files.
+    If the sandbox has folders (`may_read_files`), nothing may be left to DuckDB's refusal of all files.
     """
     with _refusals(may_read_files=may_read_files):
         relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
         found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
         columns = [_readable(connection, column) for column in found.columns]
-    return pa.Table.from_arrays(columns, _distinct(found.column_names))
+    # The second column `name` is `name_1`, as DuckDB itself names the columns of a subquery.
+    names: dict[str, None] = {}
+    for name in found.column_names:
+        numbered = (f"{name}_{n}" if n else name for n in count())
+        names[next(each for each in numbered if each not in names)] = None
+    return pa.Table.from_arrays(columns, list(names))
 
 
 def _readable(connection: duckdb.DuckDBPyConnection, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -124,22 +120,8 @@ def _readable(connection: duckdb.DuckDBPyConnection, column: pa.ChunkedArray) ->
     return column
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, the second `name` as `name_1`, as DuckDB itself names the columns of a subquery."""
-    taken: dict[str, None] = {}
-    for name in names:
-        numbered = (f"{name}_{n}" if n else name for n in count())
-        taken[next(each for each in numbered if each not in taken)] = None
-    return list(taken)
-
-
-def checked_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
-    """The query without its semicolon, known to be one statement that reads; raises as `run_query` does."""
-    with _refusals(may_read_files=may_read_files):
-        return _checked(connection, query, may_read_files=may_read_files)
-
-
 def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
+    """The query without its semicolon, known to be one statement that reads."""
     if not query.isascii() and query.encode(errors="ignore").decode() != query:
         raise _refusal("it holds bytes that are not valid UTF-8")
     _require_one(connection, query)
@@ -157,7 +139,13 @@ def _refusals(*, may_read_files: bool) -> Iterator[None]:
     try:
         yield
     except duckdb.PermissionException as error:
-        raise StatementRejectedError(_outside(error, may_read_files=may_read_files)) from error
+        if may_read_files:
+            reason = f"SQL on an index reads its tables and files below the allowed folders only: {_words(error)}."
+            raise StatementRejectedError(reason) from error
+        raise StatementRejectedError(
+            "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own "
+            "below a folder, say --allow-files DIR (in Python allow_files=)."
+        ) from error
     except duckdb.Error as error:
         if tells_damage(error):
             raise  # the caller knows the file, and says what fixes it
@@ -172,7 +160,10 @@ def _require_one(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.St
 
 
 def _require_reading(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> None:
-    kind = _kind(_require_one(connection, query))
+    try:
+        kind = str(_require_one(connection, query).type.name)
+    except ValueError:  # a kind that DuckDB's parser knows and its Python module does not
+        kind = "this"
     if kind == "MULTI" and not may_read_files:  # PIVOT that finds its columns itself
         return
     explain = _EXPLAIN.fullmatch(query)
@@ -185,26 +176,10 @@ def _require_reading(connection: duckdb.DuckDBPyConnection, query: str, *, may_r
         raise _refusal(f"{kind} is refused")
 
 
-def _kind(statement: duckdb.Statement) -> str:
-    try:
-        return str(statement.type.name)
-    except ValueError:  # a kind that DuckDB's parser knows and its Python module does not
-        return "this"
-
-
 def _refusal(what: str) -> StatementRejectedError:
     return StatementRejectedError(
         f"SQL on an index is read-only: {what}; it takes one SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE, "
         "PIVOT or EXPLAIN."
-    )
-
-
-def _outside(error: duckdb.Error, *, may_read_files: bool) -> str:
-    if may_read_files:
-        return f"SQL on an index reads its tables and files below the allowed folders only: {_words(error)}."
-    return (
-        "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own below "
-        "a folder, say --allow-files DIR (in Python allow_files=)."
     )
 
 
@@ -261,19 +236,16 @@ def shown_in(tables: Sequence[LazyTable], query: str) -> Sequence[LazyTable]:
 
 
 def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[LazyTable]) -> Wanted:
-    """What a query asks of large tables, by DuckDB's plan of it.
+    """What a query that only reads asks of large tables (registered without rows), by DuckDB's plan of it.
 
-    Args:
-        connection: One in which the tables are registered, without rows.
-        query: One statement, known to do nothing but read.
-        tables: The large ones; the first column of their keys is the same.
-
-    Returns:
-        All columns that any of them is asked for, and values of the key if every reading of them is limited to some.
+    All columns that any of them is asked for, and values of the first column of the key, which is the same in all, if
+    every reading of them is limited to some.
     """
     key, names = tables[0].described.key[0], {name for table in tables for name in table.described.column_names}
-    scans = _planned_scans(connection, query)
-    if scans is None:
+    try:
+        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
+        scans = [scan for root in json.loads(plan) for scan in _scans(root, "")]
+    except (duckdb.Error, ValueError, KeyError, TypeError):  # PIVOT, EXPLAIN of EXPLAIN: no plan of one statement
         return Wanted()
     columns: set[str] = set()
     keys: set[int] | None = set()
@@ -289,15 +261,6 @@ def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[L
 
 _Reading = tuple[str | list[str], str]
 """Columns of a reading of a registered table, and the condition directly above it."""
-
-
-def _planned_scans(connection: duckdb.DuckDBPyConnection, query: str) -> list[_Reading] | None:
-    """The readings in DuckDB's plan of a query, None if there is no plan of it."""
-    try:
-        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
-        return [scan for root in json.loads(plan) for scan in _scans(root, "")]
-    except (duckdb.Error, ValueError, KeyError, TypeError):  # PIVOT, EXPLAIN of EXPLAIN: no plan of one statement
-        return None
 
 
 def _scans(node: dict[str, object], condition: str) -> Iterator[_Reading]:
@@ -350,7 +313,11 @@ def history_tables(index: IndexFolder) -> list[LazyTable]:
         return pa.Table.from_pylist([_run_row(run) for run in read_runs(index)], schema=INDEX_RUNS.arrow)
 
     def stages(_: Wanted) -> pa.Table:
-        rows = [row for run in read_runs(index) for row in _stage_rows(run)]
+        rows = [
+            {**stage.model_dump(), "run": run.run, "stage": name, "reused": stage.units - stage.computed}
+            for run in read_runs(index)
+            for name, stage in run.stages.items()
+        ]
         return pa.Table.from_pylist(rows, schema=INDEX_STAGES.arrow)
 
     return [LazyTable(INDEX_RUNS, runs), LazyTable(INDEX_STAGES, stages)]
@@ -371,12 +338,6 @@ def _run_row(run: RunRecord) -> dict[str, Any]:
         "flow_run_id": by.flow_run_id,
         "flow_run_url": by.flow_run_url,
     }
-
-
-def _stage_rows(run: RunRecord) -> Iterator[dict[str, Any]]:
-    for name, stage in run.stages.items():
-        row = {**stage.model_dump(), "run": run.run, "stage": name, "reused": stage.units - stage.computed}
-        yield {column: row[column] for column in INDEX_STAGES.column_names}
 
 
 TABLES_QUERY = """SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
@@ -415,25 +376,21 @@ def query_rows(
         index, vectors = layout.index(name), read_manifest(held.folder).vectors
         lazy = [*history_tables(index), *(_vector_table(index, kind, vectors[kind]) for kind in vectors), *extra]
         shown, path = shown_in(lazy, query), held.folder.tables
+        large = [table for table in shown if table.is_large and table.is_named_in(query)]
+        asked = Wanted()
         with translated(path):
-            asked = _wanted(path, query, shown, allow_files)
+            if large:  # the query is planned first, in a sandbox of its own, on tables without rows
+                empty = [(table.described, table.without_rows) for table in shown]
+                with sandbox(path, empty, allow_files) as connection:
+                    with _refusals(may_read_files=bool(allow_files)):
+                        checked = _checked(connection, query, may_read_files=bool(allow_files))
+                    asked = wanted(connection, checked, large)
             rows = [(t.described, t.read(asked) if t.is_named_in(query) else t.without_rows) for t in shown]
             with sandbox(path, rows, allow_files) as connection:
                 return run_query(connection, query, may_read_files=bool(allow_files))
 
 
-def _wanted(path: Path, query: str, shown: Sequence[LazyTable], allow_files: Sequence[str | Path]) -> Wanted:
-    """What a query asks of large tables: it is planned first, in a sandbox of its own, on tables without rows."""
-    large = [table for table in shown if table.is_large and table.is_named_in(query)]
-    if not large:
-        return Wanted()
-    empty = [(table.described, table.without_rows) for table in shown]
-    with sandbox(path, empty, allow_files) as connection:
-        return wanted(connection, checked_query(connection, query, may_read_files=bool(allow_files)), large)
-
-
 def _vector_table(index: IndexFolder, kind: str, record: VectorRecord) -> LazyTable:
-    """The vectors of a kind."""
     described = Table(
         f"{kind}_vectors",
         f"Vectors of kind '{kind}', {record.dimension} numbers each, by {record.model}.",

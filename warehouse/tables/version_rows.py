@@ -1,5 +1,7 @@
 """What published versions say: differences of two, decisions about names, rows for export, passages of relations."""
 
+import gzip
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
-from polyhop.warehouse.files.kept_records import kept_files
+from polyhop.warehouse.build import kept_files
+from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
@@ -22,13 +25,20 @@ from polyhop.warehouse.tables.connection import connect, literal
 def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, folders: list[Path]) -> dict[str, int]:
     """Fills the temporary table `changed_records`; returns how many there are of each kind.
 
-    Args:
-        connection: Tables of the later version.
-        before: Tables of the earlier one, None if there is none.
-        folders: Of the arrays of the later version, and of the earlier one if there is one.
+    The connection is to the tables of the later version, `before` are those of the earlier one if there is one, and
+    `folders` those of the arrays of both, in this order.
     """
     connection.execute(statement("changes", "records_after"))
-    if not (before is not None and _read_before(connection, before)):
+    is_read = False
+    if before is not None:
+        with suppress(duckdb.Error):
+            connection.execute(f"ATTACH {literal(str(before))} AS before (READ_ONLY)")
+            try:
+                connection.execute(statement("changes", "records_before"))
+                is_read = True
+            finally:
+                connection.execute("DETACH before")
+    if not is_read:
         connection.execute(statement("changes", "no_records_before"))
     connection.execute(statement("changes", "kept"))
     for number, folder in enumerate(folders):
@@ -39,20 +49,6 @@ def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, 
     connection.execute(statement("changes", "changed_records"))
     counted = dict(connection.execute(statement("changes", "count_changes")).fetchall())
     return {kind: counted.get(kind, 0) for kind in CHANGE_KINDS}
-
-
-def _read_before(connection: duckdb.DuckDBPyConnection, tables: Path) -> bool:
-    try:
-        connection.execute(f"ATTACH {literal(str(tables))} AS before (READ_ONLY)")
-    except duckdb.Error:
-        return False
-    try:
-        connection.execute(statement("changes", "records_before"))
-    except duckdb.Error:
-        return False
-    finally:
-        connection.execute("DETACH before")
-    return True
 
 
 _THINGS = (
@@ -145,8 +141,25 @@ def export_rows(tables: Path, kind: str, source: SourceKind) -> Iterator[dict[st
                 yield dict(zip(names, row, strict=True))
 
 
-Stated = tuple[str, str, str]
-"""Key of the source, label, key of the target."""
+def export_extractions(tables: Path, target: Path) -> int:
+    """Writes the extractions of an index as openie-like JSON lines, which import:FILE reads back; says how many.
+
+    A line is {id, entities: [{name, type}], triples: [[s, p, o]], propositions: [{text, entities}]}, one per passage.
+    """
+    opener = gzip.open if target.name.lower().endswith(".gz") else open
+    count = 0
+    with connect(tables, read_only=True) as connection, named_file(target, "the extractions") as unfinished:
+        found = connection.execute(statement("extract", "passage_extractions"))
+        with opener(unfinished, "wt", encoding="utf-8") as file:
+            while rows := found.fetchmany(_AT_ONCE):
+                for passage_id, entities, triples, propositions in rows:
+                    row = {"id": passage_id, "entities": entities, "triples": triples, "propositions": propositions}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += len(rows)
+    return count
+
+
+Stated = tuple[str, str, str]  # key of the source, label, key of the target
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open_models import close_encoders
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from polyhop.schemas.manifest import RunRecord, StageUse
 from polyhop.schemas.requests import IndexRequest, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import begin_run
+from polyhop.warehouse.files.versions import begin_run
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
 

@@ -12,8 +12,7 @@ from polyhop.schemas.errors import SourceError, StoreConflictError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import read_runs
-from polyhop.warehouse.files.versions import writer_lease
+from polyhop.warehouse.files.versions import read_runs, writer_lease
 from polyhop.warehouse.tables.query import query_rows
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,7 @@ from polyhop.schemas.manifest import StageTiming
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.run_history import stage_timings
-from polyhop.warehouse.files.versions import point_to, read_manifest
+from polyhop.warehouse.files.versions import point_to, read_manifest, stage_timings
 
 pytestmark = pytest.mark.slow
 

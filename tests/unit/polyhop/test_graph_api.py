@@ -48,7 +48,7 @@ def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
         EXACT_NAMES: {"the old alder!": [0]},
         vectors_of("entity"): vectors,
     }
-    index: Any = MemoryIndex([(f"k{number}", "", "") for number in range(1, 6)], given, artefacts, "trees")  # type: ignore[arg-type]
+    index: Any = MemoryIndex([(f"k{number}", "", "") for number in range(1, 6)], given, artefacts, "trees")
     return EntityGraph(IndexSession(index, Settings(), Services()))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
+from polyhop.warehouse.files.records import check_source, guarded, suffix_of
 
 KNOWN = {".jsonl", ".jsonl.gz", ".csv"}
 

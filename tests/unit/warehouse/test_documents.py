@@ -429,7 +429,9 @@ def test_the_content_of_a_file_counts_for_more_than_its_ending(tmp_path: Path, c
 def test_a_crash_of_the_process_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Converter(LIMITS) as converter:
         made.mail(tmp_path / "m.eml")
-        process = converter._started()
+        converter.convert(tmp_path / "m.eml")
+        process = converter._process
+        assert process is not None
         process.kill()
         process.wait()
         assert converter.convert(tmp_path / "m.eml").title == "Café 中"
@@ -506,7 +508,7 @@ def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -
 
 def test_the_reading_process_ends_with_its_parent(tmp_path: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "-P", "-m", "polyhop.warehouse.documents.reading_process"],
+        [sys.executable, "-P", "-m", "polyhop.warehouse.documents.converter"],
         input=b"",
         capture_output=True,
         timeout=60,

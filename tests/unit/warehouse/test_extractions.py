@@ -15,9 +15,10 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.files.disk import file_hash
-from polyhop.warehouse.files.extractions import export_extractions, read_extractions
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.rows import read_extractions
 from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.tables.version_rows import export_extractions
 
 OPENIE = {"id": "a", "entities": ["Rome"], "triples": [["Rome", "is", "old"]]}
 HIPPORAG = {"idx": 0, "passage": "Rome\nRome is old.", "extracted_entities": ["Rome"], "extracted_triples": []}

@@ -12,7 +12,7 @@ import pytest
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.models import encoder_kinds
-from polyhop.warehouse.open_encoders import close_encoders, open_encoder
+from polyhop.warehouse.open_models import close_encoders, open_embeddings, open_encoder
 
 
 @pytest.fixture(autouse=True)
@@ -143,4 +143,6 @@ def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, monkeyp
 def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     choice = EncoderSettings().choice.model_copy(update={"name": "bert:x"})
     with pytest.raises(ConfigurationError, match="no encoder of the kind 'bert'"):
-        encoder_kinds.open_model(encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None))
+        encoder_kinds.open_model(
+            encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None, open_embeddings)
+        )

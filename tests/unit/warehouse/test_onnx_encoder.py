@@ -14,7 +14,7 @@ from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.settings import EncoderSettings, Settings, parse_settings
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
 from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
-from polyhop.warehouse.open_encoders import close_encoders, open_encoder
+from polyhop.warehouse.open_models import close_encoders, open_encoder
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "city")
 TABLE = np.random.default_rng(5).normal(size=(len(WORDS), 6)).astype(np.float32)

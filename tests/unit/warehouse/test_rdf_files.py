@@ -10,7 +10,7 @@ from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.graph import Description, GraphLine, Node, Statement
 from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.graph_files import read_graph
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"

@@ -20,11 +20,11 @@ from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.records import BadRecord, SourceRecord
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
-from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.files.formats import DOCUMENTS, ROWS, TEXTS, text_reader
 from polyhop.warehouse.files.graph_files import GRAPHS, read_graph
 from polyhop.warehouse.files.questions import PREDICTION_FORMATS, QUESTION_FORMATS, read_predictions, read_questions
-from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, open_bytes, read_lines
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, open_bytes, read_lines
+from polyhop.warehouse.files.rows import read_extractions
 
 GOOD = b'{"id": "good", "text": "fine"}'
 

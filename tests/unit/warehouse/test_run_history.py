@@ -9,7 +9,7 @@ import pytest
 
 from polyhop.schemas.manifest import Outcome, RunRecord, StageUse, Starter
 from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.run_history import (
+from polyhop.warehouse.files.versions import (
     begin_run,
     end_run,
     read_runs,
@@ -101,7 +101,7 @@ def test_many_processes_append_whole_lines(folder: IndexFolder) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom polyhop.schemas.manifest import RunRecord\n"
         "from polyhop.warehouse.files.layout import IndexFolder\n"
-        "from polyhop.warehouse.files.run_history import begin_run\n"
+        "from polyhop.warehouse.files.versions import begin_run\n"
         f"for _ in range(25):\n begin_run(IndexFolder(Path(sys.argv[1]), 'wiki'), "
         f"lambda n: RunRecord(run=n, started={MOMENT!r}), kept=20)\n"
     )

@@ -22,7 +22,7 @@ from polyhop.tasks.extraction.stated import (
     match_rows,
     stated_in_row,
 )
-from polyhop.warehouse.files.extractions import ExtractionRow
+from polyhop.warehouse.files.rows import ExtractionRow
 
 CONTRACT = Contract.of(ExtractionSettings())
 

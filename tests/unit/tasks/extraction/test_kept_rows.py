@@ -12,8 +12,8 @@ from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.extraction.rows import arrow_table
 from polyhop.tasks.extraction.stage import EXTRACTED, fresh_passages, gone_passages, merged_rows
-from polyhop.warehouse.files import kept_records as kept
-from polyhop.warehouse.files.kept_records import write_rows
+from polyhop.warehouse import build as kept
+from polyhop.warehouse.build import write_rows
 from polyhop.warehouse.tables.connection import create_statement
 
 NAMES = [f"p{number:02d}" for number in range(30)]
