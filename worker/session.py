@@ -17,7 +17,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
-from polyhop.schemas.query import UNREAD, Reading, Retrieval, reading_row
+from polyhop.schemas.query import UNREAD, Reading, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
@@ -26,13 +26,7 @@ from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
 from polyhop.warehouse.open_encoders import open_path_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
-from polyhop.worker.answer import (
-    AnsweredQuestion,
-    Answerer,
-    ClosedBookAnswerer,
-    passage_rows,
-    triple_rows,
-)
+from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer, passage_rows, triple_rows
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.traversal import connect
 from polyhop.worker.reading.reader import RuleReader
@@ -93,15 +87,12 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
+    from polyhop.worker.reading.models import ChainReader, ModelReader
 
-    language = index.artefact(LANGUAGE)
+    name = "qa.chains.md" if models.read_context == "chains" else "qa.answer.md"
+    prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))
     if models.read_context == "chains":
-        from polyhop.worker.reading.models import ChainReader
-
-        return ChainReader(chat, read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language), rules)
-    from polyhop.worker.reading.models import ModelReader
-
-    prompt = read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language)
+        return ChainReader(chat, prompt, rules)
     return ModelReader(chat, prompt, rules, passages=models.read_passages)
 
 
@@ -135,11 +126,7 @@ class IndexSession:
     """
 
     def __init__(
-        self,
-        published: PublishedIndex,
-        settings: Settings,
-        services: Services | None = None,
-        asked: str | None = None,
+        self, published: PublishedIndex, settings: Settings, services: Services | None = None, asked: str | None = None
     ) -> None:
         """For the passages that a filter allows, if one is `asked`; else for all of a version."""
         begun = time.perf_counter()
@@ -250,7 +237,11 @@ class IndexSession:
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
         sentences = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["sentences"] = sentences
-        evidence["links"] = self._links(answered.retrieval)
+        # How the first passages are linked, through the entities they share.
+        first = [passage.passage_id for passage in answered.retrieval.passages[:LINKED_PASSAGES]]
+        has_graph = "graph" in self.published.artefacts
+        linked = connect(self.index, answered.retrieval.evidence.names, first) if has_graph else ()
+        evidence["links"] = [dataclasses.asdict(link) for link in linked]
         ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples
         return {
             "question": answered.question.text,
@@ -312,13 +303,6 @@ class IndexSession:
         from polyhop.warehouse.statements import read_prompt
 
         return ModelNaming(chat, entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
-
-    def _links(self, retrieval: Retrieval) -> list[dict[str, Any]]:
-        """How the first passages are linked, through the entities they share."""
-        if "graph" not in self.published.artefacts:
-            return []
-        first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
-        return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]
 
 
 def _no_filtered_graph() -> SpreadingDatabase:

@@ -20,21 +20,10 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
-from polyhop.worker.ranking.bridge import (
-    common_count,
-    flat_walk_part,
-    is_unnested,
-    masked_text,
-    names_share,
-    relative,
-)
+from polyhop.worker.ranking.bridge import common_count, flat_walk_part, is_unnested, masked_text, names_share, relative
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
-from polyhop.worker.strategies.base import (
-    Found,
-    question_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, question_vector, strategy
 from polyhop.worker.strategies.bridge import (
     ANALYSER,
     IN_COSINES,

@@ -22,12 +22,7 @@ from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.hubs.paths import path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.questions.parts import (
-    COMPONENTS_TOKENS,
-    ModelComponents,
-    RuleComponents,
-    components_task,
-)
+from polyhop.worker.questions.parts import COMPONENTS_TOKENS, ModelComponents, RuleComponents, components_task
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     HubChoice,
@@ -361,11 +356,7 @@ class HubStrategy:
     """Hubs, their paths, and the triples and passages that these rank."""
 
     def __init__(
-        self,
-        reader: IndexReader,
-        parameters: HubLinkParameters,
-        services: Services,
-        topics: Topics | None = None,
+        self, reader: IndexReader, parameters: HubLinkParameters, services: Services, topics: Topics | None = None
     ) -> None:
         self._parameters = parameters
         self._services = services

@@ -37,14 +37,7 @@ from polyhop.worker.ranking.proposition_walks import (
     weighted_graph,
 )
 from polyhop.worker.ranking.similarity import cosines
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    entity_vector,
-    question_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_vector, question_vector, strategy
 
 # Source: algorithms.md 3.1, 3.6, 3.7.
 

@@ -47,14 +47,7 @@ from polyhop.worker.ranking.activation import find_seeds, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    entity_line,
-    entity_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_line, entity_vector, strategy
 from polyhop.worker.strategies.entities import NameLookup
 
 # Source: algorithms.md 1.5, 1.6.

@@ -39,13 +39,7 @@ from polyhop.worker.ranking.pagerank import (
     term_graph,
     without_short_names,
 )
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    Ranking,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
 from polyhop.worker.strategies.baselines import (
     ApproximateStrategy,
     DenseStrategy,
@@ -256,8 +250,7 @@ class GraphParameters(EntityWalkParameters):
     """Parameters of `graph`."""
 
     entity_fallback: Literal["uniform", "bm25_top1"] = Field(
-        "uniform",
-        description="Start when no question entity is known: all passages alike (default) or BM25's best.",
+        "uniform", description="Start when no question entity is known: all passages alike (default) or BM25's best."
     )
 
 
