@@ -157,8 +157,23 @@ class RuleComponents:
         self._finder = finder
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """The components of a question; no model is asked."""
-        return components_by_rules(question.text, self._finder), None
+        """The names of a question, then the longest runs of its other words without function words, each once."""
+        names = self._finder.find(question.text)
+        rest = list(question.text)
+        for name in names:
+            rest[name.start : name.end] = "." * (name.end - name.start)
+        # Runs of words with nothing but whitespace and no function word between them.
+        runs: list[list[str]] = [[]]
+        end = 0
+        for word in _WORD.finditer("".join(rest)):
+            if "".join(rest[end : word.start()]).strip():
+                runs.append([])
+            end = word.end()
+            if word[0].lower() in STOP_WORDS:
+                runs.append([])
+            else:
+                runs[-1].append(word[0])
+        return distinct([*(name.surface for name in names), *map(" ".join, runs)]), None
 
 
 class ModelComponents:
@@ -182,26 +197,6 @@ class ModelComponents:
         if outage is not None:
             raise outage
         return self._fallback.of(question)[0], use
-
-
-def components_by_rules(text: str, finder: NameFinding) -> tuple[str, ...]:
-    """The names of a question, then the longest runs of its other words without function words, each once."""
-    names = finder.find(text)
-    rest = list(text)
-    for name in names:
-        rest[name.start : name.end] = "." * (name.end - name.start)
-    # Runs of words with nothing but whitespace and no function word between them.
-    runs: list[list[str]] = [[]]
-    end = 0
-    for word in _WORD.finditer("".join(rest)):
-        if "".join(rest[end : word.start()]).strip():
-            runs.append([])
-        end = word.end()
-        if word[0].lower() in STOP_WORDS:
-            runs.append([])
-        else:
-            runs[-1].append(word[0])
-    return distinct([*(name.surface for name in names), *(" ".join(run) for run in runs)])
 
 
 def distinct(components: list[str]) -> tuple[str, ...]:

@@ -123,7 +123,9 @@ class RerankedStrategy:
         if not found.passages:
             return replace(found, triples=found.triples[: max(limit, 0)])
         head, tail = found.passages[: self._depth], found.passages[self._depth :]
-        values = self._read(question.text, head)
+        numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
+        texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
+        values = self._reranker.score(question.text, texts)
         first = [(head[place].passage_id, float(values[place])) for place in best(values, len(values)).tolist()]
         pairs = (first + [(passage.passage_id, passage.score) for passage in tail])[: max(limit, 0)]
         note = Note(RERANKED, f"the top {len(head)} passages, by {self._judge}")
@@ -134,11 +136,6 @@ class RerankedStrategy:
             evidence=replace(found.evidence, notes=(*found.evidence.notes, note)),
             seconds={**found.seconds, "traversal": found.seconds.get("traversal", 0.0) + time.perf_counter() - begun},
         )
-
-    def _read(self, question: str, head: Sequence[RankedPassage]) -> NDArray[np.float64]:
-        numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
-        texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
-        return self._reranker.score(question, texts)
 
 
 class DenseParameters(Parameters):

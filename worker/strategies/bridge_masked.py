@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import Evidence, Note
+from polyhop.schemas.evidence import Note
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.stems import analyser_of
@@ -73,19 +73,15 @@ class MaskedQuestions:
         mentions = self._find(text)
         meanings = [self._meanings_of(mention.key) for mention in mentions]
         entities = match_meanings(meanings, self._number_of, self._df)
-        spans = [
-            (mention.start, mention.end)
-            for mention, keys in zip(mentions, meanings, strict=True)
-            if any(map(self._is_rare, keys))
-        ]
+        spans = []
+        for mention, keys in zip(mentions, meanings, strict=True):
+            counts = [self._df[self._number_of[key]] for key in keys if key in self._number_of]
+            if any(0 < count <= self._common for count in counts):  # it is rare
+                spans.append((mention.start, mention.end))
         masked = masked_text(text, spans) if spans else ""
         first = is_unnested(entities.matched)
         seeds, share = entities.numbers[first], names_share(self._df[entities.numbers[first]], self._common)
         return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
-
-    def _is_rare(self, key: str) -> bool:
-        number = self._number_of.get(key)
-        return number is not None and 0 < self._df[number] <= self._common
 
 
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
@@ -171,14 +167,28 @@ class BridgeMaskedStrategy(BridgeStrategy):
                 beside += lexical_weight * one.lexical
             coverage_weight = self._parameters.coverage_weight * one.trust.in_seeds
             ranking = self._ranking(one.similarity, beside, one.stems, coverage_weight, limit)
-            evidence = self._noted(start.evidence(self._passage_ids, self._keys), one)
+            # What was read in the question and how far BM25 was trusted, rounded for reading.
+            parts = {
+                "names share (c)": share,
+                "completeness (kappa)": one.trust.completeness,
+                "agreement (o)": float(one.trust.agreement),
+                "trust (r)": one.trust.in_seeds,
+            }
+            items = tuple((label, round(value, 6)) for label, value in parts.items())
+            masked = read.masked if self._parameters.mask_weight > 0 and read.masked else "none"
+            notes = (Note("Masked question", masked), Note("Trust in words", items=items))
+            evidence = replace(start.evidence(self._passage_ids, self._keys), notes=notes)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 
     def _asked(self, questions: Sequence[Question]) -> Iterator[_Asked]:
         """The questions one after the other, so that arrays by passage are held for one of them."""
         read = [self._questions.read(question.text) for question in questions]
         vectors = [question_vector(question) for question in questions]
-        masked = self._masked_vectors(read)
+        # Vectors of the masked questions, which come again with other names: cached.
+        texts = [text for text in dict.fromkeys(one.masked for one in read) if text]
+        is_mixed = self._parameters.mask_weight > 0 and texts
+        vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True)) if is_mixed else {}
+        masked = [vector_of.get(one.masked) for one in read]
         share = np.float32(self._parameters.mask_weight)
         wanted: list[NDArray[np.float32]] = []
         for vector, other in zip(vectors, masked, strict=True):
@@ -190,17 +200,9 @@ class BridgeMaskedStrategy(BridgeStrategy):
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
             words, trust = relative(scores), self._trust(vector, own, scores, stems)
-            weight = self._parameters.lexical_weight * trust.in_seeds
-            exact = partial(self._exact, vector, other, weight * words)
-            yield _Asked(reading, stems, words, trust, Similarity(own + weight * words, fused, self._error, exact))
-
-    def _masked_vectors(self, read: Sequence[MaskedQuestion]) -> list[NDArray[np.float32] | None]:
-        """Vectors of the masked questions, which come again with other names: cached."""
-        texts = [text for text in dict.fromkeys(one.masked for one in read) if text]
-        if self._parameters.mask_weight == 0 or not texts:
-            return [None for _ in read]
-        vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True))
-        return [vector_of[one.masked] if one.masked else None for one in read]
+            weighed = self._parameters.lexical_weight * trust.in_seeds * words
+            exact = partial(self._exact, vector, other, weighed)
+            yield _Asked(reading, stems, words, trust, Similarity(own + weighed, fused, self._error, exact))
 
     def _trust(
         self, vector: NDArray[np.float32], rough: NDArray[np.float64], scores: NDArray[np.float64], stems: list[int]
@@ -228,15 +230,3 @@ class BridgeMaskedStrategy(BridgeStrategy):
         if masked is not None:
             fused = (1 - share) * cosine + share * exact_cosines(self._vectors, rows, masked)
         return cosine + words[rows], fused
-
-    def _noted(self, evidence: Evidence, one: _Asked) -> Evidence:
-        """The evidence with what was read in the question and how far BM25 was trusted, rounded for reading."""
-        parts = {
-            "names share (c)": one.read.names_share,
-            "completeness (kappa)": one.trust.completeness,
-            "agreement (o)": float(one.trust.agreement),
-            "trust (r)": one.trust.in_seeds,
-        }
-        items = tuple((label, round(value, 6)) for label, value in parts.items())
-        masked = one.read.masked if self._parameters.mask_weight > 0 and one.read.masked else "none"
-        return replace(evidence, notes=(Note("Masked question", masked), Note("Trust in words", items=items)))

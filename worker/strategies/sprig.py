@@ -7,15 +7,14 @@ algorithms.md 2.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, Fallback
-from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
@@ -127,14 +126,12 @@ class GraphNodes:
         graph: Passages and nodes; df and weights are taken from all of it.
         kept: Shape (nnz,), bool: edges that pruning left; None for all.
         match: Questions to nodes.
-        label: A title as written to the label under which it would be a node.
         noun: What the nodes are, for the evidence: entities or terms.
     """
 
     graph: BipartiteGraph
     kept: NDArray[np.bool_] | None
     match: Match
-    label: Label
     noun: Literal["entities", "terms"] = "entities"
 
 
@@ -142,27 +139,23 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     """Entities of an open version as nodes. Source: algorithms.md 2.3, 2.7."""
     by_key = parameters.entity_norm == "key"
     source = reader.artefact(GRAPH if by_key else SURFACES)
-    label = _key_label(reader) if by_key else _NORMS[parameters.entity_norm]
+    entity_of, meanings_of = entity_keys(reader), entity_meanings(reader)
+    label = (lambda text: entity_of(" ".join(name_tokens(text)))) if by_key else _NORMS[parameters.entity_norm]
     aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
-    graph = _renamed(source, aliases, None if by_key else label)
+    # The graph under labels and aliases; the same object if neither renames anything.
+    own = source.keys if by_key else tuple(map(label, source.keys))
+    labels = tuple(aliases.get(name, name) for name in own)
+    graph = source if labels == source.keys else relabelled(source, labels)
     graph = without_short_names(graph, LEAST_CHARACTERS)
     kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
-    meanings_of = entity_meanings(reader)
-
-    def mention_labels(mention: Mention) -> Iterable[str]:
-        own = meanings_of(mention.key) if by_key else (label(mention.surface),)
-        return (aliases.get(name, name) for name in own)
-
-    def title_label(title: str) -> str:
-        own = label(title)
-        return aliases.get(own, own)
+    has_edge = _has_edge(graph, kept)
 
     def match(text: str) -> QuestionEntities:
-        labels = chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
-        return match_meanings(([label] for label in labels), graph.number_of, has_edge)
+        found = reader.artefact(NAMES).find(text)
+        meant = (name for m in found for name in (meanings_of(m.key) if by_key else (label(m.surface),)))
+        return match_meanings(([aliases.get(name, name)] for name in meant), graph.number_of, has_edge)
 
-    has_edge = _has_edge(graph, kept)
-    return GraphNodes(graph, kept, match, title_label)
+    return GraphNodes(graph, kept, match)
 
 
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
@@ -175,20 +168,7 @@ def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     def match(text: str) -> QuestionEntities:
         return match_meanings(([token] for token in tokens(text)), graph.number_of, has_edge)
 
-    return GraphNodes(graph, None, match, lambda title: " ".join(tokens(title)), "terms")
-
-
-def _key_label(reader: IndexReader) -> Label:
-    """A name's folded key, or its entity's."""
-    entity_of = entity_keys(reader)
-    return lambda text: entity_of(" ".join(name_tokens(text)))
-
-
-def _renamed(graph: BipartiteGraph, aliases: Mapping[str, str], label: Label | None) -> BipartiteGraph:
-    """The graph under labels and aliases; the same object if neither renames anything."""
-    own = graph.keys if label is None else tuple(map(label, graph.keys))
-    labels = tuple(aliases.get(name, name) for name in own)
-    return graph if labels == graph.keys else relabelled(graph, labels)
+    return GraphNodes(graph, None, match, "terms")
 
 
 def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
@@ -326,9 +306,17 @@ class GraphStrategy(RankedStrategy):
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
         """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
         entities = self._nodes.match(question.text)
-        seeds = self._seeds(entities.numbers, seeding)
-        if seeds.entity_weights.any() or seeds.passage_weights.any():
-            return Start(entities, seeds, self._missing(seeds))
+        weights, found, shares = self._entity_weights[entities.numbers], _NOTHING.astype(np.intp), _NOTHING
+        if self._seeded is None or seeding is None:
+            weights, _ = mix(weights, _NOTHING)
+        else:
+            found, shares = seeding[0], passage_weights(seeding[1], self._seeded.seed_weighting)
+            weights, shares = mix(weights, shares, self._seeded.mix, self._seeded.entity_share)
+        seeds = WalkSeeds(entities.numbers, weights, found, shares)
+        if weights.any():
+            return Start(entities, seeds, None if self._seeding is None or shares.any() else ENTITIES_ONLY)
+        if shares.any():
+            return Start(entities, seeds, PASSAGES_ONLY)
         if self._fallback is not None:
             numbers, _ = self._fallback.rank(question, 1)
             if len(numbers):
@@ -340,20 +328,6 @@ class GraphStrategy(RankedStrategy):
     def evidence(self, start: Start) -> Evidence:
         """Where the walk started."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
-
-    def _seeds(self, entities: NDArray[np.intp], found: Ranking | None) -> WalkSeeds:
-        weights = self._entity_weights[entities]
-        seeded = self._seeded
-        if seeded is None or found is None:
-            return WalkSeeds(entities, mix(weights, _NOTHING)[0], _NOTHING.astype(np.intp), _NOTHING)
-        passages, scores = found
-        mixed = mix(weights, passage_weights(scores, seeded.seed_weighting), seeded.mix, seeded.entity_share)
-        return WalkSeeds(entities, mixed[0], passages, mixed[1])
-
-    def _missing(self, seeds: WalkSeeds) -> Fallback | None:
-        if not seeds.entity_weights.any():
-            return PASSAGES_ONLY
-        return None if self._seeding is None or seeds.passage_weights.any() else ENTITIES_ONLY
 
 
 @strategy(
@@ -402,8 +376,7 @@ def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _se
 )
 def build_graph_rrf(reader: IndexReader, parameters: SeededParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
-    seeding = FusedStrategy(reader)
-    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, FusedStrategy(reader))
 
 
 @strategy(
@@ -454,5 +427,4 @@ class RrfPprStrategy(GraphStrategy):
             walked = best(mass, self._depth)
             numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
             shown = slice(max(limit, 0))
-            evidence = self.evidence(start)
-            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
+            yield Found((numbers[shown], scores[shown]), self.evidence(start), time.perf_counter() - seeded)
