@@ -54,14 +54,14 @@ class WorkerMetrics:
     """Counters of one worker, in a registry of their own: questions by outcome, seconds of batches by strategy."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=self.registry)
+        self.registry = registry = CollectorRegistry()
+        self.questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=registry)
         self.seconds = Histogram(
-            "polyhop_batch_seconds", "Seconds per batch of one strategy", ["strategy"], registry=self.registry
+            "polyhop_batch_seconds", "Seconds per batch of one strategy", ["strategy"], registry=registry
         )
-        self.outages = Counter("polyhop_model_outages", "Times the circuit breaker opened", registry=self.registry)
+        self.outages = Counter("polyhop_model_outages", "Times the circuit breaker opened", registry=registry)
         self.heartbeats_failed = Counter(
-            "polyhop_heartbeats_failed", "Heartbeats that did not reach the queue", registry=self.registry
+            "polyhop_heartbeats_failed", "Heartbeats that did not reach the queue", registry=registry
         )
 
 
@@ -277,12 +277,9 @@ def _finished(session: IndexSession, question: ClaimedQuestion, answered: Answer
 
 def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
     """A question with what was raised for it, in words of a bounded length."""
-    return FailedQuestion(
-        lease_token=lease_token,
-        error=(redact(str(error)) or type(error).__name__)[:LONGEST_ERROR],
-        error_class=type(error).__name__,
-        retryable=isinstance(error, PolyhopError) and error.retryable,
-    )
+    text = (redact(str(error)) or type(error).__name__)[:LONGEST_ERROR]
+    is_retryable = isinstance(error, PolyhopError) and error.retryable
+    return FailedQuestion(lease_token, text, type(error).__name__, retryable=is_retryable)
 
 
 _LOG = logging.getLogger(__name__)
@@ -485,14 +482,9 @@ class Worker:
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
+        queues, lease = options.queues, options.lease_seconds
         self._heartbeat = Heartbeat(
-            self.worker_id,
-            queue,
-            pool,
-            self._watch,
-            self._metrics,
-            queues=options.queues,
-            lease_seconds=options.lease_seconds,
+            self.worker_id, queue, pool, self._watch, self._metrics, queues=queues, lease_seconds=lease
         )
         # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
         self._is_stopping = False

@@ -167,11 +167,21 @@ class IndexSession:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
-            reader, nothing = None, None
+            # Who reads what is retrieved; nobody if so set (`--reader none`).
+            reader, nothing, models, spec = None, None, self.settings.models, spec_of(strategy)
             if self._asked is not None and not self.index.passage_ids:
                 nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
-            else:
-                reader = self._reader_for(strategy, parameters, min_confidence)
+            elif self.settings.reader.reads:
+                if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
+                    raise ConfigurationError(
+                        f"Strategy '{strategy}' writes nothing that a model could read without passages "
+                        "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to "
+                        "passages."
+                    )
+                reader = self._reader
+                if min_confidence is not None:
+                    reader = open_reader(models, self.services, self.index, min_confidence)
+                reader = make_reader(strategy, self.index, parameters, self.services, reader)
             self._answerers[key] = Answerer(
                 self.index, strategy, parameters, self.services, reader, self._naming, nothing=nothing
             )
@@ -275,24 +285,6 @@ class IndexSession:
     @cached_property
     def _reader(self) -> Reader:
         return open_reader(self.settings.models, self.services, self.index, self.settings.reader.min_confidence)
-
-    def _reader_for(
-        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
-    ) -> Reader | None:
-        """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
-        if not self.settings.reader.reads:
-            return None
-        # Refuses to let a model read chains of a strategy that writes none.
-        models, spec = self.settings.models, spec_of(strategy)
-        if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
-            raise ConfigurationError(
-                f"Strategy '{strategy}' writes nothing that a model could read without passages "
-                "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
-            )
-        reader = self._reader
-        if min_confidence is not None:
-            reader = open_reader(models, self.services, self.index, min_confidence)
-        return make_reader(strategy, self.index, parameters, self.services, reader)
 
     @cached_property
     def _naming(self) -> QuestionNaming:

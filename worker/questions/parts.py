@@ -1,8 +1,8 @@
 """Parts of a question that strategies start from: its names, its components, and their vectors.
 
-Source: algorithms.md 0.7 (query.entities), 1.5 step 1. Decided here: a name that the question does not contain is
-dropped (the prompt asks for the question's own spelling); the word of a rule's hint is the plain word before the name,
-else the one after it, if it is not a function word.
+Source: algorithms.md 0.7 (query.entities, hub.components), 1.5 step 1, 4.8 (question components). Decided here: a name
+that the question does not contain is dropped (the prompt asks for the question's own spelling); the word of a rule's
+hint is the plain word before the name, else the one after it, if it is not a function word.
 """
 
 import re
@@ -130,8 +130,6 @@ def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:
             first.setdefault(name.key, name)
     return tuple(first.values())
 
-
-# Source: algorithms.md 4.8 (question components), 0.7 (hub.components).
 
 _WORD = re.compile(r"[^\W_][\w'’-]*")
 COMPONENTS_TOKENS = 512  # of a reply; chosen: `MOST_COMPONENTS` phrases of some 25 tokens

@@ -5,7 +5,7 @@ first of more. Source: algorithms.md 5.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -63,7 +63,6 @@ EXPLAINED = 10
 
 _SHOWN = 30  # entities; chosen: as many as `qasa` returns by default
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
-
 
 GRAPH_SEARCH, FUSION = "graph-search", "fusion"
 FETCH_UNIT = 100
@@ -198,7 +197,7 @@ class GraphSearchStrategy(RankedStrategy):
         shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
         hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
         # To each the way from a start entity, over the smallest numbers.
-        relations, paths = self._relations, {}
+        relations, ways = self._relations, []
         for number, count in hop_of.items():
             path = [number]
             for hop in range(count, 0, -1):
@@ -206,9 +205,17 @@ class GraphSearchStrategy(RankedStrategy):
                 at = np.minimum(np.searchsorted(entities, row), len(entities) - 1)
                 is_nearer = (entities[at] == row) & (hops[at] == hop - 1)
                 path.append(int(row[is_nearer][0]))
-            paths[number] = tuple(reversed(path))
-        involved = sorted({*start.numbers, *(number for path in paths.values() for number in path)})
+            ways.append(tuple(reversed(path)))
+        involved = sorted({*start.numbers, *(number for way in ways for number in way)})
         name_of = {n: e.name for n, e in zip(involved, self._reader.artefact(ENTITIES)(involved), strict=True)}
+        paths = []
+        for way in ways:
+            path_keys, names = tuple(keys[n] for n in way), tuple(name_of[n] for n in way)
+            steps = hops_of(relations, way)
+            pairs = zip(pairwise(path_keys), steps, strict=True)
+            edges = tuple(Edge(*pair, step.forward, step.backward) for pair, step in pairs)
+            if edges:
+                paths.append(Path(chain_line(names, steps), path_keys, names, edges))
         match = "vector" if start.similarities else ""
         similarity_of = {n: round(similarity, _DIGITS) for n, similarity in start.similarities.items()}
         starts = start.numbers
@@ -216,16 +223,9 @@ class GraphSearchStrategy(RankedStrategy):
             names=QuestionNames(tuple(keys[n] for n in starts), start.unmatched),
             seeds=tuple(Seed("entity", keys[n], 1.0, name_of[n], match, similarity_of.get(n)) for n in starts),
             nodes=tuple(Node(keys[n], name_of[n], distance=hop) for n, hop in hop_of.items()),
-            paths=tuple(self._as_path(path, name_of) for path in paths.values() if len(path) > 1),
+            paths=tuple(paths),
             node_count=len(entities),
         )
-
-    def _as_path(self, numbers: tuple[int, ...], name_of: Mapping[int, str]) -> Path:
-        keys = tuple(self._graph.keys[number] for number in numbers)
-        names = tuple(name_of[number] for number in numbers)
-        hops = hops_of(self._relations, numbers)
-        edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), hops, strict=True))
-        return Path(chain_line(names, hops), keys, names, edges)
 
     def _nearest(self, _question: Question, _count: int) -> Ranking | None:
         """A list by cosine, of strategies that have one."""

@@ -1,6 +1,6 @@
 """`bm25`, `bm25-rm3`, `bm25-2step`, `dense`, `dense-ann`, `naive-vector`, `rrf`, `bm25-ce`, `rrf-ce`: the baselines.
 
-Source: algorithms.md 2.9, 1.7, 6.2.
+Source: algorithms.md 2.9, 0.5, 1.7, 6.2.
 """
 
 import time
@@ -138,10 +138,6 @@ class RerankedStrategy:
         )
 
 
-class DenseParameters(Parameters):
-    """`dense` has none."""
-
-
 class DenseAnnParameters(Parameters):
     """Parameters of `dense-ann`."""
 
@@ -166,7 +162,7 @@ class NaiveVectorParameters(Parameters):
     )
 
 
-@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
+@strategy("dense", "Passages by cosine of their vectors.", Parameters, needs={"vectors:passage"}, batches=True)
 class DenseStrategy(RankedStrategy):
     """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
 
@@ -361,9 +357,6 @@ class TwoStepStrategy(FeedbackStrategy):
 def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
     """Names with their weights, rounded for reading."""
     return tuple((name, round(weight, 6)) for name, weight in zip(names, weights, strict=True))
-
-
-# Source: algorithms.md 2.9, 0.5.
 
 
 class FusionParameters(LexicalParameters):

@@ -32,7 +32,6 @@ _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says ho
 
 NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
 
-
 FACET_ANSWER = "facet_answer"
 """Key of the short answer among an evidence's data."""
 
@@ -203,8 +202,7 @@ class HubFacetsStrategy:
 
 def names_of(stored: StoredHubs) -> list[str]:
     """What each node is called: its label, or its own id without one."""
-    count = stored.graph.node_count
-    labels = stored.labels.of(range(count))
+    labels = stored.labels.of(range(stored.graph.node_count))
     nameless = [node for node, label in enumerate(labels) if not label]
     for node, own_id in zip(nameless, stored.own_ids.of(nameless), strict=True):
         labels[node] = humanised(own_id) if "://" in own_id else own_id

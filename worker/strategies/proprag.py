@@ -37,8 +37,6 @@ from polyhop.worker.ranking.proposition_walks import (
 from polyhop.worker.ranking.similarity import cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_vector, question_vector, strategy
 
-# Source: algorithms.md 3.1, 3.6, 3.7.
-
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10
 """Paths, and seeds of the first walk, that are listed; the beams hold the other paths."""

@@ -48,12 +48,10 @@ from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_line, entity_vector, strategy
 from polyhop.worker.strategies.entities import NameLookup
 
-# Source: algorithms.md 1.5, 1.6.
-
 
 @dataclass(frozen=True, slots=True)
 class QasaRules:
-    """Everything that decides what an engine returns."""
+    """Everything that decides what an engine returns. Source: algorithms.md 1.5, 1.6."""
 
     seeds: SeedRule
     spread: SpreadRule
@@ -81,11 +79,8 @@ class EmbeddedEngine:
         return Activation(seeds, entities, values, found.chains, found.is_cut, seconds)
 
 
-# Source: algorithms.md 1.6.
-
-
 class Neo4jEngine:
-    """Asks the database question by question; drops duplicates as the embedded engine does."""
+    """Asks the database question by question; drops duplicates as the embedded one does. Source: algorithms.md 1.6."""
 
     def __init__(self, database: SpreadingDatabase, rules: QasaRules) -> None:
         self._database = database
@@ -99,8 +94,6 @@ class Neo4jEngine:
         kept = without_duplicates(list(by_path))
         return replace(found, chains=tuple(by_path[path] for path in kept[: rules.chains.limit]))
 
-
-# Source: algorithms.md 1.1, 1.5 steps 4 and 6.
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _CUT = Note("Search for chains cut short", "it stopped at 200,000 (ChainRule.max_paths), so stronger chains may exist")
@@ -231,7 +224,7 @@ class QasaStrategy(RankedStrategy):
         )
 
     def _evidence(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
-        """The evidence of one question.
+        """The evidence of one question. Source: algorithms.md 1.1, 1.5 steps 4 and 6.
 
         Returns:
             Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,

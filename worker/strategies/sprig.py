@@ -56,8 +56,6 @@ from polyhop.worker.strategies.entities import (
     match_meanings,
 )
 
-# Source: algorithms.md 2.7.
-
 
 def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[str, str]:
     """Label of the one title that a label can mean.
@@ -78,8 +76,6 @@ def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[st
     return {alias: min(found) for alias, found in sorted(meanings.items()) if len(found) == 1}
 
 
-# Source: algorithms.md 2.3, 2.4, 2.7, 7.5.
-
 Label = Callable[[str], str]
 """A name or title as written to the label of its node."""
 
@@ -90,7 +86,7 @@ EPS = 1e-4  # threshold of push; algorithms.md 2.8.
 
 
 class NodeParameters(Parameters):
-    """What is a node of the entity graph, and which edges are walked."""
+    """What is a node of the entity graph, and which edges are walked. Source: algorithms.md 2.3, 2.7, 7.5."""
 
     entity_norm: Literal["key", "none", "simple", "lower"] = Field(
         "key",
@@ -176,11 +172,8 @@ def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[
     return np.bincount(left, minlength=graph.entity_count) > 0
 
 
-# Source: algorithms.md 2.4-2.6.
-
-
 class WalkParameters(Parameters):
-    """How a walk goes, and how question entities weigh."""
+    """How a walk goes, and how question entities weigh. Source: algorithms.md 2.4-2.6."""
 
     grid: ClassVar[Mapping[str, str]] = {"restart": ".1,.15,.2", "max_iter": "5,10,20", "hub_penalty": "0,.5,1"}
     """SPRIG, tables A.1 and A.2 and figure A.4."""
@@ -198,12 +191,10 @@ class WalkParameters(Parameters):
     max_iter: int = Field(5, ge=0, le=10_000, description="Steps of power, default 5; odd numbers favour entity seeds.")
 
 
-Walk = Callable[[WalkSeeds], NDArray[np.float64]]
-"""Seeds to the passages' mass, shape (n_passages,)."""
-
-
-def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters) -> Walk:
-    """A walk on the edges that are kept (None: all), by power steps or by push."""
+def make_walk(
+    graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters
+) -> Callable[[WalkSeeds], NDArray[np.float64]]:
+    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the mass of the passages."""
     parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
     if parameters.ppr == "power":
         return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
@@ -390,9 +381,6 @@ def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _se
     return GraphStrategy(reader, term_nodes(reader, parameters), parameters)
 
 
-# Source: algorithms.md 2.9 (RRF+PPR).
-
-
 class RrfPprParameters(GraphParameters):
     """Parameters of `rrf-ppr`."""
 
@@ -408,7 +396,7 @@ class RrfPprParameters(GraphParameters):
     needs={"graph", "lexical:plain", "vectors:passage"},
 )
 class RrfPprStrategy(GraphStrategy):
-    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
+    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added. Source: algorithms.md 2.9."""
 
     def __init__(self, reader: IndexReader, parameters: RrfPprParameters, _services: Services) -> None:
         fallback = LexicalStrategy(reader) if parameters.entity_fallback == "bm25_top1" else None
