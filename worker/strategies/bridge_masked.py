@@ -111,7 +111,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
         p, vectors = self._parameters, [question_vector(question) for question in questions]
-        reads = [self._read(question.text) for question in questions]
+        reads = [self.read(question.text) for question in questions]
         # Vectors of the masked questions, which come again with other names: cached.
         texts = [text for text in dict.fromkeys(read.masked for read in reads) if text]
         is_mixed, mask_share = p.mask_weight > 0 and texts, np.float32(p.mask_weight)
@@ -149,7 +149,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
             evidence = replace(start.evidence(self._passage_ids, self._keys), notes=notes)
             yield Found(ranking, evidence, time.perf_counter() - seeded)
 
-    def _read(self, text: str) -> MaskedQuestion:
+    def read(self, text: str) -> MaskedQuestion:
         """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
         mentions = self._find(text)
         meanings = [self._meanings_of(mention.key) for mention in mentions]

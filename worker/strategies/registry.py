@@ -44,7 +44,7 @@ _WALKS = "graph graph-hybrid graph-dense graph-rrf rrf-ppr"
 _BRIDGES, _PATHS, _HUBLINKS = "bridge bridge-lexical bridge-masked", "proprag triple-ppr", "hublink hublink-topic"
 _BM25, _FUSION = "worker/strategies/base.py LexicalParameters", "worker/strategies/baselines.py FusionParameters"
 _PATH_RULE, _HUB_RULE = "worker/ranking/proposition_walks.py PathRule", "worker/reading/hubs.py HubReadingRule"
-_GONE: Sequence[tuple[str, str, str, str]] = (  # strategies, parameters, what they always are now, where that stands
+_GONE: Sequence[tuple[str, str, str, str]] = (  # of earlier versions: strategies, parameters, value now, its place
     (_BRIDGES, "choose", "20", "worker/strategies/bridge.py CHOSEN"),
     (_BRIDGES, "pool", "30", "worker/strategies/bridge.py POOL"),
     (_BRIDGES, "reference_rank", "10", "worker/strategies/bridge.py REFERENCE_RANK"),
@@ -68,7 +68,6 @@ _GONE: Sequence[tuple[str, str, str, str]] = (  # strategies, parameters, what t
     (_PATHS, "seed_entities stage1_passage_weight stage1_entity_weight", "what the preset says", _PATH_RULE),
     (_PATHS, "entity_edge_factor", "2, and 1 with edge_weights=ones", _PATH_RULE),
 )
-"""Parameters of earlier versions."""
 
 P = TypeVar("P", bound=Parameters)
 

@@ -122,12 +122,14 @@ class GraphNodes:
         graph: Passages and nodes; df and weights are taken from all of it.
         kept: Shape (nnz,), bool: edges that pruning left; None for all.
         match: Questions to nodes.
+        label: A title as written to the label under which it would be a node (benchmarks/papers/ asks for it).
         noun: What the nodes are, for the evidence: entities or terms.
     """
 
     graph: BipartiteGraph
     kept: NDArray[np.bool_] | None
     match: Match
+    label: Label
     noun: Literal["entities", "terms"] = "entities"
 
 
@@ -151,7 +153,7 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
         meant = (name for m in found for name in (meanings_of(m.key) if by_key else (label(m.surface),)))
         return match_meanings(([aliases.get(name, name)] for name in meant), graph.number_of, has_edge)
 
-    return GraphNodes(graph, kept, match)
+    return GraphNodes(graph, kept, match, lambda title: aliases.get(label(title), label(title)))
 
 
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
@@ -164,7 +166,7 @@ def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     def match(text: str) -> QuestionEntities:
         return match_meanings(([token] for token in tokens(text)), graph.number_of, has_edge)
 
-    return GraphNodes(graph, None, match, "terms")
+    return GraphNodes(graph, None, match, lambda title: " ".join(tokens(title)), "terms")
 
 
 def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[np.bool_]:

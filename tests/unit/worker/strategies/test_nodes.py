@@ -99,6 +99,7 @@ def test_a_title_alias_joins_question_text_and_title(make_index: Any) -> None:
         assert nodes.match("Who went to Mercury?").matched == (planet,)
         assert nodes.graph.df[nodes.graph.number_of[planet]] == 2
         assert nodes.match("Who saw Paris?").matched == ("paris",)
+        assert nodes.label("Mercury (planet)") == planet
     assert entity_nodes(index, NodeParameters()).match("Who went to Mercury?").matched == ("mercury",)
 
 
@@ -157,3 +158,10 @@ def test_terms_are_nodes_under_their_tokens(memory_index: Any) -> None:
     assert found.matched == ("capital", "river")
     assert found.unmatched == ("is", "s", "the", "which")
     assert nodes.noun == "terms"
+
+
+def test_a_title_is_labelled_with_the_terms_that_the_graph_has(memory_index: Any) -> None:
+    nodes = term_nodes(memory_index, TermParameters(min_df=1, max_df_ratio=1.0))
+    labels = nodes.label("The River Thames").split()
+    assert len(labels) == 3
+    assert set(labels[1:]) <= set(nodes.graph.keys)
