@@ -16,7 +16,7 @@ from polyhop.api import open_index
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
-from polyhop.worker.strategies.bridge_masked import MaskedQuestions
+from polyhop.worker.strategies.registry import make
 
 BATCH = 32
 
@@ -26,7 +26,7 @@ def main(root, name, questions, repeats="5"):
     records, _ = read_questions(Path(questions))
     texts = [record.question for record in records]
     with open_index(name, settings=Settings(root=Path(root))) as index:
-        read = MaskedQuestions(index.session.published).read
+        read = make("bridge-masked", index.session.published, {}).read
         masks = [(masked,) if (masked := read(text).masked) else () for text in texts]
     encoder, padded = LocalEncoder(), PaddedEncoder()
     batches = []

@@ -289,20 +289,16 @@ class Answerer:
             if spent > SLOW_SECONDS:
                 fields = {"strategy": self._spec.name, "seconds": round(spent, 3), "characters": len(question.text)}
                 _LOG.info("a slow question", extra={"fields": fields})
+        answered = []
+        for place, (retrieval, read) in enumerate(zip(retrievals, readings, strict=True)):
+            # What the answer shows: so many passages, and as many of the triples that it rests on.
+            triples = (retrieval.triples if read.triples is None else read.triples)[:limit]
+            shown = replace(retrieval, passages=retrieval.passages[:limit], triples=triples)
+            seconds = {**shared, **retrieval.seconds, **reading[place]}
+            use = summed_use([use for use in (uses[place], retrieval.use) if use is not None])
+            answered.append(AnsweredQuestion(named[place], shown, contexts[place], read, seconds, use, totals[place]))
         # The answers, if all of them are answers; raises the longest outage otherwise.
-        answered = [
-            AnsweredQuestion(
-                named[place],
-                _answered(retrieval, readings[place], limit),
-                contexts[place],
-                readings[place],
-                {**shared, **retrieval.seconds, **reading[place]},
-                summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
-                totals[place],
-            )
-            for place, retrieval in enumerate(retrievals)
-        ]
-        outages = [one.reading.outage for one in answered if one.reading.outage is not None]
+        outages = [read.outage for read in readings if read.outage is not None]
         if not outages:
             return answered
         longest = max(outages, key=retry_after_seconds)
@@ -344,10 +340,8 @@ class Answerer:
 
     def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
         """What is read for each question; all texts are fetched at once, which costs little more than one."""
-        numbers = [
-            [self._index.number_of_passage[passage.passage_id] for passage in retrieval.passages[:count]]
-            for retrieval in retrievals
-        ]
+        number_of = self._index.number_of_passage
+        numbers = [[number_of[passage.passage_id] for passage in one.passages[:count]] for one in retrievals]
         distinct = sorted({number for some in numbers for number in some})
         stored = dict(zip(distinct, self._index.passages(distinct), strict=True)) if distinct else {}
         return [
@@ -387,12 +381,6 @@ def check_questions(questions: Sequence[Question]) -> None:
             raise EmptyQuestionError("The question is empty; ask with at least one word.")
 
 
-def _answered(retrieval: Retrieval, reading: Reading, limit: int) -> Retrieval:
-    """The retrieval as the answer shows it: so many passages, and as many of the triples that the answer rests on."""
-    triples = retrieval.triples if reading.triples is None else reading.triples
-    return replace(retrieval, passages=retrieval.passages[:limit], triples=triples[:limit])
-
-
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
     """What a piece of work gives, and the seconds that it took."""
     start = time.perf_counter()
@@ -407,13 +395,12 @@ def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any
     """
     number_of = index.number_of_passage
     locations = index.locations([p.passage_id for p in retrieval.passages])
-    rows = []
     origins = index.origins([number_of[p.passage_id] for p in retrieval.passages]) if retrieval.passages else []
+    rows = []
     for p, origin in zip(retrieval.passages, origins, strict=True):
         title = index.passage_titles[number_of[p.passage_id]]
         row: dict[str, Any] = {"id": p.passage_id, "title": title, "score": round(p.score, 6), "rank": p.rank}
-        record = index.record_of(p.passage_id)
-        if record != p.passage_id:
+        if (record := index.record_of(p.passage_id)) != p.passage_id:
             row["record"] = record
         if p.passage_id in locations:
             row["location"] = locations[p.passage_id].document()

@@ -1,4 +1,4 @@
-"""The worker: claim, answer, finish or fail, with heartbeats and a circuit breaker, until it is stopped.
+"""The worker: claim, answer, finish or fail, with heartbeats, a circuit breaker and metrics, until it is stopped.
 
 One process is one worker; a thread of it renews the leases while a batch runs.
 """
@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, TypeVar
 from uuid import uuid4
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
 
 from polyhop.schemas.errors import (
     ContractError,
@@ -22,6 +26,7 @@ from polyhop.schemas.errors import (
     PolyhopError,
     QuestionTimeoutError,
     StatementRejectedError,
+    StoreError,
     redact,
     retry_after_seconds,
 )
@@ -37,11 +42,57 @@ from polyhop.schemas.queue import (
 )
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
-from polyhop.worker.metrics import WorkerMetrics
 from polyhop.worker.session import IndexPool, IndexSession
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+LOOPBACK = "127.0.0.1"
+
+
+class WorkerMetrics:
+    """Counters of one worker, in a registry of their own: questions by outcome, seconds of batches by strategy."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=registry)
+        self.seconds = Histogram(
+            "polyhop_batch_seconds", "Seconds per batch of one strategy", ["strategy"], registry=registry
+        )
+        self.outages = Counter("polyhop_model_outages", "Times the circuit breaker opened", registry=registry)
+        self.heartbeats_failed = Counter(
+            "polyhop_heartbeats_failed", "Heartbeats that did not reach the queue", registry=registry
+        )
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+        """Requests are not news."""
+
+
+def serve_metrics(metrics: WorkerMetrics, port: int, address: str = LOOPBACK) -> Callable[[], None]:
+    """Serves /metrics and /healthz in a thread; returns what stops it."""
+    prometheus = make_wsgi_app(metrics.registry)
+
+    def application(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environment.get("PATH_INFO") == "/healthz":
+            start("200 OK", [("Content-Type", "text/plain")])
+            return [b"ok\n"]
+        page: Iterable[bytes] = prometheus(environment, start)
+        return page
+
+    try:
+        server = make_server(address, port, application, ThreadingWSGIServer, _Silent)
+    except OSError as error:
+        raise StoreError(f"Cannot serve metrics on {address}:{port}: {error.strerror}; choose another port.") from error
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+
+    return stop
+
 
 FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage
 LONGEST_PAUSE_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
@@ -120,16 +171,9 @@ class BatchOutcome:
 def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
     """Questions that can be answered together (same index, strategy, parameters, filter…), in claimed order."""
     groups: dict[tuple[str, str, str, int, float | None, str | None], list[ClaimedQuestion]] = {}
-    for question in claimed:
-        key = (
-            question.index,
-            question.strategy,
-            to_json(dict(question.parameters)),
-            question.limit,
-            question.min_confidence,
-            question.where,
-        )
-        groups.setdefault(key, []).append(question)
+    for q in claimed:
+        key = (q.index, q.strategy, to_json(dict(q.parameters)), q.limit, q.min_confidence, q.where)
+        groups.setdefault(key, []).append(q)
     return list(groups.values())
 
 
@@ -233,12 +277,9 @@ def _finished(session: IndexSession, question: ClaimedQuestion, answered: Answer
 
 def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
     """A question with what was raised for it, in words of a bounded length."""
-    return FailedQuestion(
-        lease_token=lease_token,
-        error=(redact(str(error)) or type(error).__name__)[:LONGEST_ERROR],
-        error_class=type(error).__name__,
-        retryable=isinstance(error, PolyhopError) and error.retryable,
-    )
+    text = (redact(str(error)) or type(error).__name__)[:LONGEST_ERROR]
+    is_retryable = isinstance(error, PolyhopError) and error.retryable
+    return FailedQuestion(lease_token, text, type(error).__name__, retryable=is_retryable)
 
 
 _LOG = logging.getLogger(__name__)
@@ -363,12 +404,8 @@ class WorkerLog:
             self._is_out = False
             self.write(logging.INFO, "the queue is available again")
         if questions:
-            self.write(
-                logging.DEBUG,
-                "claimed questions",
-                questions=len(questions),
-                jobs=sorted({one.job_id for one in questions}),
-            )
+            jobs = sorted({one.job_id for one in questions})
+            self.write(logging.DEBUG, "claimed questions", questions=len(questions), jobs=jobs)
 
     def is_passing(self, error: PolyhopError, doing: str) -> bool:
         """Whether the queue is unavailable for now, which is noted once; False if waiting does not help."""
@@ -437,14 +474,9 @@ class Worker:
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
+        queues, lease = options.queues, options.lease_seconds
         self._heartbeat = Heartbeat(
-            self.worker_id,
-            queue,
-            pool,
-            self._watch,
-            self._metrics,
-            queues=options.queues,
-            lease_seconds=options.lease_seconds,
+            self.worker_id, queue, pool, self._watch, self._metrics, queues=queues, lease_seconds=lease
         )
         # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
         self._is_stopping = False
@@ -546,8 +578,7 @@ class Worker:
                 logging.DEBUG, "answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds
             )
             if outcome.outage is not None:
-                rest = [question.lease_token for later in groups[place + 1 :] for question in later]
-                outcome.released.extend(rest)
+                outcome.released.extend(question.lease_token for later in groups[place + 1 :] for question in later)
                 break
         names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
         # A question that a model leaves while it answers others loses an attempt in the end.
@@ -562,7 +593,8 @@ class Worker:
         self._heartbeat.held = ()
 
     def _store(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
-        accepted = self._finish(outcome)
+        answers, outcome.finished = outcome.finished, []
+        accepted = self._finish(answers, outcome)
         failed = self._stored(lambda: self._queue.fail(outcome.failed))
         released = self._stored(lambda: self._queue.release(outcome.released))
         self.report.finished += accepted
@@ -588,21 +620,16 @@ class Worker:
         elif outcome.finished:
             self._heartbeat.report(None)
 
-    def _finish(self, outcome: BatchOutcome) -> int:
+    def _finish(self, answers: Sequence[FinishedQuestion], outcome: BatchOutcome) -> int:
         """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
         try:
-            return self._stored(lambda: self._queue.finish(outcome.finished))
-        except (ContractError, StatementRejectedError):
-            answers, outcome.finished = outcome.finished, []
-            return sum(self._finish_alone(answer, outcome) for answer in answers)
-
-    def _finish_alone(self, answer: FinishedQuestion, outcome: BatchOutcome) -> int:
-        try:
-            accepted = self._stored(lambda: self._queue.finish([answer]))
+            accepted = self._stored(lambda: self._queue.finish(answers))
         except (ContractError, StatementRejectedError) as error:
-            outcome.failed.append(failed_question(answer.lease_token, error))
+            if len(answers) != 1:
+                return sum(self._finish([answer], outcome) for answer in answers)
+            outcome.failed.append(failed_question(answers[0].lease_token, error))
             return 0
-        outcome.finished.append(answer)
+        outcome.finished.extend(answers)
         return accepted
 
     def _stored(self, store: Callable[[], Collection[str]]) -> int:

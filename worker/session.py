@@ -17,7 +17,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note, as_row
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.ports import IndexReader, Reader, Reranker, RestrictedIndex, Services, SpreadingDatabase
-from polyhop.schemas.query import UNREAD, Reading, Retrieval, reading_row
+from polyhop.schemas.query import UNREAD, Reading, reading_row
 from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
@@ -26,13 +26,7 @@ from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store, open_published
 from polyhop.warehouse.open_models import open_path_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
-from polyhop.worker.answer import (
-    AnsweredQuestion,
-    Answerer,
-    ClosedBookAnswerer,
-    passage_rows,
-    triple_rows,
-)
+from polyhop.worker.answer import AnsweredQuestion, Answerer, ClosedBookAnswerer, passage_rows, triple_rows
 from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.traversal import connect
 from polyhop.worker.reading.reader import RuleReader
@@ -93,15 +87,12 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
     if chat is None:
         return rules
     from polyhop.warehouse.statements import read_prompt
+    from polyhop.worker.reading.models import ChainReader, ModelReader
 
-    language = index.artefact(LANGUAGE)
+    name = "qa.chains.md" if models.read_context == "chains" else "qa.answer.md"
+    prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))
     if models.read_context == "chains":
-        from polyhop.worker.reading.models import ChainReader
-
-        return ChainReader(chat, read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language), rules)
-    from polyhop.worker.reading.models import ModelReader
-
-    prompt = read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language)
+        return ChainReader(chat, prompt, rules)
     return ModelReader(chat, prompt, rules, passages=models.read_passages)
 
 
@@ -135,11 +126,7 @@ class IndexSession:
     """
 
     def __init__(
-        self,
-        published: PublishedIndex,
-        settings: Settings,
-        services: Services | None = None,
-        asked: str | None = None,
+        self, published: PublishedIndex, settings: Settings, services: Services | None = None, asked: str | None = None
     ) -> None:
         """For the passages that a filter allows, if one is `asked`; else for all of a version."""
         begun = time.perf_counter()
@@ -180,11 +167,21 @@ class IndexSession:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
-            reader, nothing = None, None
+            # Who reads what is retrieved; nobody if so set (`--reader none`).
+            reader, nothing, models, spec = None, None, self.settings.models, spec_of(strategy)
             if self._asked is not None and not self.index.passage_ids:
                 nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
-            else:
-                reader = self._reader_for(strategy, parameters, min_confidence)
+            elif self.settings.reader.reads:
+                if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
+                    raise ConfigurationError(
+                        f"Strategy '{strategy}' writes nothing that a model could read without passages "
+                        "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to "
+                        "passages."
+                    )
+                reader = self._reader
+                if min_confidence is not None:
+                    reader = open_reader(models, self.services, self.index, min_confidence)
+                reader = make_reader(strategy, self.index, parameters, self.services, reader)
             self._answerers[key] = Answerer(
                 self.index, strategy, parameters, self.services, reader, self._naming, nothing=nothing
             )
@@ -250,7 +247,11 @@ class IndexSession:
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
         sentences = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["sentences"] = sentences
-        evidence["links"] = self._links(answered.retrieval)
+        # How the first passages are linked, through the entities they share.
+        first = [passage.passage_id for passage in answered.retrieval.passages[:LINKED_PASSAGES]]
+        has_graph = "graph" in self.published.artefacts
+        linked = connect(self.index, answered.retrieval.evidence.names, first) if has_graph else ()
+        evidence["links"] = [dataclasses.asdict(link) for link in linked]
         ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples
         return {
             "question": answered.question.text,
@@ -285,24 +286,6 @@ class IndexSession:
     def _reader(self) -> Reader:
         return open_reader(self.settings.models, self.services, self.index, self.settings.reader.min_confidence)
 
-    def _reader_for(
-        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
-    ) -> Reader | None:
-        """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
-        if not self.settings.reader.reads:
-            return None
-        # Refuses to let a model read chains of a strategy that writes none.
-        models, spec = self.settings.models, spec_of(strategy)
-        if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
-            raise ConfigurationError(
-                f"Strategy '{strategy}' writes nothing that a model could read without passages "
-                "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
-            )
-        reader = self._reader
-        if min_confidence is not None:
-            reader = open_reader(models, self.services, self.index, min_confidence)
-        return make_reader(strategy, self.index, parameters, self.services, reader)
-
     @cached_property
     def _naming(self) -> QuestionNaming:
         rules = RuleNaming(self.published.artefact(NAMES))
@@ -312,13 +295,6 @@ class IndexSession:
         from polyhop.warehouse.statements import read_prompt
 
         return ModelNaming(chat, entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
-
-    def _links(self, retrieval: Retrieval) -> list[dict[str, Any]]:
-        """How the first passages are linked, through the entities they share."""
-        if "graph" not in self.published.artefacts:
-            return []
-        first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
-        return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]
 
 
 def _no_filtered_graph() -> SpreadingDatabase:

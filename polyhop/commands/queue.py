@@ -361,8 +361,7 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import BATCH, Worker, WorkerOptions
-    from polyhop.worker.metrics import WorkerMetrics, serve_metrics
+    from polyhop.worker.loop import BATCH, Worker, WorkerMetrics, WorkerOptions, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
     settings = options.with_reader(options.settings_of(root, set_), reader)

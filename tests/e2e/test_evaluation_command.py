@@ -16,8 +16,7 @@ from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceEr
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
-from polyhop.worker.loop import Worker, WorkerOptions
-from polyhop.worker.metrics import WorkerMetrics
+from polyhop.worker.loop import Worker, WorkerMetrics, WorkerOptions
 from polyhop.worker.session import IndexPool
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

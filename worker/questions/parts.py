@@ -1,8 +1,8 @@
 """Parts of a question that strategies start from: its names, its components, and their vectors.
 
-Source: algorithms.md 0.7 (query.entities), 1.5 step 1. Decided here: a name that the question does not contain is
-dropped (the prompt asks for the question's own spelling); the word of a rule's hint is the plain word before the name,
-else the one after it, if it is not a function word.
+Source: algorithms.md 0.7 (query.entities, hub.components), 1.5 step 1, 4.8 (question components). Decided here: a name
+that the question does not contain is dropped (the prompt asks for the question's own spelling); the word of a rule's
+hint is the plain word before the name, else the one after it, if it is not a function word.
 """
 
 import re
@@ -60,10 +60,7 @@ class RuleNaming:
 
     def name(self, questions: Sequence[Question]) -> list[Naming]:
         """One Naming per question, in order."""
-        return [
-            Naming(_distinct([_by_rule(question.text, m) for m in self._finder.find(question.text)]))
-            for question in questions
-        ]
+        return [Naming(_distinct([_by_rule(q.text, m) for m in self._finder.find(q.text)])) for q in questions]
 
 
 class ModelNaming:
@@ -89,14 +86,14 @@ class ModelNaming:
             if outage is not None:
                 raise outage
         else:
-            names = _distinct([_by_model(entity) for entity in outcome.reply.entities])
+            named = [(norm_ws(entity.name), " ".join(entity.search_hint.split())) for entity in outcome.reply.entities]
+            names = _distinct([QuestionName(key, hint or key) for key, hint in named])
             asked = norm_ws(question.text)
             known = tuple(name for name in names if name.key in asked)
             if known:
                 return Naming(known, use)
-            use = replace(
-                use, error_class=MalformedReplyError.__name__, error="No name in the reply is in the question."
-            )
+            no_name = "No name in the reply is in the question."
+            use = replace(use, error_class=MalformedReplyError.__name__, error=no_name)
         (found,) = self._fallback.name([question])
         return Naming(found.names, use)
 
@@ -105,32 +102,21 @@ QuestionNaming = RuleNaming | ModelNaming
 """Finds the names in questions."""
 
 
-def _by_model(entity: NamedEntity) -> QuestionName:
-    key = norm_ws(entity.name)
-    return QuestionName(key, " ".join(entity.search_hint.split()) or key)
-
-
 def _by_rule(question: str, mention: Mention) -> QuestionName:
-    before = _word_before(question, mention.start)
+    # The letters right before the name, whitespace between. A pattern would try every word of the text before it.
+    end = mention.start
+    while end and question[end - 1].isspace():
+        end -= 1
+    start = end
+    while start and question[start - 1].isalnum() and not question[start - 1].isdecimal():
+        start -= 1
+    before = question[start:end]
     if _is_plain(before):
         return QuestionName(mention.key, f"{before} {mention.surface}")
     after = _WORD_AFTER.match(question, mention.end)
     if after is not None and _is_plain(after[1]):
         return QuestionName(mention.key, f"{mention.surface} {after[1]}")
     return QuestionName(mention.key, mention.surface)
-
-
-def _word_before(text: str, end: int) -> str:
-    """The letters right before an offset, whitespace between; "" if there are none.
-
-    Walks back from the offset: a pattern would try every word of the text before it, for each name.
-    """
-    while end and text[end - 1].isspace():
-        end -= 1
-    start = end
-    while start and text[start - 1].isalnum() and not text[start - 1].isdecimal():
-        start -= 1
-    return text[start:end]
 
 
 def _is_plain(word: str) -> bool:
@@ -145,8 +131,6 @@ def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:
             first.setdefault(name.key, name)
     return tuple(first.values())
 
-
-# Source: algorithms.md 4.8 (question components), 0.7 (hub.components).
 
 _WORD = re.compile(r"[^\W_][\w'’-]*")
 COMPONENTS_TOKENS = 512  # of a reply; chosen: `MOST_COMPONENTS` phrases of some 25 tokens
@@ -172,8 +156,23 @@ class RuleComponents:
         self._finder = finder
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """The components of a question; no model is asked."""
-        return components_by_rules(question.text, self._finder), None
+        """The names of a question, then the longest runs of its other words without function words, each once."""
+        names = self._finder.find(question.text)
+        rest = list(question.text)
+        for name in names:
+            rest[name.start : name.end] = "." * (name.end - name.start)
+        # Runs of words with nothing but whitespace and no function word between them.
+        runs: list[list[str]] = [[]]
+        end = 0
+        for word in _WORD.finditer("".join(rest)):
+            if "".join(rest[end : word.start()]).strip():
+                runs.append([])
+            end = word.end()
+            if word[0].lower() in STOP_WORDS:
+                runs.append([])
+            else:
+                runs[-1].append(word[0])
+        return distinct([*(name.surface for name in names), *map(" ".join, runs)]), None
 
 
 class ModelComponents:
@@ -199,16 +198,6 @@ class ModelComponents:
         return self._fallback.of(question)[0], use
 
 
-def components_by_rules(text: str, finder: NameFinding) -> tuple[str, ...]:
-    """The names of a question, then the longest runs of its other words without function words, each once."""
-    names = finder.find(text)
-    surfaces = [name.surface for name in names]
-    rest = list(text)
-    for name in names:
-        rest[name.start : name.end] = "." * (name.end - name.start)
-    return distinct([*surfaces, *_runs("".join(rest))])
-
-
 def distinct(components: list[str]) -> tuple[str, ...]:
     """Components that are not empty, the first of each normalised form, MOST_COMPONENTS at most."""
     first: dict[str, str] = {}
@@ -216,21 +205,6 @@ def distinct(components: list[str]) -> tuple[str, ...]:
         if key := norm_ws(component):
             first.setdefault(key, " ".join(component.split()))
     return tuple(first.values())[:MOST_COMPONENTS]
-
-
-def _runs(text: str) -> list[str]:
-    """Runs of words with nothing but whitespace and no function word between them."""
-    runs: list[list[str]] = [[]]
-    end = 0
-    for word in _WORD.finditer(text):
-        if text[end : word.start()].strip():
-            runs.append([])
-        end = word.end()
-        if word[0].lower() in STOP_WORDS:
-            runs.append([])
-        else:
-            runs[-1].append(word[0])
-    return [" ".join(run) for run in runs if run]
 
 
 def with_vectors(questions: Sequence[Question], services: Services) -> list[Question]:

@@ -5,7 +5,7 @@ first of more. Source: algorithms.md 5.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -26,8 +26,7 @@ from polyhop.schemas.evidence import (
     QuestionNames,
     Seed,
 )
-from polyhop.schemas.graph import RelationGraph
-from polyhop.schemas.ports import Encode, IndexReader, Services
+from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, QuestionName
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
@@ -38,8 +37,6 @@ from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hop
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
 from polyhop.worker.strategies.baselines import DenseStrategy
 from polyhop.worker.strategies.entities import NameLookup
-
-# Source: algorithms.md 5.2.
 
 Matcher = Literal["exact", "fuzzy", "embedding"]
 
@@ -54,122 +51,13 @@ class StartEntities:
     similarities: dict[int, float]  # Cosine by entity number, where similarity found them.
 
 
-class Starts:
-    """Where questions start: at entities of their names, or at those most similar to the whole question."""
-
-    def __init__(self, reader: IndexReader, strategy: str, parameters: "GraphSearchParameters", encode: Encode) -> None:
-        self._parameters, self._encode = parameters, encode
-        if parameters.matcher != "embedding":
-            self._finder, self._lookup = reader.artefact(NAMES), NameLookup(reader)
-            self._search = NameSearch(reader.artefact(GRAPH).keys) if parameters.matcher == "fuzzy" else None
-            return
-        if "vectors:entity" not in reader.artefacts:
-            raise ConfigurationError(
-                f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was "
-                f"built without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
-            )
-        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
-
-    def find(self, question: Question) -> StartEntities:
-        """The nearest entities, or those of the question's names, else of those that the index's own finder finds.
-
-        Names that contain one of them count if asked (fuzzy); a name merged into an entity's stands for it.
-        """
-        if self._parameters.matcher == "embedding":
-            vector = question.vector if question.entity_vector is None else question.entity_vector
-            if vector is None:  # only this matcher needs one
-                vector = self._encode([question.text], SHORT_TEXTS)[0]
-            count, least = self._parameters.entities, self._parameters.min_similarity
-            numbers, cosines = similar_entities(self._vectors, vector, count, least)
-            similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
-            return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
-        names = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]
-        found: set[int] = set()
-        unmatched = []
-        for name in sorted(set(names)):
-            entities = {*self._lookup.find(QuestionName(name, name))[1]}
-            entities.update(self._search.containing(name) if self._search else ())
-            if not entities:
-                unmatched.append(name)
-            found |= entities
-        return StartEntities(tuple(sorted(found)), tuple(unmatched), has_names=bool(names), similarities={})
-
-
-# Source: algorithms.md 5.2.
-
 EXPLAINED = 10
 """So many passages of the graph's list are explained."""
 
 _SHOWN = 30  # entities; chosen: as many as `qasa` returns by default
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
-
-class ArcanaEvidence:
-    """Writes graph searches down for one open version."""
-
-    def __init__(self, reader: IndexReader, relations: RelationGraph) -> None:
-        self._reader = reader
-        self._relations = relations
-
-    def of(
-        self, start: StartEntities, reached: tuple[NDArray[np.intp], NDArray[np.intp]], ranked: NDArray[np.intp]
-    ) -> Evidence:
-        """The evidence of one question.
-
-        Returns:
-            Names, seeds (the start entities), how many entities were reached, as nodes those that the top passages
-            mention (by hops, then key, at most 30), and for each the path that leads to it from a start entity.
-        """
-        keys = self._reader.artefact(GRAPH).keys
-        entities, hops = reached
-        # Places of the reached entities that these passages mention, by hops, then number; the first of them.
-        passages = ranked[:EXPLAINED]
-        graph = self._reader.artefact(GRAPH)
-        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
-        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
-        places = np.flatnonzero(mentioned)
-        shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
-        hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
-        paths = {number: self._path(number, entities, hops) for number in hop_of}
-        involved = sorted({*start.numbers, *(number for path in paths.values() for number in path)})
-        name_of = {n: e.name for n, e in zip(involved, self._reader.artefact(ENTITIES)(involved), strict=True)}
-        match = "vector" if start.similarities else ""
-        return Evidence(
-            names=QuestionNames(tuple(keys[n] for n in start.numbers), tuple(start.unmatched)),
-            seeds=tuple(
-                Seed("entity", keys[n], 1.0, name_of[n], match, _rounded(start.similarities.get(n)))
-                for n in start.numbers
-            ),
-            nodes=tuple(Node(keys[n], name_of[n], distance=hop) for n, hop in hop_of.items()),
-            paths=tuple(self._as_path(path, name_of) for path in paths.values() if len(path) > 1),
-            node_count=len(entities),
-        )
-
-    def _as_path(self, numbers: tuple[int, ...], name_of: Mapping[int, str]) -> Path:
-        keys = tuple(self._reader.artefact(GRAPH).keys[number] for number in numbers)
-        names = tuple(name_of[number] for number in numbers)
-        hops = hops_of(self._relations, numbers)
-        edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), hops, strict=True))
-        return Path(chain_line(names, hops), keys, names, edges)
-
-    def _path(self, number: int, entities: NDArray[np.intp], hops: NDArray[np.intp]) -> tuple[int, ...]:
-        """From a start entity to this one, over the smallest numbers."""
-        graph = self._relations
-        path = [number]
-        for hop in range(int(hops[np.searchsorted(entities, number)]), 0, -1):
-            row = graph.indices[graph.indptr[path[-1]] : graph.indptr[path[-1] + 1]]
-            places = np.minimum(np.searchsorted(entities, row), len(entities) - 1)
-            is_nearer = (entities[places] == row) & (hops[places] == hop - 1)
-            path.append(int(row[is_nearer][0]))
-        return tuple(reversed(path))
-
-
-def _rounded(similarity: float | None) -> float | None:
-    return None if similarity is None else round(similarity, _DIGITS)
-
-
-GRAPH_SEARCH = "graph-search"
-FUSION = "fusion"
+GRAPH_SEARCH, FUSION = "graph-search", "fusion"
 FETCH_UNIT = 100
 """`over_fetch` counts passages in these."""
 
@@ -232,23 +120,105 @@ class GraphSearchStrategy(RankedStrategy):
         self._parameters = parameters
         self._length = EXPLAINED
         self._relations = reader.artefact(RELATIONS)
-        self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
-        self._start = Starts(reader, self.name, parameters, services.encode)
-        self._evidence = ArcanaEvidence(reader, self._relations)
+        self._reader, self._graph = reader, reader.artefact(GRAPH)
+        self._mentioned_in = mentioned_in(self._graph)
+        self._encode = services.encode
+        if parameters.matcher != "embedding":
+            self._finder, self._lookup = reader.artefact(NAMES), NameLookup(reader)
+            self._search = NameSearch(self._graph.keys) if parameters.matcher == "fuzzy" else None
+            return
+        if "vectors:entity" not in reader.artefacts:
+            raise ConfigurationError(
+                f"matcher=embedding of strategy '{self.name}' needs 'vectors:entity', which index '{reader.name}' was "
+                f"built without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
+            )
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the entities that were reached."""
         p, most = self._parameters, max(limit, self._length)
         for question in questions:
             nearest = self._nearest(question, most)
-            start = self._start.find(question)
+            start = self._start(question)
             seeded = time.perf_counter()
             entities, hops = expand(self._relations, start.numbers, p.depth)
             by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
             (numbers, scores), fallback = self._joined(nearest, start, by_graph)
-            evidence = replace(self._evidence.of(start, (entities, hops), by_graph[0]), fallback=fallback)
+            evidence = replace(self._evidence(start, (entities, hops), by_graph[0]), fallback=fallback)
             shown = slice(max(limit, 0))
             yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
+
+    def _start(self, question: Question) -> StartEntities:
+        """The nearest entities, or those of the question's names, else of those that the index's own finder finds.
+
+        Names that contain one of them count if asked (fuzzy); a name merged into an entity's stands for it.
+        """
+        if self._parameters.matcher == "embedding":
+            vector = question.vector if question.entity_vector is None else question.entity_vector
+            if vector is None:  # only this matcher needs one
+                vector = self._encode([question.text], SHORT_TEXTS)[0]
+            count, least = self._parameters.entities, self._parameters.min_similarity
+            numbers, cosines = similar_entities(self._vectors, vector, count, least)
+            similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
+            return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
+        names = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]
+        found: set[int] = set()
+        unmatched = []
+        for name in sorted(set(names)):
+            entities = {*self._lookup.find(QuestionName(name, name))[1]}
+            entities.update(self._search.containing(name) if self._search else ())
+            if not entities:
+                unmatched.append(name)
+            found |= entities
+        return StartEntities(tuple(sorted(found)), tuple(unmatched), has_names=bool(names), similarities={})
+
+    def _evidence(
+        self, start: StartEntities, reached: tuple[NDArray[np.intp], NDArray[np.intp]], ranked: NDArray[np.intp]
+    ) -> Evidence:
+        """The evidence of one question.
+
+        Returns:
+            Names, seeds (the start entities), how many entities were reached, as nodes those that the top passages
+            mention (by hops, then key, at most 30), and for each the path that leads to it from a start entity.
+        """
+        graph, (entities, hops) = self._graph, reached
+        keys = graph.keys
+        # Places of the reached entities that these passages mention, by hops, then number; the first of them.
+        rows = [graph.indices[graph.indptr[n] : graph.indptr[n + 1]] for n in ranked[:EXPLAINED].tolist()]
+        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
+        places = np.flatnonzero(mentioned)
+        shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
+        hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
+        # To each the way from a start entity, over the smallest numbers.
+        relations, ways = self._relations, []
+        for number, count in hop_of.items():
+            path = [number]
+            for hop in range(count, 0, -1):
+                row = relations.indices[relations.indptr[path[-1]] : relations.indptr[path[-1] + 1]]
+                at = np.minimum(np.searchsorted(entities, row), len(entities) - 1)
+                is_nearer = (entities[at] == row) & (hops[at] == hop - 1)
+                path.append(int(row[is_nearer][0]))
+            ways.append(tuple(reversed(path)))
+        involved = sorted({*start.numbers, *(number for way in ways for number in way)})
+        name_of = {n: e.name for n, e in zip(involved, self._reader.artefact(ENTITIES)(involved), strict=True)}
+        paths = []
+        for way in ways:
+            path_keys, names = tuple(keys[n] for n in way), tuple(name_of[n] for n in way)
+            steps = hops_of(relations, way)
+            pairs = zip(pairwise(path_keys), steps, strict=True)
+            edges = tuple(Edge(*pair, step.forward, step.backward) for pair, step in pairs)
+            if edges:
+                paths.append(Path(chain_line(names, steps), path_keys, names, edges))
+        match = "vector" if start.similarities else ""
+        similarity_of = {n: round(similarity, _DIGITS) for n, similarity in start.similarities.items()}
+        starts = start.numbers
+        return Evidence(
+            names=QuestionNames(tuple(keys[n] for n in starts), start.unmatched),
+            seeds=tuple(Seed("entity", keys[n], 1.0, name_of[n], match, similarity_of.get(n)) for n in starts),
+            nodes=tuple(Node(keys[n], name_of[n], distance=hop) for n, hop in hop_of.items()),
+            paths=tuple(paths),
+            node_count=len(entities),
+        )
 
     def _nearest(self, _question: Question, _count: int) -> Ranking | None:
         """A list by cosine, of strategies that have one."""

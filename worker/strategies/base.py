@@ -177,14 +177,13 @@ class RankedStrategy:
         found = list(self.find_each([question for question in questions if has_word(question)], limit))
         own = sum(one.traversal + (one.encoding or 0.0) for one in found)
         share = (time.perf_counter() - begun - own) / max(1, len(found))
-        retrievals = iter([self._retrieval(one, share) for one in found])
-        return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
-
-    def _retrieval(self, found: Found, seeding: float) -> Retrieval:
-        seconds = {"seed": seeding, "traversal": found.traversal}
-        if found.encoding is not None:
-            seconds["encoding"] = found.encoding
-        return Retrieval(ranked_passages(self._passage_ids, found.ranking), found.evidence, seconds)
+        retrievals = []
+        for one in found:
+            encoding = {} if one.encoding is None else {"encoding": one.encoding}
+            seconds = {"seed": share, "traversal": one.traversal, **encoding}
+            retrievals.append(Retrieval(ranked_passages(self._passage_ids, one.ranking), one.evidence, seconds))
+        following = iter(retrievals)
+        return [next(following) if has_word(question) else Retrieval(()) for question in questions]
 
 
 def has_word(question: Question) -> bool:

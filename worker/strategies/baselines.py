@@ -1,6 +1,6 @@
 """`bm25`, `bm25-rm3`, `bm25-2step`, `dense`, `dense-ann`, `naive-vector`, `rrf`, `bm25-ce`, `rrf-ce`: the baselines.
 
-Source: algorithms.md 2.9, 1.7, 6.2.
+Source: algorithms.md 2.9, 0.5, 1.7, 6.2.
 """
 
 import time
@@ -122,7 +122,9 @@ class RerankedStrategy:
         if not found.passages:
             return replace(found, triples=found.triples[: max(limit, 0)])
         head, tail = found.passages[: self._depth], found.passages[self._depth :]
-        values = self._read(question.text, head)
+        numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
+        texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
+        values = self._reranker.score(question.text, texts)
         first = [(head[place].passage_id, float(values[place])) for place in best(values, len(values)).tolist()]
         pairs = (first + [(passage.passage_id, passage.score) for passage in tail])[: max(limit, 0)]
         note = Note(RERANKED, f"the top {len(head)} passages, by {self._judge}")
@@ -133,15 +135,6 @@ class RerankedStrategy:
             evidence=replace(found.evidence, notes=(*found.evidence.notes, note)),
             seconds={**found.seconds, "traversal": found.seconds.get("traversal", 0.0) + time.perf_counter() - begun},
         )
-
-    def _read(self, question: str, head: Sequence[RankedPassage]) -> NDArray[np.float64]:
-        numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
-        texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
-        return self._reranker.score(question, texts)
-
-
-class DenseParameters(Parameters):
-    """`dense` has none."""
 
 
 class DenseAnnParameters(Parameters):
@@ -168,7 +161,7 @@ class NaiveVectorParameters(Parameters):
     )
 
 
-@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
+@strategy("dense", "Passages by cosine of their vectors.", Parameters, needs={"vectors:passage"}, batches=True)
 class DenseStrategy(RankedStrategy):
     """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
 
@@ -363,9 +356,6 @@ class TwoStepStrategy(FeedbackStrategy):
 def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
     """Names with their weights, rounded for reading."""
     return tuple((name, round(weight, 6)) for name, weight in zip(names, weights, strict=True))
-
-
-# Source: algorithms.md 2.9, 0.5.
 
 
 class FusionParameters(LexicalParameters):

@@ -20,14 +20,7 @@ from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_p
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    Ranking,
-    question_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
 from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher
 
 ANALYSER = "stems"
@@ -132,11 +125,7 @@ class BridgeLexicalStrategy(RankedStrategy):
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
     def _start(
-        self,
-        entities: QuestionEntities,
-        numbers: NDArray[np.intp],
-        shares: NDArray[np.float64],
-        similarity: Similarity,
+        self, entities: QuestionEntities, numbers: NDArray[np.intp], shares: NDArray[np.float64], similarity: Similarity
     ) -> Start:
         """The seeds: these numbers among the question's entities, with their shares, and the most similar passages."""
         count = self._parameters.seeds
@@ -150,12 +139,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         )
 
     def _ranking(
-        self,
-        similarity: Similarity,
-        beside: NDArray[np.float64],
-        stems: list[int],
-        coverage_weight: float,
-        limit: int,
+        self, similarity: Similarity, beside: NDArray[np.float64], stems: list[int], coverage_weight: float, limit: int
     ) -> Ranking:
         """The first by cover, the rest by score: similarity and, of shape (n_passages,), what counts beside it."""
         count = max(limit, POOL)

@@ -14,29 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import Evidence, Note
-from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.evidence import Note
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
+from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
-from polyhop.worker.ranking.bridge import (
-    common_count,
-    flat_walk_part,
-    is_unnested,
-    masked_text,
-    names_share,
-    relative,
-)
+from polyhop.worker.ranking.bridge import common_count, flat_walk_part, is_unnested, masked_text, names_share, relative
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
-from polyhop.worker.strategies.base import (
-    Found,
-    question_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, question_vector, strategy
 from polyhop.worker.strategies.bridge import (
-    ANALYSER,
     IN_COSINES,
     REFERENCE_RANK,
     BridgeParameters,
@@ -48,8 +35,6 @@ from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings
 COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.
 LEAST_GRAPH_SHARE = 0.2  # c_min, of graph_weight: left to questions without rare names; bridge-masked.md 4.
 
-# Source: bridge-masked.md 1, 3 step 0.
-
 
 @dataclass(frozen=True, slots=True)
 class MaskedQuestion:
@@ -60,37 +45,6 @@ class MaskedQuestion:
     shares: NDArray[np.float64]
     masked: str  # Its words without its rare names; "" if there is no such question.
     names_share: float  # c.
-
-
-class MaskedQuestions:
-    """Reads questions of one version."""
-
-    def __init__(self, reader: IndexReader) -> None:
-        graph = reader.artefact(CHUNK_GRAPH)
-        self._find = reader.artefact(NAMES).find
-        self._meanings_of = entity_meanings(reader)
-        self._number_of, self._df = graph.number_of, graph.df
-        self._common = common_count(graph.passage_count, COMMON_SHARE)
-        self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
-
-    def read(self, text: str) -> MaskedQuestion:
-        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
-        mentions = self._find(text)
-        meanings = [self._meanings_of(mention.key) for mention in mentions]
-        entities = match_meanings(meanings, self._number_of, self._df)
-        spans = [
-            (mention.start, mention.end)
-            for mention, keys in zip(mentions, meanings, strict=True)
-            if any(map(self._is_rare, keys))
-        ]
-        masked = masked_text(text, spans) if spans else ""
-        first = is_unnested(entities.matched)
-        seeds, share = entities.numbers[first], names_share(self._df[entities.numbers[first]], self._common)
-        return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
-
-    def _is_rare(self, key: str) -> bool:
-        number = self._number_of.get(key)
-        return number is not None and 0 < self._df[number] <= self._common
 
 
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
@@ -123,17 +77,6 @@ class BridgeMaskedParameters(BridgeParameters):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question with all that its ranking is made of."""
-
-    read: MaskedQuestion
-    stems: list[int]  # Its distinct stems in the vocabulary, ascending.
-    lexical: NDArray[np.float64]  # Shape (n_passages,): lex, BM25 relative to its maximum.
-    trust: Trust  # How far BM25 is trusted.
-    similarity: Similarity  # For fusing s, the mixture of its cosines with those of the masked question.
-
-
 @strategy(
     "bridge-masked",
     "As bridge, with a second encoding of the question without its rare names, and BM25 only where it earns trust.",
@@ -152,53 +95,68 @@ class BridgeMaskedStrategy(BridgeStrategy):
     def __init__(self, reader: IndexReader, parameters: BridgeMaskedParameters, services: Services) -> None:
         super().__init__(reader, parameters, services)
         self._services = services
-        self._questions = MaskedQuestions(reader)
+        graph = reader.artefact(CHUNK_GRAPH)
+        self._find = reader.artefact(NAMES).find
+        self._meanings_of = entity_meanings(reader)
+        self._number_of, self._df = graph.number_of, graph.df
+        self._common = common_count(graph.passage_count, COMMON_SHARE)
         self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
-        for one in self._asked(questions):
-            read, share = one.read, one.read.names_share
-            start = self._start(read.entities, read.seeds, read.shares, one.similarity)
-            seeded = time.perf_counter()
-            # What counts beside similarity. Source: bridge-masked.md 3 step 3.
-            graph_weight = self._parameters.graph_weight * max(share, LEAST_GRAPH_SHARE)
-            beside = flat_walk_part(self._walk.passages(start.seeds), graph_weight, REFERENCE_RANK)
-            lexical_weight = self._parameters.lexical_share * (1 - share) * one.trust.in_fusion
-            if lexical_weight > 0:
-                beside += lexical_weight * one.lexical
-            coverage_weight = self._parameters.coverage_weight * one.trust.in_seeds
-            ranking = self._ranking(one.similarity, beside, one.stems, coverage_weight, limit)
-            evidence = self._noted(start.evidence(self._passage_ids, self._keys), one)
-            yield Found(ranking, evidence, time.perf_counter() - seeded)
-
-    def _asked(self, questions: Sequence[Question]) -> Iterator[_Asked]:
-        """The questions one after the other, so that arrays by passage are held for one of them."""
-        read = [self._questions.read(question.text) for question in questions]
-        vectors = [question_vector(question) for question in questions]
-        masked = self._masked_vectors(read)
-        share = np.float32(self._parameters.mask_weight)
+        p, vectors = self._parameters, [question_vector(question) for question in questions]
+        reads = [self.read(question.text) for question in questions]
+        # Vectors of the masked questions, which come again with other names: cached.
+        texts = [text for text in dict.fromkeys(read.masked for read in reads) if text]
+        is_mixed, mask_share = p.mask_weight > 0 and texts, np.float32(p.mask_weight)
+        vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True)) if is_mixed else {}
+        others = [vector_of.get(read.masked) for read in reads]
         wanted: list[NDArray[np.float32]] = []
-        for vector, other in zip(vectors, masked, strict=True):
-            wanted += [vector] if other is None else [vector, (1 - share) * vector + share * other]
+        for vector, other in zip(vectors, others, strict=True):
+            wanted += [vector] if other is None else [vector, (1 - mask_share) * vector + mask_share * other]
         rough = rough_cosines(self._vectors, wanted)
-        for question, reading, vector, other in zip(questions, read, vectors, masked, strict=True):
-            own = next(rough)
+        # One after the other, so that arrays by passage are held for one of them.
+        for question, read, vector, other in zip(questions, reads, vectors, others, strict=True):
+            own, share = next(rough), read.names_share
             fused = own if other is None else next(rough)
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
-            words, trust = relative(scores), self._trust(vector, own, scores, stems)
-            weight = self._parameters.lexical_weight * trust.in_seeds
-            exact = partial(self._exact, vector, other, weight * words)
-            yield _Asked(reading, stems, words, trust, Similarity(own + weight * words, fused, self._error, exact))
+            lexical, trust = relative(scores), self._trust(vector, own, scores, stems)
+            weighed = p.lexical_weight * trust.in_seeds * lexical
+            exact = partial(self._exact, vector, other, weighed)
+            similarity = Similarity(own + weighed, fused, self._error, exact)
+            start = self._start(read.entities, read.seeds, read.shares, similarity)
+            seeded = time.perf_counter()
+            # What counts beside similarity. Source: bridge-masked.md 3 step 3.
+            graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
+            beside = flat_walk_part(self._walk.passages(start.seeds), graph_weight, REFERENCE_RANK)
+            lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
+            if lexical_weight > 0:
+                beside += lexical_weight * lexical
+            ranking = self._ranking(similarity, beside, stems, p.coverage_weight * trust.in_seeds, limit)
+            # What was read in the question and how far BM25 was trusted, rounded for reading.
+            parts = {"names share (c)": share, "completeness (kappa)": trust.completeness}
+            parts |= {"agreement (o)": float(trust.agreement), "trust (r)": trust.in_seeds}
+            items = tuple((label, round(value, 6)) for label, value in parts.items())
+            masked = read.masked if p.mask_weight > 0 and read.masked else "none"
+            notes = (Note("Masked question", masked), Note("Trust in words", items=items))
+            evidence = replace(start.evidence(self._passage_ids, self._keys), notes=notes)
+            yield Found(ranking, evidence, time.perf_counter() - seeded)
 
-    def _masked_vectors(self, read: Sequence[MaskedQuestion]) -> list[NDArray[np.float32] | None]:
-        """Vectors of the masked questions, which come again with other names: cached."""
-        texts = [text for text in dict.fromkeys(one.masked for one in read) if text]
-        if self._parameters.mask_weight == 0 or not texts:
-            return [None for _ in read]
-        vector_of = dict(zip(texts, self._services.encode(texts, is_repeated=True), strict=True))
-        return [vector_of[one.masked] if one.masked else None for one in read]
+    def read(self, text: str) -> MaskedQuestion:
+        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
+        mentions = self._find(text)
+        meanings = [self._meanings_of(mention.key) for mention in mentions]
+        entities = match_meanings(meanings, self._number_of, self._df)
+        spans = []
+        for mention, keys in zip(mentions, meanings, strict=True):
+            counts = [self._df[self._number_of[key]] for key in keys if key in self._number_of]
+            if any(0 < count <= self._common for count in counts):  # it is rare
+                spans.append((mention.start, mention.end))
+        masked = masked_text(text, spans) if spans else ""
+        first = is_unnested(entities.matched)
+        seeds, share = entities.numbers[first], names_share(self._df[entities.numbers[first]], self._common)
+        return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
 
     def _trust(
         self, vector: NDArray[np.float32], rough: NDArray[np.float64], scores: NDArray[np.float64], stems: list[int]
@@ -226,15 +184,3 @@ class BridgeMaskedStrategy(BridgeStrategy):
         if masked is not None:
             fused = (1 - share) * cosine + share * exact_cosines(self._vectors, rows, masked)
         return cosine + words[rows], fused
-
-    def _noted(self, evidence: Evidence, one: _Asked) -> Evidence:
-        """The evidence with what was read in the question and how far BM25 was trusted, rounded for reading."""
-        parts = {
-            "names share (c)": one.read.names_share,
-            "completeness (kappa)": one.trust.completeness,
-            "agreement (o)": float(one.trust.agreement),
-            "trust (r)": one.trust.in_seeds,
-        }
-        items = tuple((label, round(value, 6)) for label, value in parts.items())
-        masked = one.read.masked if self._parameters.mask_weight > 0 and one.read.masked else "none"
-        return replace(evidence, notes=(Note("Masked question", masked), Note("Trust in words", items=items)))

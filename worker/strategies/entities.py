@@ -3,7 +3,7 @@
 A name counts under its own key or its entity's. Source: algorithms.md 2.3, 2B.1, 1.4 (8).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,6 @@ from polyhop.schemas.text import norm_ws
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES
 from polyhop.worker.ranking.pagerank import WalkSeeds
 
-# Source: algorithms.md 1.5 step 2a.
-
 
 class NameLookup:
     """Entities by key (folded, docs/decisions/0002) and by `norm_ws` name, else by a name merged into theirs."""
@@ -28,22 +26,21 @@ class NameLookup:
     def __init__(self, reader: IndexReader, find_exact: Callable[[str, str], Collection[int]] | None = None) -> None:
         """Takes the index, and what finds entities by folded and `norm_ws` name in its place."""
         self._reader = reader
-        self._find_exact = find_exact or self._in_index
+        self._find_exact = find_exact
 
     def find(self, name: QuestionName) -> tuple[FoundBy, tuple[int, ...]]:
         """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
         number_of = self._reader.artefact(GRAPH).number_of
-        folded = " ".join(name_tokens(name.key))
-        exact = self._find_exact(folded, norm_ws(name.key))
+        folded, spelt = " ".join(name_tokens(name.key)), norm_ws(name.key)
+        if self._find_exact:
+            exact = set(self._find_exact(folded, spelt))
+        else:
+            own = {number_of[folded]} if folded in number_of else set()
+            exact = own.union(self._reader.artefact(EXACT_NAMES).get(spelt, ()))
         if exact:
             return "exact", tuple(sorted(exact))
         merged = number_of.get(self._reader.artefact(ALIASES).get(folded, folded))
         return ("vector", ()) if merged is None else ("alias", (merged,))
-
-    def _in_index(self, folded: str, name: str) -> set[int]:
-        found = set(self._reader.artefact(EXACT_NAMES).get(name, ()))
-        number = self._reader.artefact(GRAPH).number_of.get(folded)
-        return found if number is None else found | {number}
 
 
 NODE_KINDS = {"entities": "entity", "terms": "term"}
@@ -136,15 +133,12 @@ class Start:
     def evidence(self, passage_ids: Sequence[str], keys: Sequence[str], noun: str = "entities") -> Evidence:
         """Names and seeds; a uniform start is not listed passage by passage. `noun` says what the keys are of."""
         seeds = self.seeds
-        listed = [*_seeds(NODE_KINDS[noun], keys, seeds.entities, seeds.entity_weights)]
+        parts = [(NODE_KINDS[noun], keys, seeds.entities, seeds.entity_weights)]
         if self.fallback != UNIFORM:
-            listed += _seeds("passage", passage_ids, seeds.passages, seeds.passage_weights)
-        names = QuestionNames(tuple(self.entities.matched), tuple(self.entities.unmatched), noun)
+            parts.append(("passage", passage_ids, seeds.passages, seeds.passage_weights))
+        listed = []  # those with a weight, rounded for reading
+        for kind, labels, numbers, weights in parts:
+            pairs = zip(numbers.tolist(), weights.tolist(), strict=True)
+            listed += [Seed(kind, labels[number], round(weight, 6)) for number, weight in pairs if weight > 0]
+        names = QuestionNames(self.entities.matched, self.entities.unmatched, noun)
         return Evidence(names, tuple(sorted(listed, key=lambda seed: -seed.weight)), fallback=self.fallback)
-
-
-def _seeds(kind: str, names: Sequence[str], numbers: NDArray[np.intp], weights: NDArray[np.float64]) -> Iterator[Seed]:
-    """Those with a weight, rounded for reading."""
-    for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
-        if weight > 0:
-            yield Seed(kind, names[number], round(weight, 6))

@@ -17,7 +17,7 @@ from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.answers import FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.conditions import HUB, Facet, ReadQuestion
 from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, LinkedPassages, PathScores, best_paths
-from polyhop.worker.ranking.facets.units import Units, units_of
+from polyhop.worker.ranking.facets.units import units_of
 from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.models import ModelReader
@@ -26,102 +26,13 @@ from polyhop.worker.strategies.base import Parameters, entity_vector, has_word, 
 from polyhop.worker.strategies.hublink import drawn_path
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
+_SHOWN = 10  # hubs and paths that are listed
 _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says how many more there are
 
 NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
 
-
 FACET_ANSWER = "facet_answer"
 """Key of the short answer among an evidence's data."""
-
-
-class FacetEvidence:
-    """Writes down how a question was read on one open version."""
-
-    shown = 10
-    """Hubs and paths that are listed."""
-
-    def __init__(self, stored: StoredHubs, units: Units, names: Sequence[str]) -> None:
-        """Of an open version and the names of its nodes."""
-        self._stored = stored
-        self._units = units
-        self._names = names
-
-    def of(
-        self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp], answer: FacetAnswer | None
-    ) -> Evidence:
-        """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
-        facets = read.facets
-        hubs = np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
-        hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
-        nodes = tuple(self._hub(hub, float(scores.hubs[hub])) for hub in hubs.tolist())
-        found = tuple(drawn_path(self._stored, path, float(scores.paths[path])) for path in paths.tolist())
-        linked = dict.fromkeys(label for facet in facets for label, _ in self._linked(facet))
-        return Evidence(
-            names=QuestionNames(tuple(linked), (), "values"),
-            nodes=nodes,
-            paths=found,
-            notes=tuple(self._note(facet, met, read) for facet, met in zip(facets, scores.met, strict=True)),
-            fallback=NO_HUBS if not len(scores.hubs) else None if facets else NO_CONDITION,
-            measure="conditions met",
-            node_count=int(np.count_nonzero(scores.hubs > 0)),
-            context="\n".join(path.text for path in found),
-            data={} if answer is None else {FACET_ANSWER: self._answer(answer)},
-        )
-
-    def _answer(self, answer: FacetAnswer) -> dict[str, Any]:
-        """A short answer in plain data, with the first hubs and triples that it rests on."""
-        stored, last = self._stored, self._stored.paths.last_triples()
-        hubs = [int(stored.paths.hubs[hub]) for hub in answer.hubs[: self.shown].tolist()]
-        own_ids = stored.own_ids.of(hubs)
-        shown = []
-        for path in answer.paths[: self.shown].tolist():
-            hub = int(stored.paths.hubs[self._units.path_hubs[path]])
-            one = stored.ranked_triple(int(last[path]), 0, 0.0)
-            named = {"subject": one.subject, "predicate": one.predicate, "object": one.object}
-            way = words_of(stored, stored.paths.triples_of(path).tolist())
-            hops = [[step.subject_words, step.predicate, step.object_words] for step in way]
-            shown.append({"id": one.relation_id, "hub": self._names[hub], **named, "hops": hops})
-        return {
-            "texts": list(answer.texts),
-            "kind": answer.kind,
-            "confidence": round(answer.confidence, _DIGITS),
-            "hub_count": len(answer.hubs),
-            "hubs": [{"id": own_id, "name": self._names[hub]} for hub, own_id in zip(hubs, own_ids, strict=True)],
-            "triples": shown,
-        }
-
-    def _hub(self, hub: int, met: float) -> Node:
-        node = int(self._stored.paths.hubs[hub])
-        (own_id,) = self._stored.own_ids.of([node])
-        return Node(own_id, self._names[node], round(met, _DIGITS), kind="hub")
-
-    def _linked(self, facet: Facet) -> list[tuple[str, float]]:
-        """Labels that a condition is met by, with their strengths, the strongest first."""
-        units = self._units
-        values = [(int(units.document_values[number]), strength) for number, strength in facet.documents.items()]
-        values += [(int(units.hub_values[hub]), strength) for hub, strength in facet.hubs.items()]
-        strengths: dict[str, float] = {}
-        for value, strength in values:
-            label = units.value_texts[value]
-            strengths[label] = max(strength, strengths.get(label, 0.0))
-        return sorted(strengths.items(), key=lambda pair: (-pair[1], pair[0]))
-
-    def _note(self, facet: Facet, met: NDArray[np.float64], read: ReadQuestion) -> Note:
-        """A condition: what the question says, what it means, and the hubs that meet it."""
-        said = ", ".join(" ".join(word.text for word in read.words[start:end]) for start, end in facet.mentions)
-        fields = [
-            "name of the hub" if signature == HUB else self._units.signature_texts[signature]
-            for signature in facet.signatures
-        ]
-        linked = self._linked(facet)
-        values = "; ".join(f"{label} {strength:.2f}" for label, strength in linked[:_SHOWN_VALUES])
-        more = f"; {len(linked) - _SHOWN_VALUES} more" if len(linked) > _SHOWN_VALUES else ""
-        hubs = best_positive(met, self.shown).tolist()
-        items = tuple((self._names[int(self._stored.paths.hubs[hub])], round(float(met[hub]), _DIGITS)) for hub in hubs)
-        count = int(np.count_nonzero(met > 0))
-        text = f"{said} as {' or '.join(fields)}: {values}{more}; met by {count} {'hub' if count == 1 else 'hubs'}:"
-        return Note("Condition", text, items)
 
 
 class HubFacetsParameters(Parameters):
@@ -155,6 +66,20 @@ class HubFacetsParameters(Parameters):
     )
 
 
+def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
+    """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
+    return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
+
+
+@strategy(
+    "hub-facets",
+    "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
+    HubFacetsParameters,
+    needs={"hubs", "vectors:hubvalue"},
+    batches=True,
+    reader=_reader,
+    ranks_triples=True,
+)
 class HubFacetsStrategy:
     """Triples and passages by conditions on hubs."""
 
@@ -173,7 +98,7 @@ class HubFacetsStrategy:
         self._passages = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
         self._passage_ids = reader.passage_ids
         self._services = services
-        self._evidence = FacetEvidence(stored, units, names)
+        self._names = names
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
@@ -188,54 +113,96 @@ class HubFacetsStrategy:
         seconds = {"seed": (before - begun) * share, "encoding": (time.perf_counter() - before) * share}
         found = [Retrieval(())] * len(questions)
         for number, question, vector in zip(asked, read, rest, strict=True):
-            found[number] = self._retrieve_one(questions[number], question, vector, limit, seconds)
+            begun = time.perf_counter()
+            scores = self._ranking.score(question, entity_vector(questions[number]), vector)
+            paths = best_paths(scores.paths, self._last_triples, max(limit, _SHOWN))
+            triples = tuple(
+                self._stored.ranked_triple(int(self._last_triples[path]), rank, float(scores.paths[path]))
+                for rank, path in enumerate(paths[:limit].tolist(), start=1)
+            )
+            passages = ranked_passages(self._passage_ids, self._passages.rank(scores.paths, limit))
+            answer = answer_of(self._units, question, scores, self._ranking.fields.kinds)
+            evidence = self._evidence(question, scores, paths[:_SHOWN], answer)
+            taken = {**seconds, "traversal": time.perf_counter() - begun}
+            found[number] = Retrieval(passages, evidence, taken, triples)
         return found
 
-    def _retrieve_one(
-        self,
-        question: Question,
-        read: ReadQuestion,
-        rest: NDArray[np.float32] | None,
-        limit: int,
-        seconds: dict[str, float],
-    ) -> Retrieval:
-        begun = time.perf_counter()
-        scores = self._ranking.score(read, entity_vector(question), rest)
-        paths = best_paths(scores.paths, self._last_triples, max(limit, FacetEvidence.shown))
-        triples = tuple(
-            self._stored.ranked_triple(int(self._last_triples[path]), rank, float(scores.paths[path]))
-            for rank, path in enumerate(paths[:limit].tolist(), start=1)
+    def _evidence(
+        self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp], answer: FacetAnswer | None
+    ) -> Evidence:
+        """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
+        facets = read.facets
+        hubs = np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
+        hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
+        numbers = [int(self._stored.paths.hubs[hub]) for hub in hubs.tolist()]
+        rows = zip(numbers, self._stored.own_ids.of(numbers), scores.hubs[hubs].tolist(), strict=True)
+        nodes = tuple(Node(own_id, self._names[n], round(met, _DIGITS), kind="hub") for n, own_id, met in rows)
+        found = tuple(drawn_path(self._stored, path, float(scores.paths[path])) for path in paths.tolist())
+        linked = dict.fromkeys(label for facet in facets for label, _ in self._linked(facet))
+        return Evidence(
+            names=QuestionNames(tuple(linked), (), "values"),
+            nodes=nodes,
+            paths=found,
+            notes=tuple(self._note(facet, met, read) for facet, met in zip(facets, scores.met, strict=True)),
+            fallback=NO_HUBS if not len(scores.hubs) else None if facets else NO_CONDITION,
+            measure="conditions met",
+            node_count=int(np.count_nonzero(scores.hubs > 0)),
+            context="\n".join(path.text for path in found),
+            data={} if answer is None else {FACET_ANSWER: self._short_answer(answer)},
         )
-        passages = ranked_passages(self._passage_ids, self._passages.rank(scores.paths, limit))
-        answer = answer_of(self._units, read, scores, self._ranking.fields.kinds)
-        evidence = self._evidence.of(read, scores, paths[: FacetEvidence.shown], answer)
-        return Retrieval(passages, evidence, {**seconds, "traversal": time.perf_counter() - begun}, triples)
+
+    def _short_answer(self, answer: FacetAnswer) -> dict[str, Any]:
+        """A short answer in plain data, with the first hubs and triples that it rests on."""
+        stored, last = self._stored, self._stored.paths.last_triples()
+        hubs = [int(stored.paths.hubs[hub]) for hub in answer.hubs[:_SHOWN].tolist()]
+        own_ids = stored.own_ids.of(hubs)
+        shown = []
+        for path in answer.paths[:_SHOWN].tolist():
+            hub = int(stored.paths.hubs[self._units.path_hubs[path]])
+            one = stored.ranked_triple(int(last[path]), 0, 0.0)
+            named = {"subject": one.subject, "predicate": one.predicate, "object": one.object}
+            way = words_of(stored, stored.paths.triples_of(path).tolist())
+            hops = [[step.subject_words, step.predicate, step.object_words] for step in way]
+            shown.append({"id": one.relation_id, "hub": self._names[hub], **named, "hops": hops})
+        return {
+            "texts": list(answer.texts),
+            "kind": answer.kind,
+            "confidence": round(answer.confidence, _DIGITS),
+            "hub_count": len(answer.hubs),
+            "hubs": [{"id": own_id, "name": self._names[hub]} for hub, own_id in zip(hubs, own_ids, strict=True)],
+            "triples": shown,
+        }
+
+    def _linked(self, facet: Facet) -> list[tuple[str, float]]:
+        """Labels that a condition is met by, with their strengths, the strongest first."""
+        units = self._units
+        values = [(int(units.document_values[number]), strength) for number, strength in facet.documents.items()]
+        values += [(int(units.hub_values[hub]), strength) for hub, strength in facet.hubs.items()]
+        strengths: dict[str, float] = {}
+        for value, strength in values:
+            label = units.value_texts[value]
+            strengths[label] = max(strength, strengths.get(label, 0.0))
+        return sorted(strengths.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def _note(self, facet: Facet, met: NDArray[np.float64], read: ReadQuestion) -> Note:
+        """A condition: what the question says, what it means, and the hubs that meet it."""
+        said = ", ".join(" ".join(word.text for word in read.words[start:end]) for start, end in facet.mentions)
+        texts = self._units.signature_texts
+        fields = ["name of the hub" if number == HUB else texts[number] for number in facet.signatures]
+        linked = self._linked(facet)
+        values = "; ".join(f"{label} {strength:.2f}" for label, strength in linked[:_SHOWN_VALUES])
+        more = f"; {len(linked) - _SHOWN_VALUES} more" if len(linked) > _SHOWN_VALUES else ""
+        hubs = best_positive(met, _SHOWN).tolist()
+        items = tuple((self._names[int(self._stored.paths.hubs[hub])], round(float(met[hub]), _DIGITS)) for hub in hubs)
+        count = int(np.count_nonzero(met > 0))
+        text = f"{said} as {' or '.join(fields)}: {values}{more}; met by {count} {'hub' if count == 1 else 'hubs'}:"
+        return Note("Condition", text, items)
 
 
 def names_of(stored: StoredHubs) -> list[str]:
     """What each node is called: its label, or its own id without one."""
-    count = stored.graph.node_count
-    labels = stored.labels.of(range(count))
+    labels = stored.labels.of(range(stored.graph.node_count))
     nameless = [node for node, label in enumerate(labels) if not label]
     for node, own_id in zip(nameless, stored.own_ids.of(nameless), strict=True):
         labels[node] = humanised(own_id) if "://" in own_id else own_id
     return labels
-
-
-def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
-    """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
-    return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
-
-
-@strategy(
-    "hub-facets",
-    "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
-    HubFacetsParameters,
-    needs={"hubs", "vectors:hubvalue"},
-    batches=True,
-    reader=_reader,
-    ranks_triples=True,
-)
-def build_hub_facets(reader: IndexReader, parameters: HubFacetsParameters, services: Services) -> HubFacetsStrategy:
-    """`hub-facets` on an open version."""
-    return HubFacetsStrategy(reader, parameters, services)

@@ -1,6 +1,6 @@
 """`hublink` and `hublink-topic`: hubs by the similarity of their paths, of the whole graph or by levels from a topic.
 
-Source: algorithms.md 4.8 to 4.12.
+Source: algorithms.md 4.1, 4.8 to 4.12.
 """
 
 import time
@@ -16,17 +16,12 @@ from pydantic import Field
 from polyhop.schemas.chat import Prompt
 from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import IndexReader, Reader, Services
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs, path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.questions.parts import (
-    COMPONENTS_TOKENS,
-    ModelComponents,
-    RuleComponents,
-    components_task,
-)
+from polyhop.worker.questions.parts import COMPONENTS_TOKENS, ModelComponents, RuleComponents, components_task
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     HubChoice,
@@ -56,7 +51,6 @@ from polyhop.worker.strategies.base import (
     entity_vector,
     has_word,
     question_vector,
-    ranked_passages,
     strategy,
 )
 
@@ -66,7 +60,10 @@ _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int] = ()) -> Path:
     """A path over the graph."""
     graph, own = stored.graph, stored.paths.triples_of(path).tolist()
-    at = _start(stored, walked, int(graph.subjects[own[0]]))
+    at = int(graph.subjects[own[0]])
+    for triple in reversed(walked):  # the node from which a way over these triples ends at the hub
+        subject, value = int(graph.subjects[triple]), int(graph.objects[triple])
+        at = subject if value == at else value
     nodes, steps = [at], []
     for triple in (*walked, *own):
         subject, value = int(graph.subjects[triple]), int(graph.objects[triple])
@@ -84,17 +81,6 @@ def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int
     line = f"{text} From the topic: {path_text(words_of(stored, walked))}" if walked else text
     return Path(line, tuple(keys), tuple(names), tuple(edges), round(score, _DIGITS))
 
-
-def _start(stored: StoredHubs, walked: Sequence[int], hub: int) -> int:
-    """The node from which a way over these triples ends at a hub."""
-    at = hub
-    for triple in reversed(walked):
-        subject, value = int(stored.graph.subjects[triple]), int(stored.graph.objects[triple])
-        at = subject if value == at else value
-    return at
-
-
-# Source: algorithms.md 4.8, 4.10.
 
 By = Literal["model", "rules"]
 
@@ -213,8 +199,6 @@ def prompt_of(task: str) -> Prompt:
     return read_prompt(FilePath(__file__).parents[1] / folder / "prompts" / f"{task}.md")
 
 
-# Source: algorithms.md 4.1, 4.8, 4.9.
-
 _SHOWN = 10
 """Paths, alternatives of a topic and hubs without paths that are listed; the data hold all paths."""
 
@@ -228,143 +212,11 @@ class FoundLevel:
     linked: Sequence[Sequence[tuple[int, float]]]
 
 
-class HubEvidence:
-    """Writes searches for hubs down for one open version."""
-
-    def __init__(self, stored: StoredHubs, search: PathSearch, passage_ids: Sequence[str], penalty: float) -> None:
-        """For an open version; `penalty` is that of the diversity re-ranking."""
-        self._stored = stored
-        self._search = search
-        self._passage_ids = passage_ids
-        self._penalty = penalty
-
-    def of(
-        self, levels: Sequence[FoundLevel], scores: PathScores, topics: Sequence[Topic], components: Sequence[str]
-    ) -> Evidence:
-        """The evidence of one question; it was searched from the first of its topics, if there are some."""
-        hubs = [self._hub_node(found.level, hub, topics) for found in levels for hub in found.level.hubs]
-        rows = [self._level_row(found, scores) for found in levels]
-        notes = [note for found in levels for note in self._level_notes(found.level)]
-        if components:
-            notes.insert(0, Note("Components", "; ".join(components)))
-        if self._search.text_count:
-            notes.append(Note("Search", f"exact over {self._search.text_count:,} texts"))
-        # The first paths of the ranking, each after the path that leads from the topic to its hub.
-        shown: list[Path] = []
-        for found in levels:
-            for used in in_context_order(found.used, self._stored.paths)[: _SHOWN - len(shown)]:
-                walked = found.level.paths_to_topic[used.hub_rank]
-                shown.append(drawn_path(self._stored, used.path, used.score, walked))
-        return Evidence(
-            seeds=tuple(map(self._seed, topics[:1])),
-            nodes=tuple(hubs),
-            paths=tuple(shown),
-            notes=(*self._topic_notes(topics), *notes),
-            measure="hub score",
-            node_count=sum(found.level.found for found in levels),
-            data={"levels": rows} if rows else {},
-        )
-
-    def _seed(self, topic: Topic) -> Seed:
-        (own_id,), (name,) = self._stored.own_ids.of([topic.node]), self._stored.labels.of([topic.node])
-        return Seed("topic", own_id, 1.0, name, topic.match, topic.similarity)
-
-    def _topic_notes(self, topics: Sequence[Topic]) -> list[Note]:
-        others = [node for topic in topics[:1] for node in topic.others] + [topic.node for topic in topics[1:]]
-        if not others:
-            return []
-        rest = f"; {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        return [Note("Other topics", self._named(others[:_SHOWN]) + rest)]
-
-    def _hub_node(self, level: Level, hub: ScoredHub, topics: Sequence[Topic]) -> Node:
-        node = int(self._stored.paths.hubs[hub.hub])
-        (own_id,), (name,) = self._stored.own_ids.of([node]), self._stored.labels.of([node])
-        walked = len(level.paths_to_topic[level.hubs.index(hub)]) if topics else None
-        return Node(own_id, name or own_id, round(hub.score, _DIGITS), kind="hub", distance=walked)
-
-    def _level_notes(self, level: Level) -> list[Note]:
-        notes = []
-        if level.found > len(level.hubs):
-            notes.append(Note(f"Level {level.number}", f"{level.found} hubs, the best {len(level.hubs)} kept"))
-        if level.not_indexed:
-            rest = len(level.not_indexed) - _SHOWN
-            said = self._named(level.not_indexed[:_SHOWN]) + (f"; {rest} more" if rest > 0 else "")
-            notes.append(Note("Hubs without an index", said))
-        return notes
-
-    def _named(self, nodes: Sequence[int]) -> str:
-        pairs = zip(self._stored.own_ids.of(nodes), self._stored.labels.of(nodes), strict=True)
-        return "; ".join(f"{name} [{own_id}]" for own_id, name in pairs)
-
-    def _level_row(self, found: FoundLevel, scores: PathScores) -> dict[str, Any]:
-        level = found.level
-        hubs = zip(level.hubs, level.paths_to_topic, found.linked, strict=True)
-        return {
-            "level": level.number,
-            "found": level.found,
-            "not_indexed": self._stored.own_ids.of(level.not_indexed),
-            "hubs": [self._hub_row(hub, walked, linked, scores) for hub, walked, linked in hubs],
-        }
-
-    def _hub_row(
-        self, hub: ScoredHub, walked: Sequence[int], linked: Sequence[tuple[int, float]], scores: PathScores
-    ) -> dict[str, Any]:
-        node = int(self._stored.paths.hubs[hub.hub])
-        (own_id,), (name,) = self._stored.own_ids.of([node]), self._stored.labels.of([node])
-        paths = self._stored.paths
-        ordered = self._diversified(hub, scores)
-        texts = self._stored.path_texts.of(paths.path_texts[ordered].tolist()) if ordered else []
-        return {
-            "hub_id": own_id,
-            "name": name,
-            "score": round(hub.score, _DIGITS),
-            "path_to_topic": path_text(words_of(self._stored, walked)) if walked else "",
-            "paths": [
-                {
-                    "path": path,
-                    "hash": paths.hashes[path].tobytes().hex(),
-                    "text": text,
-                    "score": round(float(scores.paths[path]), _DIGITS),
-                }
-                for path, text in zip(ordered, texts, strict=True)
-            ],
-            "passages": [self._passage_ids[passage] for passage, _ in linked],
-        }
-
-    def _diversified(self, hub: ScoredHub, scores: PathScores) -> list[int]:
-        """The kept paths in the order of their best rows after the penalty for repeated subjects."""
-        if not self._search.has_triple_rows or not self._penalty:
-            return list(hub.paths)
-        triples = [self._search.best_row_triple(scores, path) for path in hub.paths]
-        subjects = [int(self._stored.graph.subjects[triple]) if triple >= 0 else -1 for triple in triples]
-        order = diversified([float(scores.paths[path]) for path in hub.paths], subjects, self._penalty)
-        return [hub.paths[place] for place in order]
-
-
-DIRECT, TRAVERSAL = "hublink", "hublink-topic"
-
-
-def names_of(question: Question) -> list[str]:
-    """What may be the topic: the one given, else the names in the question."""
-    return [question.topic] if question.topic else [name.key for name in question.names]
-
-
-def _not_found(question: Question, names: Sequence[str]) -> Fallback:
-    said = f"no node is called '{question.topic}'" if question.topic else "the question names no node of the graph"
-    if not question.topic and not names:
-        said = "the question has no topic and names nothing"
-    return Fallback("topic_not_found", f"{said}, so all hubs were searched without a topic")
-
-
 class HubStrategy:
     """Hubs, their paths, and the triples and passages that these rank."""
 
     def __init__(
-        self,
-        reader: IndexReader,
-        parameters: HubLinkParameters,
-        services: Services,
-        topics: Topics | None = None,
+        self, reader: IndexReader, parameters: HubLinkParameters, services: Services, topics: Topics | None = None
     ) -> None:
         self._parameters = parameters
         self._services = services
@@ -373,13 +225,18 @@ class HubStrategy:
         self._choice = HubChoice(stored.paths)
         self._topics = topics
         self._walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
-        self._components = _components(reader, parameters, services)
+        # Who takes questions apart; None if nobody is to.
+        self._components: RuleComponents | ModelComponents | None = None
+        if parameters.question_components != "off":
+            self._components = rules = RuleComponents(reader.artefact(NAMES))
+            chat = services.chat() if parameters.question_components == "model" else None
+            if chat:
+                self._components = ModelComponents(chat, components_task(prompt_of("hub.components")), rules)
         self._passage_ids = reader.passage_ids
         has_vectors = "vectors:passage" in reader.artefacts and len(reader.passage_ids) > 0
         self._passages = np.asarray(reader.artefact(vectors_of("passage"))) if has_vectors else None
         self._stating = linked(stored.triple_passages, len(stored.graph.subjects))
         self._about = linked(stored.hub_passages, len(stored.paths.hubs))
-        self._evidence = HubEvidence(stored, self._search, reader.passage_ids, parameters.diversity_penalty)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
@@ -394,19 +251,14 @@ class HubStrategy:
         scored = time.perf_counter()
         searched, topics, fallback = self._searched(question, scores.paths)
         levels = [self._with_passages(level, scores.paths, vector) for level in searched]
-        passages = rank_passages(
-            [(level.level.hubs, level.linked) for level in levels], scores.paths, self._stored.paths, self._stating
-        )[: max(limit, 0)]
-        numbers = np.array([number for number, _ in passages], dtype=np.intp)
-        values = np.array([score for _, score in passages], dtype=np.float64)
-        triples = rank_triples([level.used for level in levels], self._stored.paths)[: max(limit, 0)]
-        evidence = self._evidence.of(levels, scores, topics, components)
+        stored, ids, near = self._stored, self._passage_ids, [(level.level.hubs, level.linked) for level in levels]
+        passages = rank_passages(near, scores.paths, stored.paths, self._stating)[: max(limit, 0)]
+        triples = rank_triples([level.used for level in levels], stored.paths)[: max(limit, 0)]
+        evidence = self._evidence(levels, scores, topics, components)
         return Retrieval(
-            ranked_passages(self._passage_ids, (numbers, values)),
-            replace(evidence, fallback=fallback if len(self._stored.paths.hubs) else NO_HUBS),
-            triples=tuple(
-                self._stored.ranked_triple(t, rank, score) for rank, (t, score) in enumerate(triples, start=1)
-            ),
+            tuple(RankedPassage(ids[n], rank, float(score)) for rank, (n, score) in enumerate(passages, start=1)),
+            replace(evidence, fallback=fallback if len(stored.paths.hubs) else NO_HUBS),
+            triples=tuple(stored.ranked_triple(t, rank, score) for rank, (t, score) in enumerate(triples, start=1)),
             seconds={"seed": scored - begun, "traversal": time.perf_counter() - scored},
             use=use,
         )
@@ -415,7 +267,8 @@ class HubStrategy:
         """The levels of a search, the topics found, of which it began at the first, and what it fell back to."""
         p, fallback = self._parameters, None
         if self._topics is not None and isinstance(p, HubLinkTopicParameters):
-            names = names_of(question)
+            # What may be the topic: the one given, else the names in the question.
+            names = [question.topic] if question.topic else [name.key for name in question.names]
             unknown = [name for name in dict.fromkeys(names) if self._topics.by_name(name) is None]
             vectors = dict(zip(unknown, self._services.encode(unknown, ENTITIES), strict=True)) if unknown else {}
             found = self._topics.find(names, vectors)
@@ -427,7 +280,9 @@ class HubStrategy:
                 if not any(level.hubs for level in levels):
                     fallback = Fallback("topic_not_covered", f"no indexed hub is reached from '{name}'")
                 return levels, [topic, *others.values()], fallback
-            fallback = _not_found(question, names)
+            said = "the question names no node of the graph" if names else "the question has no topic and names nothing"
+            said = f"no node is called '{question.topic}'" if question.topic else said
+            fallback = Fallback("topic_not_found", f"{said}, so all hubs were searched without a topic")
         # The hubs of the best paths of the whole graph: one level without a topic.
         hubs = tuple(self._choice.by_candidates(scores, p.rule))
         return [Level(1, hubs, ((),) * len(hubs), len(hubs))] if hubs else [], [], fallback
@@ -442,16 +297,80 @@ class HubStrategy:
             found.append(linked_passages(passages, values, count))
         return FoundLevel(level, used_paths(level.hubs, scores), found)
 
+    def _evidence(
+        self, levels: Sequence[FoundLevel], scores: PathScores, topics: Sequence[Topic], components: Sequence[str]
+    ) -> Evidence:
+        """What was found for one question; it was searched from the first of its topics, if there are some."""
+        stored, seeds, notes = self._stored, [], []
+        for topic in topics[:1]:
+            (own_id,), (name,) = stored.own_ids.of([topic.node]), stored.labels.of([topic.node])
+            seeds.append(Seed("topic", own_id, 1.0, name, topic.match, topic.similarity))
+        others = [node for topic in topics[:1] for node in topic.others] + [topic.node for topic in topics[1:]]
+        if others:
+            notes.append(Note("Other topics", self._named(others)))
+        if components:
+            notes.append(Note("Components", "; ".join(components)))
+        nodes, rows = [], []
+        shown: list[Path] = []
+        for found in levels:
+            level = found.level
+            row = self._level_row(found, scores)
+            rows.append(row)
+            for hub, walked in zip(row["hubs"], level.paths_to_topic, strict=True):
+                own_id, distance = hub["hub_id"], len(walked) if topics else None
+                nodes.append(Node(own_id, hub["name"] or own_id, hub["score"], kind="hub", distance=distance))
+            if level.found > len(level.hubs):
+                notes.append(Note(f"Level {level.number}", f"{level.found} hubs, the best {len(level.hubs)} kept"))
+            if level.not_indexed:
+                notes.append(Note("Hubs without an index", self._named(level.not_indexed)))
+            # The first paths of the ranking, each after the path that leads from the topic to its hub.
+            first = in_context_order(found.used, stored.paths)[: _SHOWN - len(shown)]
+            shown += [drawn_path(stored, one.path, one.score, level.paths_to_topic[one.hub_rank]) for one in first]
+        if self._search.text_count:
+            notes.append(Note("Search", f"exact over {self._search.text_count:,} texts"))
+        return Evidence(
+            seeds=tuple(seeds),
+            nodes=tuple(nodes),
+            paths=tuple(shown),
+            notes=tuple(notes),
+            measure="hub score",
+            node_count=sum(found.level.found for found in levels),
+            data={"levels": rows} if rows else {},
+        )
 
-def _components(
-    reader: IndexReader, parameters: HubLinkParameters, services: Services
-) -> RuleComponents | ModelComponents | None:
-    """Who takes questions apart; None if nobody is to."""
-    if parameters.question_components == "off":
-        return None
-    rules = RuleComponents(reader.artefact(NAMES))
-    chat = services.chat() if parameters.question_components == "model" else None
-    return ModelComponents(chat, components_task(prompt_of("hub.components")), rules) if chat else rules
+    def _named(self, nodes: Sequence[int]) -> str:
+        """The first nodes with their ids, and how many more there are."""
+        shown, rest = nodes[:_SHOWN], len(nodes) - _SHOWN
+        pairs = zip(self._stored.own_ids.of(shown), self._stored.labels.of(shown), strict=True)
+        return "; ".join(f"{name} [{own_id}]" for own_id, name in pairs) + (f"; {rest} more" if rest > 0 else "")
+
+    def _level_row(self, found: FoundLevel, scores: PathScores) -> dict[str, Any]:
+        level, stored, hubs = found.level, self._stored, []
+        for hub, walked, passages in zip(level.hubs, level.paths_to_topic, found.linked, strict=True):
+            node = int(stored.paths.hubs[hub.hub])
+            (own_id,), (name,) = stored.own_ids.of([node]), stored.labels.of([node])
+            ordered = self._diversified(hub, scores)
+            texts = stored.path_texts.of(stored.paths.path_texts[ordered].tolist()) if ordered else []
+            paths = []
+            for path, text in zip(ordered, texts, strict=True):
+                code, path_score = stored.paths.hashes[path].tobytes().hex(), round(float(scores.paths[path]), _DIGITS)
+                paths.append({"path": path, "hash": code, "text": text, "score": path_score})
+            row = {"hub_id": own_id, "name": name, "score": round(hub.score, _DIGITS)}
+            row["path_to_topic"] = path_text(words_of(stored, walked)) if walked else ""
+            row["paths"], row["passages"] = paths, [self._passage_ids[passage] for passage, _ in passages]
+            hubs.append(row)
+        not_indexed = stored.own_ids.of(level.not_indexed)
+        return {"level": level.number, "found": level.found, "not_indexed": not_indexed, "hubs": hubs}
+
+    def _diversified(self, hub: ScoredHub, scores: PathScores) -> list[int]:
+        """The kept paths in the order of their best rows after the penalty for repeated subjects."""
+        if not self._search.has_triple_rows or not self._parameters.diversity_penalty:
+            return list(hub.paths)
+        triples = [self._search.best_row_triple(scores, path) for path in hub.paths]
+        subjects = [int(self._stored.graph.subjects[triple]) if triple >= 0 else -1 for triple in triples]
+        scored = [float(scores.paths[path]) for path in hub.paths]
+        order = diversified(scored, subjects, self._parameters.diversity_penalty)
+        return [hub.paths[place] for place in order]
 
 
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:
@@ -464,7 +383,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
 
 
 @strategy(
-    DIRECT,
+    "hublink",
     "HubLink: the hubs whose paths are most similar to the question, with their triples and passages.",
     HubLinkParameters,
     needs={"hubs", "vectors:hubpath", "vectors:passage"},
@@ -477,7 +396,7 @@ def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: 
 
 
 @strategy(
-    TRAVERSAL,
+    "hublink-topic",
     "HubLink from a topic: hubs reached from it, level by level, with the paths that lead to them.",
     HubLinkTopicParameters,
     needs={"hubs", "graph", "vectors:hubpath", "vectors:entity", "vectors:passage"},

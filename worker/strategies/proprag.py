@@ -20,9 +20,7 @@ from polyhop.schemas.settings import ENTITIES
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.proposition_paths import (
-    Connection,
     FoundPaths,
-    PathSeed,
     PropositionIndex,
     PropositionPath,
     PropositionRanking,
@@ -37,16 +35,7 @@ from polyhop.worker.ranking.proposition_walks import (
     weighted_graph,
 )
 from polyhop.worker.ranking.similarity import cosines
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    entity_vector,
-    question_vector,
-    strategy,
-)
-
-# Source: algorithms.md 3.1, 3.6, 3.7.
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_vector, question_vector, strategy
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10
@@ -76,13 +65,18 @@ class PathEvidence:
     def of(self, ranking: PropositionRanking) -> Evidence:
         """The evidence of one question: the seeds of the walks, the best paths, the beam after every depth."""
         fallback = {"": None, "dense": BY_VECTOR, "stage1": FIRST_WALK}[ranking.fallback]
+        stored, focus, weighed = self._stored, ranking.focus, [(seed.entity, seed.weight) for seed in ranking.seeds]
+        if ranking.found is None:  # the seeds of the first walk
+            pairs = () if focus is None else zip(focus.entities.tolist(), focus.weights.tolist(), strict=True)
+            weighed = [*pairs][:_SHOWN]
+        seeds = tuple(Seed("entity", stored.keys[n], round(w, _DIGITS), stored.names[n]) for n, w in weighed)
         if ranking.found is None:
-            return Evidence(seeds=self._first_seeds(ranking), fallback=fallback)
+            return Evidence(seeds=seeds, fallback=fallback)
         named = self._named(ranking.found)
         paths = ranking.found.paths[:_SHOWN]
         shown = dict.fromkeys(number for path in paths for number in path.propositions)
         return Evidence(
-            seeds=tuple(self._seed(seed) for seed in ranking.seeds),
+            seeds=seeds,
             nodes=tuple(
                 Node(one.key, f"{one.key}: {one.text}", round(one.score, _DIGITS), kind="proposition")
                 for one in named.values()
@@ -122,17 +116,6 @@ class PathEvidence:
             found[passage_id] = (*found.get(passage_id, ()), keys[owner])
         return found
 
-    def _seed(self, seed: PathSeed) -> Seed:
-        keys, names = self._stored.keys, self._stored.names
-        return Seed("entity", keys[seed.entity], round(seed.weight, _DIGITS), names[seed.entity])
-
-    def _first_seeds(self, ranking: PropositionRanking) -> tuple[Seed, ...]:
-        if ranking.focus is None:
-            return ()
-        pairs = zip(ranking.focus.entities.tolist(), ranking.focus.weights.tolist(), strict=True)
-        keys, names = self._stored.keys, self._stored.names
-        return tuple(Seed("entity", keys[n], round(weight, _DIGITS), names[n]) for n, weight in pairs)[:_SHOWN]
-
     def _weights(self, ranking: PropositionRanking, part: str) -> tuple[tuple[str, float], ...]:
         """Names and weights of the entities that one of the two sets chose, in descending order of weight."""
         weights = [(self._stored.names[seed.entity], getattr(seed, part)) for seed in ranking.seeds]
@@ -142,50 +125,39 @@ class PathEvidence:
     def _path(self, path: PropositionPath, named: Mapping[int, _Named]) -> Path:
         keys = tuple(named[number].key for number in path.propositions)
         names = tuple(named[number].text for number in path.propositions)
-        labels = [self._label(connection) for connection in path.connections]
+        labels, entities = [], self._stored.names
+        for connection in path.connections:  # how a path goes on, as people read it
+            if connection.source is None or connection.target is None:
+                labels.append("jump")
+            elif connection.kind == "exact":
+                labels.append(entities[connection.source])
+            else:
+                labels.append(f"{entities[connection.source]} ≈ {entities[connection.target]}")
         edges = tuple(Edge(*pair, (label,)) for pair, label in zip(pairwise(keys), labels, strict=True))
         line = names[0] + "".join(f" —{label}→ {name}" for label, name in zip(labels, names[1:], strict=True))
         return Path(line, keys, names, edges, round(path.score, _DIGITS))
 
-    def _label(self, connection: Connection) -> str:
-        """How a path goes on, as people read it."""
-        if connection.source is None or connection.target is None:
-            return "jump"
-        names = self._stored.names
-        if connection.kind == "exact":
-            return names[connection.source]
-        return f"{names[connection.source]} ≈ {names[connection.target]}"
-
     def _row(self, path: PropositionPath, named: Mapping[int, _Named]) -> dict[str, Any]:
         """A path of a beam for programs. Source: algorithms.md 3.1 (connections)."""
-        keys = self._stored.keys
-        return {
-            "nodes": [named[number].key for number in path.propositions],
-            "connections": [
-                {
-                    "type": connection.kind,
-                    "e1": None if connection.source is None else keys[connection.source],
-                    "e2": None if connection.target is None else keys[connection.target],
-                }
-                for connection in path.connections
-            ],
-            "score": round(path.score, _DIGITS),
-        }
+        connections = []
+        for one in path.connections:
+            source, target = (None if end is None else self._stored.keys[end] for end in (one.source, one.target))
+            connections.append({"type": one.kind, "e1": source, "e2": target})
+        nodes = [named[number].key for number in path.propositions]
+        return {"nodes": nodes, "connections": connections, "score": round(path.score, _DIGITS)}
 
 
 def _beam_notes(beams: Sequence[Sequence[PropositionPath]], named: Mapping[int, _Named]) -> list[Note]:
     """The beam after every depth, and what the signs between its propositions mean."""
-    notes = [
-        Note(f"Beam of length {length}", " · ".join(_line(path, named) for path in beam))
-        for length, beam in enumerate(beams, start=1)
-    ]
+    notes = []
+    for length, beam in enumerate(beams, start=1):
+        lines = []
+        for path in beam:
+            signs = ("", *(_SIGNS[connection.kind] for connection in path.connections))
+            steps = zip(signs, (named[number].key for number in path.propositions), strict=True)
+            lines.append("".join(sign + key for sign, key in steps) + f" {path.score:.4f}")
+        notes.append(Note(f"Beam of length {length}", " · ".join(lines)))
     return [*notes, Note("Signs", _SIGNS_IN_WORDS)] if len(beams) > 1 else notes
-
-
-def _line(path: PropositionPath, named: Mapping[int, _Named]) -> str:
-    first, *others = (named[number].key for number in path.propositions)
-    steps = zip(path.connections, others, strict=True)
-    return first + "".join(f"{_SIGNS[connection.kind]}{key}" for connection, key in steps) + f" {path.score:.4f}"
 
 
 class PropRagParameters(Parameters):
@@ -291,18 +263,18 @@ class PropositionStrategy(RankedStrategy):
             encoding += time.perf_counter() - started
             return vectors
 
-        similarities = [self._similarities(question) for question in questions]
+        similarities = []
+        for question in questions:
+            vector = entity_vector(question)
+            by_passage = cosines(self._passages, question_vector(question))
+            by_proposition = cosines(self._propositions, vector)
+            similarities.append(Similarities(vector.astype(np.float64), by_proposition, by_passage))
         seeded = time.perf_counter()
         rankings = rank_passages(self._index, similarities, self._rule, limit, encode)
         share = 1 / max(1, len(questions))
         walked = (time.perf_counter() - seeded - encoding) * share
         for one in rankings:
             yield Found((one.passages, one.scores), self._evidence.of(one), walked, encoding * share)
-
-    def _similarities(self, question: Question) -> Similarities:
-        vector = entity_vector(question)
-        by_passage = cosines(self._passages, question_vector(question))
-        return Similarities(vector.astype(np.float64), cosines(self._propositions, vector), by_passage)
 
 
 @strategy(

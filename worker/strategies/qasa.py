@@ -27,10 +27,8 @@ from polyhop.schemas.evidence import (
 )
 from polyhop.schemas.graph import (
     Activation,
-    Chain,
     ChainRule,
     Dedupe,
-    Entity,
     Gate,
     Multiplicity,
     SeedName,
@@ -42,27 +40,18 @@ from polyhop.schemas.graph import (
 from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import ENTITIES as SHORT_TEXTS
-from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    entity_line,
-    entity_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_line, entity_vector, strategy
 from polyhop.worker.strategies.entities import NameLookup
-
-# Source: algorithms.md 1.5, 1.6.
 
 
 @dataclass(frozen=True, slots=True)
 class QasaRules:
-    """Everything that decides what an engine returns."""
+    """Everything that decides what an engine returns. Source: algorithms.md 1.5, 1.6."""
 
     seeds: SeedRule
     spread: SpreadRule
@@ -90,11 +79,8 @@ class EmbeddedEngine:
         return Activation(seeds, entities, values, found.chains, found.is_cut, seconds)
 
 
-# Source: algorithms.md 1.6.
-
-
 class Neo4jEngine:
-    """Asks the database question by question; drops duplicates as the embedded engine does."""
+    """Asks the database question by question; drops duplicates as the embedded one does. Source: algorithms.md 1.6."""
 
     def __init__(self, database: SpreadingDatabase, rules: QasaRules) -> None:
         self._database = database
@@ -109,74 +95,8 @@ class Neo4jEngine:
         return replace(found, chains=tuple(by_path[path] for path in kept[: rules.chains.limit]))
 
 
-# Source: algorithms.md 1.1, 1.5 steps 4 and 6.
-
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _CUT = Note("Search for chains cut short", "it stopped at 200,000 (ChainRule.max_paths), so stronger chains may exist")
-
-
-class QasaEvidence:
-    """Writes activations down for one open version."""
-
-    def __init__(self, reader: IndexReader, entity_limit: int, read_entities: EntityReader | None = None) -> None:
-        """For an open version; `read_entities` reads entities from elsewhere than the index."""
-        self._reader = reader
-        self._entity_limit = entity_limit
-        self._read_entities = read_entities or reader.artefact(ENTITIES)
-
-    def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
-        """The evidence of one question.
-
-        Returns:
-            Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
-            and both as a reader gets them in `context`.
-        """
-        first = activation.entities[best(activation.values, self._entity_limit)].tolist()
-        shown = {*first, *(seed.entity for seed in activation.seeds)}
-        shown.update(entity for chain in activation.chains for entity in chain.entities)
-        numbers = sorted(shown)
-        entities = dict(zip(numbers, self._read_entities(numbers), strict=True))
-        value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
-        paths = tuple(_path(chain, entities) for chain in activation.chains)
-        ranked = [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]
-        return Evidence(
-            names=self._names(question),
-            seeds=tuple(
-                Seed(
-                    "entity",
-                    entities[seed.entity].key,
-                    round(seed.activation, _DIGITS),
-                    entities[seed.entity].name,
-                    seed.match,
-                    round(seed.score, _DIGITS),
-                )
-                for seed in activation.seeds
-            ),
-            nodes=tuple(_node(entities[number], value_of[number]) for number in ranked),
-            paths=paths,
-            notes=(_CUT,) if activation.is_cut else (),
-            fallback=fallback,
-            measure="activation",
-            node_count=len(activation.entities),
-            context=context_text([path.text for path in paths], [entity_line(entities[number]) for number in first]),
-        )
-
-    def _names(self, question: SpreadQuestion) -> QuestionNames:
-        keys = self._reader.artefact(GRAPH).keys
-        found = {keys[entity] for name in question.names for entity in name.entities}
-        missed = {name.name for name in question.names if name.name and not name.entities}
-        return QuestionNames(tuple(sorted(found)), tuple(sorted(missed)))
-
-
-def _node(entity: Entity, value: float) -> Node:
-    return Node(entity.key, entity.name, round(value, _DIGITS), type=entity.type, description=entity.description)
-
-
-def _path(chain: Chain, entities: Mapping[int, Entity]) -> Path:
-    names = tuple(entities[number].name for number in chain.entities)
-    keys = tuple(entities[number].key for number in chain.entities)
-    edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), chain.hops, strict=True))
-    return Path(chain_line(names, chain.hops), keys, names, edges, round(chain.score, _DIGITS))
 
 
 _FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}
@@ -274,9 +194,9 @@ class QasaStrategy(RankedStrategy):
             self._engine = EmbeddedEngine(reader, rules_of(parameters))
         self._lookup = NameLookup(reader, thin.named if thin else None)
         graph = reader.artefact(GRAPH)
-        self._entity_count = graph.entity_count
+        self._keys = graph.keys
         self._mentioned_in = mentioned_in(graph)
-        self._evidence = QasaEvidence(reader, parameters.top_k_entities, thin.entities if thin else None)
+        self._read_entities = thin.entities if thin else reader.artefact(ENTITIES)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the activation."""
@@ -286,12 +206,12 @@ class QasaStrategy(RankedStrategy):
             activation = self._engine.activate(asked)
             ranking = passages_of_entities(self._mentioned_in, activation.entities, activation.values, max(limit, 0))
             fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
-            evidence = self._evidence.of(asked, activation, fallback)
+            evidence = self._evidence(asked, activation, fallback)
             walked = time.perf_counter() - begun - activation.seconds["seed"]
             yield Found(ranking, evidence, max(0.0, walked))
 
     def _names(self, question: Question) -> tuple[SeedName, ...]:
-        if not self._entity_count:
+        if not self._keys:
             return ()
         if not question.names:
             is_empty = self._parameters.no_entity_policy == "empty"
@@ -301,4 +221,46 @@ class QasaStrategy(RankedStrategy):
         vector_of = dict(zip(hints, self._encode(hints, SHORT_TEXTS), strict=True)) if hints else {}
         return tuple(
             SeedName(name.key, match, entities, vector_of.get(name.search_hint)) for name, match, entities in found
+        )
+
+    def _evidence(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
+        """The evidence of one question. Source: algorithms.md 1.1, 1.5 steps 4 and 6.
+
+        Returns:
+            Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
+            and both as a reader gets them in `context`.
+        """
+        first = activation.entities[best(activation.values, self._parameters.top_k_entities)].tolist()
+        shown = {*first, *(seed.entity for seed in activation.seeds)}
+        shown.update(entity for chain in activation.chains for entity in chain.entities)
+        numbers = sorted(shown)
+        entities = dict(zip(numbers, self._read_entities(numbers), strict=True))
+        value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
+        paths = []
+        for chain in activation.chains:
+            names = tuple(entities[number].name for number in chain.entities)
+            keys = tuple(entities[number].key for number in chain.entities)
+            steps = zip(pairwise(keys), chain.hops, strict=True)
+            edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in steps)
+            paths.append(Path(chain_line(names, chain.hops), keys, names, edges, round(chain.score, _DIGITS)))
+        matched = {self._keys[entity] for name in question.names for entity in name.entities}
+        missed = {name.name for name in question.names if name.name and not name.entities}
+        seeds = []
+        for seed in activation.seeds:
+            entity, start, score = entities[seed.entity], round(seed.activation, _DIGITS), round(seed.score, _DIGITS)
+            seeds.append(Seed("entity", entity.key, start, entity.name, seed.match, score))
+        nodes = []
+        for number in [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]:
+            one, value = entities[number], round(value_of[number], _DIGITS)
+            nodes.append(Node(one.key, one.name, value, type=one.type, description=one.description))
+        return Evidence(
+            names=QuestionNames(tuple(sorted(matched)), tuple(sorted(missed))),
+            seeds=tuple(seeds),
+            nodes=tuple(nodes),
+            paths=tuple(paths),
+            notes=(_CUT,) if activation.is_cut else (),
+            fallback=fallback,
+            measure="activation",
+            node_count=len(activation.entities),
+            context=context_text([path.text for path in paths], [entity_line(entities[number]) for number in first]),
         )

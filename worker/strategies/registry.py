@@ -7,7 +7,6 @@ entry points of the group `polyhop.strategies` (name: the strategy; value: the m
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -25,93 +24,50 @@ from polyhop.schemas.errors import (
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.worker.strategies.base import DECLARED, Parameters, Reranking, RerankParameters, StrategySpec
 
-MODULES: Mapping[str, str] = {
-    "bridge": "bridge",
-    "bridge-lexical": "bridge",
-    "bridge-masked": "bridge_masked",
-    "bm25": "baselines",
-    "bm25-rm3": "baselines",
-    "bm25-2step": "baselines",
-    "bm25-ce": "baselines",
-    "dense": "baselines",
-    "dense-ann": "baselines",
-    "rrf": "baselines",
-    "rrf-ce": "baselines",
-    "naive-vector": "baselines",
-    "qasa": "qasa",
-    "proprag": "proprag",
-    "triple-ppr": "proprag",
-    "hub-facets": "hub_facets",
-    "graph": "sprig",
-    "graph-hybrid": "sprig",
-    "graph-dense": "sprig",
-    "graph-rrf": "sprig",
-    "rrf-ppr": "sprig",
-    "tfidf-graph": "sprig",
-    "hublink": "hublink",
-    "hublink-topic": "hublink",
-    "graph-search": "arcana",
-    "fusion": "arcana",
+_DECLARING: Mapping[str, tuple[str, ...]] = {
+    "bridge": ("bridge", "bridge-lexical"),
+    "bridge_masked": ("bridge-masked",),
+    "baselines": ("bm25", "bm25-rm3", "bm25-2step", "bm25-ce", "dense", "dense-ann", "rrf", "rrf-ce", "naive-vector"),
+    "qasa": ("qasa",),
+    "proprag": ("proprag", "triple-ppr"),
+    "hub_facets": ("hub-facets",),
+    "sprig": ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr", "tfidf-graph"),
+    "hublink": ("hublink", "hublink-topic"),
+    "arcana": ("graph-search", "fusion"),
 }
+MODULES: Mapping[str, str] = {name: module for module, names in _DECLARING.items() for name in names}
 """Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
 
 GROUP = "polyhop.strategies"
 
-_WALKS = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr")
-_PATHS = "worker/ranking/proposition_walks.py PathRule"
+_WALKS = "graph graph-hybrid graph-dense graph-rrf rrf-ppr"
+_BRIDGES, _PATHS, _HUBLINKS = "bridge bridge-lexical bridge-masked", "proprag triple-ppr", "hublink hublink-topic"
 _BM25, _FUSION = "worker/strategies/base.py LexicalParameters", "worker/strategies/baselines.py FusionParameters"
-_HUBS = "worker/reading/hubs.py HubReadingRule"
-_GONE: Sequence[tuple[Collection[str], Mapping[str, tuple[str, str]]]] = (
-    (
-        ("bridge", "bridge-lexical", "bridge-masked"),
-        {
-            "choose": ("20", "worker/strategies/bridge.py CHOSEN"),
-            "pool": ("30", "worker/strategies/bridge.py POOL"),
-            "reference_rank": ("10", "worker/strategies/bridge.py REFERENCE_RANK"),
-            "entity_weight": ("2", "worker/strategies/bridge.py ENTITY_WEIGHT"),
-            "steps": ("5, of bridge-masked 7", "worker/strategies/bridge.py BridgeLexicalStrategy"),
-        },
-    ),
-    (
-        ("bridge-masked",),
-        {
-            "common_share": ("0.01", "worker/strategies/bridge_masked.py COMMON_SHARE"),
-            "least_graph_share": ("0.2", "worker/strategies/bridge_masked.py LEAST_GRAPH_SHARE"),
-        },
-    ),
-    (
-        ("graph", "graph-hybrid", "graph-rrf", "rrf-ppr", "rrf-ce", "hub-facets"),
-        {"k1": ("1.5", _BM25), "b": ("0.75", _BM25)},
-    ),
-    (("graph-rrf", "rrf-ppr", "rrf-ce"), {"depth": ("100", _FUSION), "rrf_k": ("60", _FUSION)}),
-    ((*_WALKS, "tfidf-graph"), {"eps": ("0.0001", "worker/strategies/sprig.py EPS")}),
-    (
-        _WALKS,
-        {
-            "min_entity_len": ("2", "worker/strategies/sprig.py LEAST_CHARACTERS"),
-            "min_entity_df": ("1", "worker/strategies/sprig.py entity_nodes"),
-            "max_entity_df_ratio": ("1", "worker/strategies/sprig.py entity_nodes"),
-        },
-    ),
-    (("qasa",), {"max_paths_enumerated": ("200000", "schemas/graph.py ChainRule")}),
-    (("hublink", "hublink-topic"), {"min_partial_score": ("0.3", _HUBS), "evidence_tokens": ("6000", _HUBS)}),
-    (
-        ("proprag", "triple-ppr"),
-        {
-            **dict.fromkeys(
-                ("explore_propositions", "explore_entities", "exploit_paths", "exploit_entities", "jump_points"),
-                ("as in the paper", _PATHS),
-            ),
-            **dict.fromkeys(("passage_weight", "entity_weight"), ("as in the paper", _PATHS)),
-            "rescored": ("40", _PATHS),
-            **dict.fromkeys(
-                ("seed_entities", "stage1_passage_weight", "stage1_entity_weight"), ("what the preset says", _PATHS)
-            ),
-            "entity_edge_factor": ("2, and 1 with edge_weights=ones", _PATHS),
-        },
-    ),
+_PATH_RULE, _HUB_RULE = "worker/ranking/proposition_walks.py PathRule", "worker/reading/hubs.py HubReadingRule"
+_GONE: Sequence[tuple[str, str, str, str]] = (  # of earlier versions: strategies, parameters, value now, its place
+    (_BRIDGES, "choose", "20", "worker/strategies/bridge.py CHOSEN"),
+    (_BRIDGES, "pool", "30", "worker/strategies/bridge.py POOL"),
+    (_BRIDGES, "reference_rank", "10", "worker/strategies/bridge.py REFERENCE_RANK"),
+    (_BRIDGES, "entity_weight", "2", "worker/strategies/bridge.py ENTITY_WEIGHT"),
+    (_BRIDGES, "steps", "5, of bridge-masked 7", "worker/strategies/bridge.py BridgeLexicalStrategy"),
+    ("bridge-masked", "common_share", "0.01", "worker/strategies/bridge_masked.py COMMON_SHARE"),
+    ("bridge-masked", "least_graph_share", "0.2", "worker/strategies/bridge_masked.py LEAST_GRAPH_SHARE"),
+    ("graph graph-hybrid graph-rrf rrf-ppr rrf-ce hub-facets", "k1", "1.5", _BM25),
+    ("graph graph-hybrid graph-rrf rrf-ppr rrf-ce hub-facets", "b", "0.75", _BM25),
+    ("graph-rrf rrf-ppr rrf-ce", "depth", "100", _FUSION),
+    ("graph-rrf rrf-ppr rrf-ce", "rrf_k", "60", _FUSION),
+    (f"{_WALKS} tfidf-graph", "eps", "0.0001", "worker/strategies/sprig.py EPS"),
+    (_WALKS, "min_entity_len", "2", "worker/strategies/sprig.py LEAST_CHARACTERS"),
+    (_WALKS, "min_entity_df max_entity_df_ratio", "1", "worker/strategies/sprig.py entity_nodes"),
+    ("qasa", "max_paths_enumerated", "200000", "schemas/graph.py ChainRule"),
+    (_HUBLINKS, "min_partial_score", "0.3", _HUB_RULE),
+    (_HUBLINKS, "evidence_tokens", "6000", _HUB_RULE),
+    (_PATHS, "explore_propositions explore_entities exploit_paths exploit_entities", "as in the paper", _PATH_RULE),
+    (_PATHS, "jump_points passage_weight entity_weight", "as in the paper", _PATH_RULE),
+    (_PATHS, "rescored", "40", _PATH_RULE),
+    (_PATHS, "seed_entities stage1_passage_weight stage1_entity_weight", "what the preset says", _PATH_RULE),
+    (_PATHS, "entity_edge_factor", "2, and 1 with edge_weights=ones", _PATH_RULE),
 )
-"""Parameters of earlier versions: what they always are now, and where that stands."""
 
 P = TypeVar("P", bound=Parameters)
 
@@ -124,7 +80,11 @@ class Registry(Mapping[str, StrategySpec]):
             if name in MODULES:
                 import_module(f"polyhop.worker.strategies.{MODULES[name]}")
             elif name in extensions(GROUP):
-                _load(extensions(GROUP)[name])
+                point = extensions(GROUP)[name]
+                load_extension(point, "strategy")
+                if name not in DECLARED:
+                    reason = f"is missing: its module {point.module} declares none of that name with @strategy"
+                    raise unusable_extension(point, "strategy", reason)
         return DECLARED[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -177,10 +137,9 @@ def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Para
         if key == "rerank" and not common:
             raise ConfigurationError(f"Strategy '{spec.name}' re-ranks by itself; leave out '{key}'.")
         if key not in known and key not in common:
-            gone = next((keys[key] for names, keys in _GONE if spec.name in names and key in keys), None)
-            if gone is not None:
-                always, place = gone
-                raise ConfigurationError(f"Parameter '{key}' of {where} is gone: it is always {always} ({place}).")
+            for names, keys, always, place in _GONE:
+                if spec.name in names.split() and key in keys.split():
+                    raise ConfigurationError(f"Parameter '{key}' of {where} is gone: it is always {always} ({place}).")
             raise UnknownParameterError(key, {*known, *common}, spec.name)
     own = _validated(spec.parameters, {key: value for key, value in given.items() if key in known}, where)
     shared = {key: value for key, value in given.items() if key not in known}
@@ -221,13 +180,6 @@ def make_reader(
     if spec.reader is None:
         return configured
     return spec.reader(index, parse_parameters(spec, params), services, configured)
-
-
-def _load(point: EntryPoint) -> None:
-    load_extension(point, "strategy")
-    if point.name not in DECLARED:
-        reason = f"is missing: its module {point.module} declares none of that name with @strategy"
-        raise unusable_extension(point, "strategy", reason)
 
 
 def _allowed(field: FieldInfo) -> str:

@@ -7,15 +7,14 @@ algorithms.md 2.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, Fallback
-from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader, Services
@@ -39,13 +38,7 @@ from polyhop.worker.ranking.pagerank import (
     term_graph,
     without_short_names,
 )
-from polyhop.worker.strategies.base import (
-    Found,
-    Parameters,
-    RankedStrategy,
-    Ranking,
-    strategy,
-)
+from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, strategy
 from polyhop.worker.strategies.baselines import (
     ApproximateStrategy,
     DenseStrategy,
@@ -62,8 +55,6 @@ from polyhop.worker.strategies.entities import (
     entity_meanings,
     match_meanings,
 )
-
-# Source: algorithms.md 2.7.
 
 
 def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[str, str]:
@@ -85,8 +76,6 @@ def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[st
     return {alias: min(found) for alias, found in sorted(meanings.items()) if len(found) == 1}
 
 
-# Source: algorithms.md 2.3, 2.4, 2.7, 7.5.
-
 Label = Callable[[str], str]
 """A name or title as written to the label of its node."""
 
@@ -97,7 +86,7 @@ EPS = 1e-4  # threshold of push; algorithms.md 2.8.
 
 
 class NodeParameters(Parameters):
-    """What is a node of the entity graph, and which edges are walked."""
+    """What is a node of the entity graph, and which edges are walked. Source: algorithms.md 2.3, 2.7, 7.5."""
 
     entity_norm: Literal["key", "none", "simple", "lower"] = Field(
         "key",
@@ -140,27 +129,23 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     """Entities of an open version as nodes. Source: algorithms.md 2.3, 2.7."""
     by_key = parameters.entity_norm == "key"
     source = reader.artefact(GRAPH if by_key else SURFACES)
-    label = _key_label(reader) if by_key else _NORMS[parameters.entity_norm]
+    entity_of, meanings_of = entity_keys(reader), entity_meanings(reader)
+    label = (lambda text: entity_of(" ".join(name_tokens(text)))) if by_key else _NORMS[parameters.entity_norm]
     aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
-    graph = _renamed(source, aliases, None if by_key else label)
+    # The graph under labels and aliases; the same object if neither renames anything.
+    own = source.keys if by_key else tuple(map(label, source.keys))
+    labels = tuple(aliases.get(name, name) for name in own)
+    graph = source if labels == source.keys else relabelled(source, labels)
     graph = without_short_names(graph, LEAST_CHARACTERS)
     kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
-    meanings_of = entity_meanings(reader)
-
-    def mention_labels(mention: Mention) -> Iterable[str]:
-        own = meanings_of(mention.key) if by_key else (label(mention.surface),)
-        return (aliases.get(name, name) for name in own)
-
-    def title_label(title: str) -> str:
-        own = label(title)
-        return aliases.get(own, own)
+    has_edge = _has_edge(graph, kept)
 
     def match(text: str) -> QuestionEntities:
-        labels = chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
-        return match_meanings(([label] for label in labels), graph.number_of, has_edge)
+        found = reader.artefact(NAMES).find(text)
+        meant = (name for m in found for name in (meanings_of(m.key) if by_key else (label(m.surface),)))
+        return match_meanings(([aliases.get(name, name)] for name in meant), graph.number_of, has_edge)
 
-    has_edge = _has_edge(graph, kept)
-    return GraphNodes(graph, kept, match, title_label)
+    return GraphNodes(graph, kept, match, lambda title: aliases.get(label(title), label(title)))
 
 
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
@@ -176,29 +161,13 @@ def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     return GraphNodes(graph, None, match, lambda title: " ".join(tokens(title)), "terms")
 
 
-def _key_label(reader: IndexReader) -> Label:
-    """A name's folded key, or its entity's."""
-    entity_of = entity_keys(reader)
-    return lambda text: entity_of(" ".join(name_tokens(text)))
-
-
-def _renamed(graph: BipartiteGraph, aliases: Mapping[str, str], label: Label | None) -> BipartiteGraph:
-    """The graph under labels and aliases; the same object if neither renames anything."""
-    own = graph.keys if label is None else tuple(map(label, graph.keys))
-    labels = tuple(aliases.get(name, name) for name in own)
-    return graph if labels == graph.keys else relabelled(graph, labels)
-
-
 def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     left = graph.indices if kept is None else graph.indices[kept]
     return np.bincount(left, minlength=graph.entity_count) > 0
 
 
-# Source: algorithms.md 2.4-2.6.
-
-
 class WalkParameters(Parameters):
-    """How a walk goes, and how question entities weigh."""
+    """How a walk goes, and how question entities weigh. Source: algorithms.md 2.4-2.6."""
 
     grid: ClassVar[Mapping[str, str]] = {"restart": ".1,.15,.2", "max_iter": "5,10,20", "hub_penalty": "0,.5,1"}
     """SPRIG, tables A.1 and A.2 and figure A.4."""
@@ -216,12 +185,10 @@ class WalkParameters(Parameters):
     max_iter: int = Field(5, ge=0, le=10_000, description="Steps of power, default 5; odd numbers favour entity seeds.")
 
 
-Walk = Callable[[WalkSeeds], NDArray[np.float64]]
-"""Seeds to the passages' mass, shape (n_passages,)."""
-
-
-def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters) -> Walk:
-    """A walk on the edges that are kept (None: all), by power steps or by push."""
+def make_walk(
+    graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters
+) -> Callable[[WalkSeeds], NDArray[np.float64]]:
+    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the mass of the passages."""
     parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
     if parameters.ppr == "power":
         return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
@@ -248,8 +215,7 @@ class GraphParameters(EntityWalkParameters):
     """Parameters of `graph`."""
 
     entity_fallback: Literal["uniform", "bm25_top1"] = Field(
-        "uniform",
-        description="Start when no question entity is known: all passages alike (default) or BM25's best.",
+        "uniform", description="Start when no question entity is known: all passages alike (default) or BM25's best."
     )
 
 
@@ -325,9 +291,17 @@ class GraphStrategy(RankedStrategy):
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
         """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
         entities = self._nodes.match(question.text)
-        seeds = self._seeds(entities.numbers, seeding)
-        if seeds.entity_weights.any() or seeds.passage_weights.any():
-            return Start(entities, seeds, self._missing(seeds))
+        weights, found, shares = self._entity_weights[entities.numbers], _NOTHING.astype(np.intp), _NOTHING
+        if self._seeded is None or seeding is None:
+            weights, _ = mix(weights, _NOTHING)
+        else:
+            found, shares = seeding[0], passage_weights(seeding[1], self._seeded.seed_weighting)
+            weights, shares = mix(weights, shares, self._seeded.mix, self._seeded.entity_share)
+        seeds = WalkSeeds(entities.numbers, weights, found, shares)
+        if weights.any():
+            return Start(entities, seeds, None if self._seeding is None or shares.any() else ENTITIES_ONLY)
+        if shares.any():
+            return Start(entities, seeds, PASSAGES_ONLY)
         if self._fallback is not None:
             numbers, _ = self._fallback.rank(question, 1)
             if len(numbers):
@@ -339,20 +313,6 @@ class GraphStrategy(RankedStrategy):
     def evidence(self, start: Start) -> Evidence:
         """Where the walk started."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
-
-    def _seeds(self, entities: NDArray[np.intp], found: Ranking | None) -> WalkSeeds:
-        weights = self._entity_weights[entities]
-        seeded = self._seeded
-        if seeded is None or found is None:
-            return WalkSeeds(entities, mix(weights, _NOTHING)[0], _NOTHING.astype(np.intp), _NOTHING)
-        passages, scores = found
-        mixed = mix(weights, passage_weights(scores, seeded.seed_weighting), seeded.mix, seeded.entity_share)
-        return WalkSeeds(entities, mixed[0], passages, mixed[1])
-
-    def _missing(self, seeds: WalkSeeds) -> Fallback | None:
-        if not seeds.entity_weights.any():
-            return PASSAGES_ONLY
-        return None if self._seeding is None or seeds.passage_weights.any() else ENTITIES_ONLY
 
 
 @strategy(
@@ -401,8 +361,7 @@ def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _se
 )
 def build_graph_rrf(reader: IndexReader, parameters: SeededParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
-    seeding = FusedStrategy(reader)
-    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, seeding)
+    return GraphStrategy(reader, entity_nodes(reader, parameters), parameters, FusedStrategy(reader))
 
 
 @strategy(
@@ -414,9 +373,6 @@ def build_graph_rrf(reader: IndexReader, parameters: SeededParameters, _services
 def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _services: Services) -> GraphStrategy:
     """`tfidf-graph`: question terms on the graph of passages and terms."""
     return GraphStrategy(reader, term_nodes(reader, parameters), parameters)
-
-
-# Source: algorithms.md 2.9 (RRF+PPR).
 
 
 class RrfPprParameters(GraphParameters):
@@ -434,7 +390,7 @@ class RrfPprParameters(GraphParameters):
     needs={"graph", "lexical:plain", "vectors:passage"},
 )
 class RrfPprStrategy(GraphStrategy):
-    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
+    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added. Source: algorithms.md 2.9."""
 
     def __init__(self, reader: IndexReader, parameters: RrfPprParameters, _services: Services) -> None:
         fallback = LexicalStrategy(reader) if parameters.entity_fallback == "bm25_top1" else None
@@ -453,5 +409,4 @@ class RrfPprStrategy(GraphStrategy):
             walked = best(mass, self._depth)
             numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
             shown = slice(max(limit, 0))
-            evidence = self.evidence(start)
-            yield Found((numbers[shown], scores[shown]), evidence, time.perf_counter() - seeded)
+            yield Found((numbers[shown], scores[shown]), self.evidence(start), time.perf_counter() - seeded)

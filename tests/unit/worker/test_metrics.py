@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from polyhop.schemas.errors import StoreError
-from polyhop.worker.metrics import WorkerMetrics, serve_metrics
+from polyhop.worker.loop import WorkerMetrics, serve_metrics
 
 
 @pytest.fixture

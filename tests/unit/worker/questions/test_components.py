@@ -14,7 +14,6 @@ from polyhop.worker.questions.parts import (
     ComponentsReply,
     ModelComponents,
     RuleComponents,
-    components_by_rules,
     components_task,
     distinct,
 )
@@ -37,7 +36,7 @@ class Chat:
 
 
 def test_by_rules_they_are_names_and_runs_of_other_words_without_function_words() -> None:
-    found = components_by_rules(QUESTION.text, NameFinder([]))
+    found = RuleComponents(NameFinder([])).of(QUESTION)[0]
     assert found == ("Georg Buchgeher", "papers", "use interview studies", "year")
 
 
