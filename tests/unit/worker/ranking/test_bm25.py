@@ -1,18 +1,33 @@
-"""BM25 against hand-computed values and an independent package."""
+"""BM25, RM3 and coverage: hand-computed values, and bm25s on random corpora."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import bm25s
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
-from polyhop.schemas.graph import LexicalIndex
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
 from polyhop.worker.ranking import bm25
-from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score, top
+from polyhop.worker.ranking.bm25 import (
+    add_terms,
+    containment,
+    count_terms,
+    coverage_and_proximity,
+    expansion_entities,
+    impacts,
+    interpolate,
+    relevance_model,
+    score,
+    term_shares,
+    too_common,
+    top,
+)
 from polyhop.worker.ranking.fusion import best_positive
+from polyhop.worker.ranking.pagerank import edge_weights
 
 MakeLexical = Callable[..., LexicalIndex]
 GOLDEN = [
@@ -48,24 +63,10 @@ def test_scores_equal_an_independent_package(
     assert score(index, count_terms(question, index.terms)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_a_repeated_question_word_counts_repeatedly(make_lexical: MakeLexical) -> None:
-    index = impacts(make_lexical(GOLDEN), 1.5, 0.75)
-    once, twice = (score(index, count_terms(["paris"] * n, index.terms)) for n in (1, 2))
-    assert twice == pytest.approx(2 * once)
-    assert once[1] > 0
-
-
-def test_words_outside_the_vocabulary_do_not_count(make_lexical: MakeLexical) -> None:
-    index = impacts(make_lexical(GOLDEN), 1.5, 0.75)
-    assert count_terms(["rome", "paris", "paris"], index.terms) == {index.terms["paris"]: 2}
-    assert score(index, {}).tolist() == [0.0] * 4
-
-
-def test_terms_are_counted_in_ascending_number_whatever_the_question(make_lexical: MakeLexical) -> None:
+def test_known_terms_are_counted_in_ascending_number_whatever_the_question(make_lexical: MakeLexical) -> None:
     terms = make_lexical(GOLDEN).terms
-    assert list(count_terms(["paris", "france", "berlin"], terms)) == sorted(
-        terms[word] for word in ("berlin", "france", "paris")
-    )
+    counts = count_terms(["paris", "france", "rome", "berlin", "paris"], terms)
+    assert [*counts.items()] == [(terms["berlin"], 1), (terms["france"], 1), (terms["paris"], 2)]
 
 
 def test_an_index_without_words_scores_nothing(make_lexical: MakeLexical) -> None:
@@ -83,22 +84,6 @@ def test_containment_says_which_passage_has_which_term(
     found = containment(index, [index.terms[word] for word in known], np.array(asked, dtype=np.intp))
     assert found.shape == (len(asked), len(known))
     assert found.tolist() == [[word in corpus[passage] for word in known] for passage in asked]
-
-
-@given(CORPORA)
-def test_one_more_occurrence_never_lowers_the_term_s_contribution(
-    make_lexical: MakeLexical, corpus: list[list[str]]
-) -> None:
-    """With b = 0, so that length plays no part."""
-    lexical = make_lexical(corpus)
-    index = impacts(lexical, 1.5, 0.0)
-    for term in lexical.terms.values():
-        span = slice(lexical.indptr[term], lexical.indptr[term + 1])
-        pairs = sorted(zip(lexical.tf[span].tolist(), index.weights[span].tolist(), strict=True))
-        assert [weight for _, weight in pairs] == sorted(weight for _, weight in pairs)
-    assert Counter(lexical.passages.tolist()) == Counter(
-        passage for passage, row in enumerate(corpus) for _ in set(row)
-    )
 
 
 def test_copies_count_as_the_same_text_so_many_times(make_lexical: MakeLexical) -> None:
@@ -140,3 +125,172 @@ def test_a_rare_word_leaves_most_postings_unread(make_lexical: MakeLexical, monk
     monkeypatch.setattr(bm25, "score", lambda *_: pytest.fail("all postings were read"))
     numbers, _ = top(index, count_terms(["common", "rare"], index.terms), 5)
     assert numbers.tolist() == [7, 57, 107, 157, 207]
+
+
+QUESTION = ["capital", "of", "france"]
+
+
+def rm3(
+    lexical: LexicalIndex, question: Sequence[str], fb_docs: int, fb_terms: int, original_weight: float
+) -> tuple[dict[int, float], np.ndarray]:
+    index = impacts(lexical, 1.5, 0.75)
+    counts = count_terms(question, index.terms)
+    scores = score(index, counts)
+    first = best_positive(scores, fb_docs)
+    model = relevance_model(term_shares(lexical), first, scores[first], fb_terms)
+    weights = interpolate(counts, len(question), *model, original_weight)
+    return weights, score(index, weights)
+
+
+def test_golden_relevance_model(make_lexical: MakeLexical) -> None:
+    """G-SPRIG-4: P(d) .6 and .4 of the two best; paris, as likely as france, comes after it."""
+    lexical = make_lexical(GOLDEN)
+    names = list(lexical.terms)
+    terms, weights = relevance_model(term_shares(lexical), np.array([0, 2]), np.array([0.6, 0.4]), 5)
+    assert [names[term] for term in terms] == ["capital", "is", "of", "the", "france"]
+    assert weights == pytest.approx([0.217391] * 4 + [0.130435], abs=1e-6)
+
+
+def test_golden_rm3(make_lexical: MakeLexical) -> None:
+    """G-SPRIG-4."""
+    lexical = make_lexical(GOLDEN)
+    names = list(lexical.terms)
+    weights, scores = rm3(lexical, QUESTION, 2, 5, 0.5)
+    assert {names[term]: weight for term, weight in weights.items()} == pytest.approx(
+        {"capital": 0.275362, "of": 0.275362, "france": 0.231884, "is": 0.108696, "the": 0.108696}, abs=1e-6
+    )
+    assert scores == pytest.approx([0.616915, 0.048032, 0.465894, 0.151021], abs=1e-6)
+
+
+def independent_rm3(
+    corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float
+) -> list[float]:
+    """The definition over dictionaries; bm25s scores one word at a time, without the factor k1 + 1 = 2.5."""
+    package = bm25s.BM25(k1=1.5, b=0.75, method="lucene", dtype="float64")
+    package.index(corpus, show_progress=False)
+    of_word = {word: 2.5 * package.get_scores([word]) for word in {word for row in corpus for word in row}}
+    nothing = np.zeros(len(corpus))
+    scores = sum((of_word.get(word, nothing) for word in question), nothing)
+    feedback = [number for number in range(len(corpus)) if scores[number] > 0]
+    feedback = sorted(feedback, key=lambda number: (-round(scores[number], 12), number))[:fb_docs]  # type: ignore[arg-type]
+    if not feedback:
+        return nothing.tolist()
+    likely: Counter[str] = Counter()
+    for number in feedback:
+        for word in corpus[number]:
+            likely[word] += scores[number] / sum(scores[feedback]) / len(corpus[number])
+    kept = sorted(likely, key=lambda word: (-round(likely[word], 12), word))[:fb_terms]
+    mixed: Counter[str] = Counter()
+    for word in question:
+        mixed[word] += own / len(question)  # type: ignore[assignment]
+    for word in kept:
+        mixed[word] += (1 - own) * likely[word] / sum(likely[other] for other in kept)  # type: ignore[assignment]
+    return sum((of_word.get(word, nothing) * weight for word, weight in mixed.items()), nothing).tolist()
+
+
+@given(
+    CORPORA,
+    st.lists(st.sampled_from("abcdefghxyz"), min_size=1, max_size=6),
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_rm3_equals_an_independent_computation(
+    make_lexical: MakeLexical, corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float
+) -> None:
+    """Unknown words of the question (x, y, z) take their share of its own words; fb_docs may exceed the corpus."""
+    weights, scores = rm3(make_lexical(corpus), question, fb_docs, fb_terms, own)
+    assert list(weights) == sorted(weights)
+    assert scores.tolist() == pytest.approx(independent_rm3(corpus, question, fb_docs, fb_terms, own), abs=1e-9)
+
+
+def test_dropped_terms_make_room_for_others(make_lexical: MakeLexical) -> None:
+    lexical = make_lexical(GOLDEN)
+    dropped = np.array([term in {"is", "of", "the"} for term in lexical.terms])
+    terms, weights = relevance_model(term_shares(lexical), np.array([0, 2]), np.array([0.6, 0.4]), 3, dropped)
+    assert [list(lexical.terms)[term] for term in terms] == ["capital", "france", "paris"]
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_no_feedback_leaves_the_question_as_it_is(make_lexical: MakeLexical) -> None:
+    lexical = make_lexical(GOLDEN)
+    nothing = relevance_model(term_shares(lexical), np.empty(0, np.intp), np.empty(0), 5)
+    assert [part.tolist() for part in nothing] == [[], []]
+    everything = relevance_model(
+        term_shares(lexical), np.array([0]), np.array([1.0]), 5, np.ones(len(lexical.terms), np.bool_)
+    )
+    counts = count_terms(QUESTION, lexical.terms)
+    for model in (nothing, everything):
+        assert interpolate(counts, 3, *model, 0.2) == pytest.approx(dict.fromkeys(counts, 1 / 3))
+
+
+def test_passages_without_a_token_have_no_language_model(make_lexical: MakeLexical) -> None:
+    assert term_shares(make_lexical([[], ["a"]])).toarray().tolist() == [[0.0], [1.0]]
+    assert term_shares(make_lexical([[], []])).shape == (2, 0)
+
+
+def weights_of(graph: BipartiteGraph) -> sparse.csr_array:
+    shape = (graph.passage_count, graph.entity_count)
+    return sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
+
+
+def test_entities_weigh_by_rank_in_the_first_passages(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1: w(paris, d2) 2.386294, all others of d2 and d1 1.693147; d2 is first, d1 second."""
+    nobody = np.zeros(4, np.bool_)
+    entities, sums = expansion_entities(weights_of(golden_graph), np.array([2, 1]), nobody, 5)
+    assert [golden_graph.keys[entity] for entity in entities] == ["paris", "france", "bob"]
+    assert sums == pytest.approx([2.386294 + 1.693147 / 2, 1.693147, 1.693147 / 2], abs=1e-6)
+
+
+def test_excluded_entities_are_not_taken_and_ties_go_by_key(golden_graph: BipartiteGraph) -> None:
+    without_paris = np.array([False, False, False, True])
+    found = expansion_entities(weights_of(golden_graph), np.array([1]), without_paris, 5)[0]
+    assert [golden_graph.keys[entity] for entity in found] == ["bob"]
+    tied = expansion_entities(weights_of(golden_graph), np.array([1]), np.zeros(4, np.bool_), 1)[0]
+    assert [golden_graph.keys[entity] for entity in tied] == ["bob"]
+    nothing = expansion_entities(weights_of(golden_graph), np.empty(0, np.intp), without_paris, 5)
+    assert [part.tolist() for part in nothing] == [[], []]
+
+
+def test_entities_above_the_share_of_passages_are_too_common(golden_graph: BipartiteGraph) -> None:
+    """alice is in 1 of 5 passages, the others in 2."""
+    assert too_common(golden_graph, 0.4).tolist() == [False] * 4
+    assert too_common(golden_graph, 0.3).tolist() == [False, True, True, True]
+
+
+def test_added_words_count_once_beside_the_question_s_own() -> None:
+    assert add_terms({3: 2, 7: 1}, [7, 1, 7], 0.5) == {1: 0.5, 3: 2, 7: 1.5}
+    assert list(add_terms({7: 1}, [1], 0.5)) == [1, 7]
+
+
+IDF = {"a": 1.0, "b": 2.0, "c": 3.0}
+TEXTS = st.lists(st.sampled_from("abcxyz"), max_size=20)
+
+
+def test_hand_computed_example() -> None:
+    """V = 1 + 4 + 9. a and b are 2 apart, b and the second a 1: a(a) = 2/4 + 2/1, a(b) = 1/4 + 1/1."""
+    coverage, proximity = coverage_and_proximity(IDF, ["a", "x", "b", "a"])
+    assert coverage == pytest.approx(5 / 14)
+    assert proximity == pytest.approx((1 * 2.5 / 3.5 + 4 * 1.25 / 2.25) / 14)
+
+
+def test_a_repeated_word_is_no_neighbour_of_itself() -> None:
+    assert coverage_and_proximity(IDF, ["c", "c", "c"]) == pytest.approx((9 / 14, 0.0))
+
+
+@pytest.mark.parametrize(("idf", "tokens"), [(IDF, []), (IDF, ["x", "y"]), ({}, ["a"]), ({}, [])])
+def test_nothing_in_common_is_zero(idf: dict[str, float], tokens: list[str]) -> None:
+    assert coverage_and_proximity(idf, tokens) == (0.0, 0.0)
+
+
+@given(TEXTS)
+def test_both_parts_are_shares_and_reading_backwards_changes_nothing(tokens: list[str]) -> None:
+    parts = coverage_and_proximity(IDF, tokens)
+    assert all(0 <= part <= 1 for part in parts)
+    assert coverage_and_proximity(IDF, tokens[::-1]) == pytest.approx(parts)
+
+
+@given(TEXTS, TEXTS)
+def test_more_text_never_lowers_either_part(tokens: list[str], more: list[str]) -> None:
+    before, after = coverage_and_proximity(IDF, tokens), coverage_and_proximity(IDF, tokens + more)
+    assert all(late >= early - 1e-12 for early, late in zip(before, after, strict=True))

@@ -1,14 +1,30 @@
-"""Bridge's steps on its golden vectors, and the laws of the cover."""
+"""Steps of `bridge` and `bridge-masked` on their golden vectors, the laws of the cover, and masked questions."""
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part
+from polyhop.schemas.names import NameFinder
+from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness
+from polyhop.worker.ranking.bridge import (
+    common_count,
+    cover,
+    flat_walk_part,
+    is_unnested,
+    masked_text,
+    names_share,
+    relative,
+    seed_passages,
+    walk_part,
+)
+from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import (
     WalkSeeds,
     bipartite_transition,
@@ -63,6 +79,13 @@ def test_golden_seeds(golden_bridge: BipartiteGraph) -> None:
     assert seeds.entity_weights * 2.927631 == pytest.approx([1.414214], abs=1e-6)
 
 
+@pytest.fixture
+def golden_mass(golden_bridge: BipartiteGraph) -> Callable[[int], NDArray[np.float64]]:
+    """Of passages, after so many half-steps."""
+    matrices = bipartite_transition(golden_bridge, title_boost=5.0)
+    return lambda steps: walk_passages(matrices, golden_seeds(golden_bridge), 0.1, steps, return_dangling=False)
+
+
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
@@ -71,28 +94,31 @@ def test_golden_seeds(golden_bridge: BipartiteGraph) -> None:
         (5, [0.243034, 0.122386, 0.021565, 0.035338, 0.012386, 0.047113, 0.002944, 0.006646]),
     ],
 )
-def test_golden_walk(golden_bridge: BipartiteGraph, steps: int, expected: list[float]) -> None:
+def test_golden_walk(golden_mass: Callable[[int], NDArray[np.float64]], steps: int, expected: list[float]) -> None:
     """G-BRIDGE-1."""
-    matrices = bipartite_transition(golden_bridge, title_boost=5.0)
-    mass = walk_passages(matrices, golden_seeds(golden_bridge), 0.1, steps, return_dangling=False)
-    assert mass[:8] == pytest.approx(expected, abs=1e-6)
-    assert mass[8:].tolist() == [0.0] * 4
+    assert golden_mass(steps)[:8] == pytest.approx(expected, abs=1e-6)
+    assert golden_mass(steps)[8:].tolist() == [0.0] * 4
 
 
-def test_golden_fusion(golden_bridge: BipartiteGraph) -> None:
+def test_golden_fusion(golden_mass: Callable[[int], NDArray[np.float64]]) -> None:
     """G-BRIDGE-1: fewer than ten passages have mass, so the floor is the reference."""
-    matrices = bipartite_transition(golden_bridge, title_boost=5.0)
-    mass = walk_passages(matrices, golden_seeds(golden_bridge), 0.1, 5, return_dangling=False)
     expected = [2.6, 1.619262, 0.695758, 1.34264, 0.501502, 1.160576, 0.340141, 0.48074, 0.02, 0.01, 0, -0.05]
-    assert COSINES + walk_part(mass, 0.2, 10) == pytest.approx(expected, abs=1e-6)
+    assert COSINES + walk_part(golden_mass(5), 0.2, 10) == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_mass_the_walk_adds_nothing() -> None:
-    assert walk_part(np.zeros(2), 0.2, 10).tolist() == [0.0, 0.0]
-
-
-def test_the_mass_of_the_reference_rank_counts_as_one() -> None:
-    assert walk_part(np.array([0.4, 0.1, 0.025, 0.0]), 0.2, 2) == pytest.approx([0.4, 0.2, 0.1, 0])
+@pytest.mark.parametrize(
+    ("part", "mass", "weight", "expected"),
+    [
+        (walk_part, [0.0, 0.0], 0.2, [0, 0]),
+        (walk_part, [0.4, 0.1, 0.025, 0.0], 0.2, [0.4, 0.2, 0.1, 0]),
+        (flat_walk_part, [0.0, 0.0], 0.5, [0, 0]),
+        (flat_walk_part, [0.8, 0.1, 0.0125, 0.0], 0.5, [1, 0.5, 0.25, 0]),
+        (flat_walk_part, [0.8, 0.0], 0.5, [0.5 * 100 ** (1 / 3), 0]),
+    ],
+)
+def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weight: float, expected: Any) -> None:
+    """The square or the cube root; the reference is the second mass, or a hundredth of the largest."""
+    assert part(np.array(mass), weight, 2) == pytest.approx(expected)
 
 
 def test_relative_scores_of_nothing_are_zero() -> None:
@@ -104,18 +130,6 @@ def test_golden_cover() -> None:
     """G-BRIDGE-2: stems x (idf 2), y, z (1 each)."""
     contains = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
     assert cover(np.array([0.9, 0.8, 0.75, 0.7]), contains, np.array([2.0, 1, 1]), 1.0, 4) == [0, 3, 1, 2]
-
-
-def test_after_the_chosen_ones_the_order_is_by_score() -> None:
-    contains = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=bool)
-    scores, idf = np.array([0.9, 0.8, 0.2, 0.1]), np.ones(3)
-    assert cover(scores, contains, idf, 5.0, 4) == [0, 2, 3, 1]
-    assert cover(scores, contains, idf, 5.0, 2) == [0, 2, 1, 3]
-
-
-def test_an_equal_gain_goes_to_the_larger_score_then_to_the_earlier_place() -> None:
-    contains = np.array([[0, 0], [1, 0], [0, 1], [1, 0]], dtype=bool)
-    assert cover(np.array([0.9, 0.5, 0.5, 0.5]), contains, np.ones(2), 1.0, 4) == [0, 1, 2, 3]
 
 
 def test_a_question_without_known_stems_keeps_the_order() -> None:
@@ -134,9 +148,175 @@ def plain_cover(scores: np.ndarray, contains: np.ndarray, idf: np.ndarray, weigh
     return order + [place for place in range(len(scores)) if place not in order]
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 5), st.integers(1, 14))
-def test_the_cover_is_the_specified_one(seed: int, m: int, stems: int, choose: int) -> None:
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 5), st.integers(1, 14), st.sampled_from([1.0, 5.0])
+)
+def test_the_cover_is_the_specified_one(seed: int, m: int, stems: int, choose: int, weight: float) -> None:
+    """With many ties, which go to the larger score, then to the earlier place."""
     rng = np.random.default_rng(seed)
     scores = np.sort(np.round(rng.random(m), 1))[::-1].copy()
     contains, idf = rng.random((m, stems)) < 0.3, rng.integers(1, 4, stems).astype(float)
-    assert cover(scores, contains, idf, 1.0, choose) == plain_cover(scores, contains, idf, 1.0, choose)
+    assert cover(scores, contains, idf, weight, choose) == plain_cover(scores, contains, idf, weight, choose)
+
+
+MASKED = np.array([0.30, 0.35, 0.25, 0.40, 0.30, 0.10, 0.20, 0.15, 0.05, 0.02, 0.01, 0])
+OTHER_WORDS = np.array([0.0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1])
+
+
+def trust_of(words: NDArray[np.float64], kappa: float) -> Trust:
+    return Trust(kappa, agreement(best(COSINES, DEPTH), best_positive(words, DEPTH)))
+
+
+def walked(
+    golden_bridge: BipartiteGraph, names: list[str], words: NDArray[np.float64], trust: Trust
+) -> NDArray[np.float64]:
+    """Steps 1 and 2, k = 2."""
+    numbers, passages = seed_passages(COSINES + 0.3 * trust.in_seeds * relative(words), 2, 0.03)
+    entities = np.array([golden_bridge.number_of[name] for name in names], dtype=np.intp)
+    weights, passages = mix(2.0 * entity_weights(golden_bridge.df[entities], 0.5), passages)
+    matrices = bipartite_transition(golden_bridge, title_boost=5.0)
+    return walk_passages(matrices, WalkSeeds(entities, weights, numbers, passages), 0.1, 7, return_dangling=False)
+
+
+def test_golden_rare_name(golden_bridge: BipartiteGraph) -> None:
+    """G-MASKED-1: L 5, c 1, o 4, r 1, no lexical part."""
+    common = common_count(golden_bridge.passage_count, 0.01)
+    share, trust = names_share(golden_bridge.df[[golden_bridge.number_of["a"]]], common), trust_of(BM25, 0.8)
+    assert (common, share, trust.agreement, trust.in_seeds) == (5, 1, 4, 1)
+    mass = walked(golden_bridge, ["a"], BM25, trust)
+    expected = [0.215915, 0.122684, 0.0393731, 0.0360623, 0.0181239, 0.0414587, 0.00498097, 0.0146167]
+    assert mass[:8] == pytest.approx(expected, rel=3e-6)
+    assert mass[8:].tolist() == [0.0] * 4
+    similarity = 0.3 * COSINES + 0.7 * MASKED
+    assert similarity == pytest.approx(
+        [0.39, 0.305, 0.205, 0.454, 0.225, 0.154, 0.176, 0.15, 0.041, 0.017, 0.007, -0.015]
+    )
+    found = similarity + 0.3 * (1 - share) * trust.in_fusion * relative(BM25) + flat_walk_part(mass, 0.35 * share, 10)
+    expected = [2.01456, 1.65056, 1.12624, 1.34866, 0.936308, 1.09123, 0.638464, 0.8121, 0.041, 0.017, 0.007, -0.015]
+    assert found == pytest.approx(expected, rel=6e-6)
+
+
+def test_golden_question_without_a_name(golden_bridge: BipartiteGraph) -> None:
+    """G-MASKED-2: o 0, r .4, c 0, weight of the walk .07; then kappa .8, which brings the lexical part."""
+    trust = trust_of(OTHER_WORDS, 0.4)
+    assert (trust.agreement, trust.in_seeds, trust.in_fusion) == (0, 0.4, 0)
+    seeding = COSINES + 0.3 * trust.in_seeds * relative(OTHER_WORDS)
+    assert seeding[:6] == pytest.approx([0.6, 0.2, 0.1, 0.58, 0.05, 0.28])
+    assert seeding[10] == pytest.approx(0.12)
+    mass = walked(golden_bridge, [], OTHER_WORDS, trust)
+    expected = [0.131763, 0.0623011, 0.0133467, 0.046421, 0.0237864, 0.0105999, 0.00678826, 0.00474728]
+    assert mass[:8] == pytest.approx(expected, rel=6e-6)
+    share = names_share(np.array([], dtype=np.int64), 5.0)
+    weight = 0.35 * max(share, 0.2)
+    found = COSINES + flat_walk_part(mass, weight, 10)
+    expected = [0.924911, 0.453123, 0.251458, 0.809476, 0.23363, 0.42026, 0.240898, 0.257312, 0.02, 0.01, 0, -0.05]
+    assert found == pytest.approx(expected, abs=2e-6)
+    complete = trust_of(OTHER_WORDS, 0.8)
+    assert complete.in_seeds == 0.8
+    assert 0.3 * (1 - share) * complete.in_fusion == pytest.approx(0.18)
+    found = (
+        COSINES
+        + 0.18 * relative(OTHER_WORDS)
+        + flat_walk_part(walked(golden_bridge, [], OTHER_WORDS, complete), weight, 10)
+    )
+    assert found[10:] == pytest.approx([0.18, 0.01])
+    assert best(found, 12).tolist() == [0, 3, 1, 5, 7, 2, 6, 4, 10, 8, 9, 11]
+
+
+def test_trust_is_the_larger_of_completeness_and_agreement() -> None:
+    assert [Trust(0.4, o).in_seeds for o in range(5)] == pytest.approx([0.4, 0.4, 2 / 3, 1, 1])
+    assert Trust(0.9, 1).in_seeds == 0.9
+    assert [Trust(kappa, 9).in_fusion for kappa in (0, 0.5, 0.75, 1)] == [0, 0, 0.5, 1]
+
+
+def test_completeness_is_the_share_of_the_question_s_idf() -> None:
+    assert completeness(np.array([True, False, True]), np.array([2.0, 1, 1])) == 0.75
+    assert completeness(np.array([], dtype=bool), np.array([])) == 0
+
+
+def test_agreement_counts_common_passages() -> None:
+    assert agreement(np.array([4, 1, 9]), np.array([9, 3, 4, 5])) == 2
+    assert agreement(np.array([4]), np.array([], dtype=np.intp)) == 0
+
+
+TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
+
+
+def masked(text: str) -> str:
+    return masked_text(text, [(mention.start, mention.end) for mention in NameFinder(TITLES).find(text)])
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (
+            "When was the president of the Republic of Texas's capital founded?",
+            "When was the president of the capital founded",
+        ),
+        ("Who directed The Wizard of Oz?", "Who directed"),
+        ("Where was Marie Curie born?", "Where was born"),
+        ("What is Texas?", "What is"),
+    ],
+)
+def test_golden_masks(question: str, expected: str) -> None:
+    """G-MASKED-3; that `What is` has no stem is the strategy's business."""
+    assert masked(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["austin", "republic of texas", "texas"], [True, True, False]),  # G-MASKED-3
+        (["tex", "texas", "new texas city", "texas city"], [True, False, True, False]),
+        ([], []),
+        (["texas"], [True]),
+    ],
+)
+def test_nested_names_are_no_seeds_and_only_whole_words_nest(names: list[str], expected: list[bool]) -> None:
+    assert is_unnested(names).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "expected"),
+    [
+        ("Texas's capital", [(0, 5)], "capital"),
+        ("Texas’s capital", [(0, 5)], "capital"),
+        ("Texas s capital", [(0, 5)], "s capital"),
+        ("Texas'sun", [(0, 5)], "sun"),
+        ("Texas' s", [(0, 5)], "s"),
+        ("its 's end", [(0, 3)], "s end"),
+        ("the capital's s", [(4, 11)], "the s"),
+        ("a_b Curie-Sklodowska", [(4, 9)], "a b Sklodowska"),
+        ("McDonald's in Rome", [(0, 8), (14, 18)], "in"),
+        ("all of it", [(0, 9)], ""),
+        ("half a word", [(2, 6)], "word"),
+        ("nothing  is, masked!", [], "nothing is masked"),
+    ],
+)
+def test_words_that_touch_a_mask_go_and_the_others_stay_as_written(
+    text: str, spans: list[tuple[int, int]], expected: str
+) -> None:
+    assert masked_text(text, spans) == expected
+
+
+@given(st.text("aB é's’_-., ", max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4))
+def test_what_is_left_are_words_outside_of_all_spans_in_order(text: str, ends: list[tuple[int, int]]) -> None:
+    spans = [(min(pair), max(pair)) for pair in ends]
+    covered = {place for start, end in spans for place in range(start, end)}
+    words = [w for w in re.finditer(r"[^\W_]+", text) if not covered & set(range(w.start(), w.end()))]
+    gone = [
+        w for w in words
+        if w[0] == "s" and any(end == w.start() - 1 and text[end] in "'’" for _, end in spans)
+    ]  # fmt: skip
+    assert masked_text(text, spans) == " ".join(w[0] for w in words if w not in gone)
+
+
+def test_a_name_is_rare_in_a_share_of_the_passages_or_in_five() -> None:
+    assert [common_count(n, 0.01) for n in (0, 100, 500, 1890)] == [5, 5, 5, 18.9]
+
+
+def test_the_share_of_rare_names_is_at_most_one() -> None:
+    df = np.array([20, 500])
+    assert names_share(df, 5.0) == pytest.approx(0.5 + 0.1)
+    assert names_share(df[:1], 80.0) == 1
+    assert names_share(df[:0], 5.0) == 0

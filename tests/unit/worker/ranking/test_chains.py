@@ -1,4 +1,4 @@
-"""Chains: the golden vectors of QASA, and the bounded search against full enumeration on random graphs."""
+"""Chains: the golden vectors of QASA, the bounded search against full enumeration on random graphs, and texts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.graph import ChainRule, Hop, RelationGraph
-from polyhop.worker.ranking.chains import best_chains, search_paths, without_duplicates
+from polyhop.schemas.graph import ChainRule, Entity, Hop, RelationGraph
+from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, search_paths, without_duplicates
+from polyhop.worker.strategies.base import entity_line
 
 DEFAULTS = ChainRule()
 KEYS = "abcdefgh"
@@ -197,3 +198,24 @@ def test_what_is_left_says_all_that_was_said(paths: list[tuple[int, ...]]) -> No
     left = without_duplicates(paths)
     assert all(any(is_at(path, other, place) for other in left for place in range(4)) for path in paths)
     assert not any(begins(one, other) for one in left for other in left if one is not other)
+
+
+def test_arrows_point_as_relations_are_stored() -> None:
+    hops = (Hop(("directed",), ()), Hop((), ("capital of", "near")))
+    assert chain_line(["A", "B", "C"], hops) == "A --[directed]--> B <--[capital of | near]-- C"
+
+
+def test_golden_hop_with_both_directions() -> None:
+    """G-QASA-4."""
+    assert chain_line("ac", [Hop(("wrote",), ("written by",))]) == "a --[wrote]--> <--[written by]-- c"
+
+
+def test_an_entity_shows_what_is_known_of_it() -> None:
+    assert entity_line(Entity("ada", "Ada", "PERSON", "Ada wrote\n notes.")) == "Ada (PERSON): Ada wrote notes."
+    assert entity_line(Entity("ada", "Ada", "", "Ada wrote.")) == "Ada: Ada wrote."
+    assert entity_line(Entity("ada", "Ada", "PERSON", "")) == "Ada (PERSON)"
+
+
+def test_empty_sections_say_so() -> None:
+    assert context_text(["A --[r]--> B"], []) == "Chains:\nA --[r]--> B\n\nEntities:\n(none)"
+    assert context_text([], ["A: a"]) == "Chains:\n(none)\n\nEntities:\nA: a"

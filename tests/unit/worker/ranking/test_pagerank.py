@@ -1,5 +1,6 @@
-"""Personalised PageRank: golden weights, matrices and vectors, laws, and igraph as the independent judge."""
+"""Walks of passages and entities: golden vectors, laws, and igraph as the independent judge."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,15 +13,29 @@ from scipy import sparse
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking import pagerank as touched_walk
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.pagerank import (
     BipartiteTransition,
+    Mixing,
+    TouchedWalk,
     WalkSeeds,
+    Weighting,
     bipartite_transition,
     edge_weights,
+    entity_weights,
+    hubs,
     joined,
+    kept_edges,
+    mix,
+    most_passages,
     normalised_seeds,
+    passage_weights,
+    ppr_push,
+    relabelled,
+    term_graph,
     walk_passages,
+    without_short_names,
 )
 
 ALICE, BOB, FRANCE, PARIS = range(4)
@@ -228,3 +243,384 @@ def test_without_return_the_mass_of_dangling_passages_is_lost(golden_graph: Bipa
     parts = bipartite_transition(golden_graph)
     seeds = WalkSeeds(np.array([], dtype=np.intp), np.array([]), np.array([4]), np.array([1.0]))
     assert walk_passages(parts, seeds, 0.1, 5, return_dangling=False).tolist() == pytest.approx([0, 0, 0, 0, 0.1])
+
+
+WEIGHTS = st.lists(st.floats(0, 100), max_size=6).map(np.array)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "expected"), [(0, [0.5, 0.5]), (0.5, [0.585786, 0.414214]), (1, [0.666667, 0.333333])]
+)
+def test_golden_entity_weights(penalty: float, expected: list[float]) -> None:
+    """G-SPRIG-1, last line: df 1 and 2."""
+    mixed, _ = mix(entity_weights(np.array([1, 2]), penalty), np.array([]))
+    assert mixed == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [("rank", [1, 0.5, 0.333333]), ("softmax", [0.95033, 0.047314, 0.002356]), ("raw", [12, 9, 6])],
+)
+def test_golden_passage_weights(weighting: Weighting, expected: list[float]) -> None:
+    """G-SPRIG-5."""
+    assert passage_weights(np.array([12.0, 9, 6]), weighting) == pytest.approx(expected, abs=1e-6)
+
+
+def test_golden_raw_weights_after_norming() -> None:
+    """G-SPRIG-5."""
+    _, mixed = mix(np.array([]), passage_weights(np.array([12.0, 9, 6]), "raw"))
+    assert mixed == pytest.approx([0.444444, 0.333333, 0.222222], abs=1e-6)
+
+
+def test_negative_scores_have_no_raw_weight() -> None:
+    assert passage_weights(np.array([2.0, -1.0]), "raw").tolist() == [2.0, 0.0]
+
+
+@pytest.mark.parametrize("weighting", ["rank", "raw", "softmax"])
+def test_no_passages_have_no_weights(weighting: Weighting) -> None:
+    assert passage_weights(np.array([]), weighting).tolist() == []
+
+
+ENTITIES, PASSAGES = np.array([1, 2**-0.5]), np.array([1, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("mixing", "entities", "passages"),
+    [("mass", [0.311808, 0.220481], [0.311808, 0.155904]), ("adaptive", [0.292893, 0.207107], [0.333333, 0.166667])],
+)
+def test_golden_mixtures(mixing: Mixing, entities: list[float], passages: list[float]) -> None:
+    """G-SPRIG-2, seeds of the hybrid rows."""
+    mixed = mix(ENTITIES, PASSAGES, mixing)
+    assert mixed[0] == pytest.approx(entities, abs=1e-6)
+    assert mixed[1] == pytest.approx(passages, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n_e", "n_d", "share"), [(1, 10, 0.153846), (3, 5, 0.4)])
+def test_golden_adaptive_shares(n_e: int, n_d: int, share: float) -> None:
+    """G-SPRIG-2, last line; weights of 0 are not seeds."""
+    entities, _ = mix(np.append(np.ones(n_e), 0), np.ones(n_d), "adaptive")
+    assert entities.sum() == pytest.approx(share, abs=1e-6)
+
+
+def test_a_fixed_share_is_kept_whatever_the_raw_weights() -> None:
+    entities, passages = mix(ENTITIES * 1000, PASSAGES, "fixed", 0.3)
+    assert entities.sum() == pytest.approx(0.3)
+    assert passages.sum() == pytest.approx(0.7)
+
+
+@given(WEIGHTS, WEIGHTS, st.sampled_from(["mass", "fixed", "adaptive"]))
+def test_a_mixture_sums_to_one_unless_both_parts_are_empty(
+    entities: np.ndarray, passages: np.ndarray, mixing: Mixing
+) -> None:
+    mixed = mix(entities, passages, mixing)
+    total = mixed[0].sum() + mixed[1].sum()
+    assert total == pytest.approx(1 if entities.sum() + passages.sum() > 0 else 0)
+
+
+@pytest.mark.parametrize("mixing", ["mass", "fixed", "adaptive"])
+def test_an_empty_part_leaves_everything_to_the_other(mixing: Mixing) -> None:
+    assert mix(ENTITIES, np.array([]), mixing)[0].sum() == pytest.approx(1)
+    assert mix(np.array([]), PASSAGES, mixing)[1].sum() == pytest.approx(1)
+
+
+ALICE, BOB = 0, 1
+
+
+@pytest.mark.parametrize(
+    ("entities", "percent", "expected"),
+    [(100, 1, 1), (150, 1, 1), (99, 1, 0), (1000, 0.5, 5), (7, 10, 0), (100, 29, 29)],
+)
+def test_golden_number_of_hubs(entities: int, percent: float, expected: int) -> None:
+    """G-SPRIG-5; 29 % of 100 are 29 although .29 * 100 is less."""
+    assert len(hubs(np.full(entities, 5), percent)) == expected
+
+
+def test_the_largest_go_first_and_ties_to_the_smaller_key() -> None:
+    assert hubs(np.array([3, 9, 2, 3, 9]), 60).tolist() == [0, 1, 4]
+
+
+def test_entities_of_one_passage_are_no_hubs_and_those_of_none_no_entities() -> None:
+    assert hubs(np.array([1, 2, 1, 0, 0, 0, 0, 0]), 100).tolist() == [1]
+    assert hubs(np.array([2, 2, 0, 0]), 50).tolist() == [0]
+
+
+def test_golden_walk_without_bob(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-2, last line: 25 % of four entities is bob, the first of three with df 2."""
+    kept = kept_edges(golden_graph, 25, 0)
+    assert kept is not None
+    assert golden_graph.indices[~kept].tolist() == [BOB, BOB]
+    seeds = WalkSeeds(np.array([ALICE]), np.ones(1), np.array([], dtype=np.intp), np.array([]))
+    matrices = bipartite_transition(golden_graph, hub_penalty=0.5, kept=kept)
+    mass = walk_passages(matrices, seeds, 0.15, 5, return_dangling=True)
+    assert mass == pytest.approx([0.663324, 0, 0, 0, 0], abs=1e-6)
+    assert matrices.dangling.tolist() == [False, False, False, False, True]
+
+
+def test_nothing_is_pruned_by_zero(golden_graph: BipartiteGraph) -> None:
+    assert kept_edges(golden_graph, 0, 0) is None
+    assert kept_edges(golden_graph, 0, 99) is None
+
+
+def test_a_cap_keeps_the_heaviest_edges_and_then_the_first_passages(make_graph: Any) -> None:
+    graph = make_graph([{"a": 1}, {"a": 3, "b": 1}, {"a": 1}, {"a": 2}, {}])
+    kept = kept_edges(graph, 0, 3)
+    assert kept is not None
+    assert list(zip(graph.rows[kept].tolist(), graph.indices[kept].tolist(), strict=True)) == [
+        (0, 0),
+        (1, 0),
+        (1, 1),
+        (3, 0),
+    ]
+
+
+def test_weights_keep_the_df_from_before_pruning(make_graph: Any) -> None:
+    """a: df 3, capped to one passage; b: df 1. N = 3: w(a) = 1, w(b) = ln(4 / 2) + 1; a's step costs 3 ** -.5."""
+    graph = make_graph([{"a": 1, "b": 1}, {"a": 1}, {"a": 1}])
+    kept = kept_edges(graph, 0, 1)
+    matrices = bipartite_transition(graph, hub_penalty=0.5, kept=kept)
+    a, b = 3**-0.5, np.log(2) + 1
+    assert matrices.to_entities.toarray()[:, 0] == pytest.approx([a / (a + b), b / (a + b)])
+    assert matrices.to_passages.toarray().tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert matrices.dangling.tolist() == [False, True, True]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 20.0, 60.0, 100.0]), st.integers(0, 3))
+def test_what_is_left_is_still_a_walk(make_graph: Any, seed: int, percent: float, cap: int) -> None:
+    """Columns sum to 1, or to 0 where no edge is left."""
+    rng = np.random.default_rng(seed)
+    graph = make_graph([{key: 1.0 for key in "abcdef" if rng.random() < 0.4} for _ in range(8)])
+    kept = kept_edges(graph, percent, cap)
+    matrices = bipartite_transition(graph, hub_penalty=0.5, kept=kept)
+    edges = np.arange(len(graph.indices)) if kept is None else np.flatnonzero(kept)
+    left = np.bincount(graph.rows[edges], minlength=8) > 0
+    assert matrices.to_entities.sum(axis=0) == pytest.approx(left.astype(float))
+    assert matrices.dangling.tolist() == (~left).tolist()
+    per_entity = np.bincount(graph.indices[edges], minlength=graph.entity_count)
+    assert matrices.to_passages.sum(axis=0) == pytest.approx((per_entity > 0).astype(float))
+    assert cap == 0 or per_entity.max(initial=0) <= cap
+
+
+def test_a_share_of_all_passages_is_all_of_them() -> None:
+    assert [most_passages(100, 0.29), most_passages(30, 0.1), most_passages(7, 1.0), most_passages(9, 0.1)] == [
+        29,
+        3,
+        7,
+        0,
+    ]
+
+
+def random_graph(seed: int, passages: int, entities: int) -> BipartiteGraph:
+    """Every third passage mentions entity 0, the others few; some passages mention nothing."""
+    numbers = np.random.default_rng(seed)
+    held = numbers.random((passages, entities)) < 1.5 / entities
+    held[::3, 0] = True
+    rows = sparse.csr_array(held)
+    return BipartiteGraph(
+        rows.indptr.astype(np.int64),
+        rows.indices.astype(np.int32),
+        numbers.integers(1, 4, rows.nnz).astype(np.float64),
+        numbers.random(rows.nnz) < 0.2,
+        tuple(f"e{number:03}" for number in range(entities)),
+    )
+
+
+def random_seeds(seed: int, passages: int, entities: int) -> WalkSeeds:
+    numbers = np.random.default_rng(seed + 1)
+    some_entities, some_passages = numbers.permutation(entities)[:2], numbers.permutation(passages)[:3]
+    weights = numbers.random(5)
+    weights /= weights.sum()
+    return WalkSeeds(some_entities, weights[:2], some_passages, weights[2:])
+
+
+@pytest.mark.parametrize("return_dangling", [False, True])
+@given(
+    seed=st.integers(0, 1000),
+    steps=st.integers(0, 7),
+    frequent=st.sampled_from([0, 3, 1000]),
+    whole_step=st.sampled_from([0.0, 0.125, 2.0]),
+    whole_sum=st.sampled_from([0.0, 2.0]),
+)
+def test_the_masses_are_those_of_whole_steps(
+    seed: int, steps: int, frequent: int, whole_step: float, whole_sum: float, *, return_dangling: bool
+) -> None:
+    passages, entities = 30 + seed % 40, 12
+    transition = bipartite_transition(random_graph(seed, passages, entities), hub_penalty=0.5, title_boost=5.0)
+    seeds = random_seeds(seed, passages, entities)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
+        patch.setattr(touched_walk, "_WHOLE_SUM_SHARE", whole_sum)
+        walk = TouchedWalk(transition, 0.15, steps, return_dangling=return_dangling, least_edges=0, frequent=frequent)
+        found, again = walk.passages(seeds), walk.passages(seeds)
+    expected = walk_passages(transition, seeds, 0.15, steps, return_dangling=return_dangling)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    assert again.tolist() == found.tolist()  # whether a column was computed just now or before changes no bit
+
+
+def test_columns_beyond_the_memory_allowed_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(touched_walk, "COLUMN_BYTES", 2 * 8 * 40)
+    transition = bipartite_transition(random_graph(3, 40, 12))
+    walk = TouchedWalk(transition, 0.1, 5, return_dangling=False, least_edges=0, frequent=2)
+    assert len(walk._frequent) == 2
+    for seed in range(20):
+        seeds = random_seeds(seed, 40, 12)
+        expected = walk_passages(transition, seeds, 0.1, 5, return_dangling=False)
+        assert walk.passages(seeds) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+        assert len(walk._columns) <= 2
+
+
+def test_a_small_graph_is_walked_in_whole_steps() -> None:
+    transition = bipartite_transition(random_graph(5, 40, 12))
+    seeds = random_seeds(5, 40, 12)
+    whole = walk_passages(transition, seeds, 0.1, 5, return_dangling=False)
+    assert TouchedWalk(transition, 0.1, 5, return_dangling=False).passages(seeds).tolist() == whole.tolist()
+
+
+SEEDS = np.array([1, 2**-0.5, 0, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.fixture
+def whole_walk(golden_graph: BipartiteGraph) -> sparse.csr_array:
+    return joined(bipartite_transition(golden_graph, hub_penalty=0.5))
+
+
+@pytest.mark.parametrize(
+    ("eps", "pushes", "passages", "left"),
+    [
+        (1e-1, 10, [0.197349, 0.041586, 0, 0], 0.453303),
+        (1e-2, 50, [0.301072, 0.085647, 0.0266, 0.004579], 0.084426),
+        (1e-3, 113, [0.31387, 0.094965, 0.037977, 0.008715], 0.007789),
+        (1e-4, 176, [0.314977, 0.09595, 0.039077, 0.009142], 0.000601),
+    ],
+)
+def test_golden_pushes(
+    whole_walk: sparse.csr_array, eps: float, pushes: int, passages: list[float], left: float
+) -> None:
+    """G-SPRIG-3."""
+    pushed = ppr_push(whole_walk, SEEDS, 0.15, eps)
+    assert pushed.pushes == pushes
+    assert pushed.scores[4:8] == pytest.approx(passages, abs=1e-6)
+    assert pushed.residual.sum() == pytest.approx(left, abs=1e-6)
+
+
+def test_golden_residual_of_a_coarse_push(whole_walk: sparse.csr_array) -> None:
+    """G-SPRIG-3, eps = .1."""
+    pushed = ppr_push(whole_walk, SEEDS, 0.15, 0.1)
+    assert pushed.residual[[1, 3, 4]] == pytest.approx([0.184388, 0.117827, 0.151089], abs=1e-6)
+    assert pushed.scores[:2] == pytest.approx([0.209913, 0.097849], abs=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.sampled_from([0.1, 0.15, 0.5]))
+def test_what_is_settled_and_what_is_left_make_up_the_exact_scores(
+    plain_walk: Any, seed: int, n: int, restart: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.random((n, n)) * (rng.random((n, n)) < 0.3)
+    np.fill_diagonal(weights, 0)
+    totals = weights.sum(axis=1, keepdims=True)
+    walk = sparse.csr_array(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0))
+    seeds = rng.random(n) * (rng.random(n) < 0.4)
+    seeds[0] += 0.1
+    exact = plain_walk(walk, seeds, restart).at_last()
+    pushes = []
+    for eps in (1e-1, 1e-3, 1e-5):
+        pushed = ppr_push(walk, seeds, restart, eps)
+        pushes.append(pushed.pushes)
+        assert pushed.scores.sum() + pushed.residual.sum() == pytest.approx(1, abs=1e-12)
+        assert np.abs(exact - pushed.scores).sum() == pytest.approx(pushed.residual.sum(), abs=1e-9)
+        assert np.all(pushed.scores <= exact + 1e-9)
+        degrees = np.maximum(1, np.diff(walk.indptr))
+        assert np.all(pushed.residual <= eps * degrees)
+    assert pushes == sorted(pushes)
+
+
+def test_mass_of_dangling_nodes_returns_to_the_seeds_as_in_igraph() -> None:
+    """algorithms.md 0.4: an edge and an isolated node."""
+    walk = sparse.csr_array(np.array([[0, 1.0, 0], [1, 0, 0], [0, 0, 0]]))
+    pushed = ppr_push(walk, np.array([1.0, 0, 1]), 0.25, 1e-9)
+    assert pushed.scores == pytest.approx([0.457143, 0.342857, 0.2], abs=1e-6)
+
+
+def test_no_more_is_pushed_than_allowed(whole_walk: sparse.csr_array) -> None:
+    pushed = ppr_push(whole_walk, SEEDS, 0.15, 1e-4, max_pushes=7)
+    assert pushed.pushes == 7
+    assert pushed.scores.sum() + pushed.residual.sum() == pytest.approx(1)
+
+
+def test_a_push_without_a_seed_is_refused(whole_walk: sparse.csr_array) -> None:
+    with pytest.raises(NoSeedError):
+        ppr_push(whole_walk, np.zeros(9), 0.15, 1e-4)
+
+
+def test_the_seeds_are_left_alone(whole_walk: sparse.csr_array) -> None:
+    seeds = SEEDS / SEEDS.sum()
+    before = seeds.copy()
+    ppr_push(whole_walk, seeds, 0.15, 1e-3)
+    assert np.array_equal(seeds, before)
+
+
+def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
+    """Passage by passage {key: (tf, is title)}."""
+    rows: list[dict[str, tuple[float, bool]]] = [{} for _ in range(graph.passage_count)]
+    for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
+        rows[row][graph.keys[entity]] = (float(tf), bool(is_title))
+    return rows
+
+
+def test_entities_of_one_label_become_one(make_graph: Any) -> None:
+    graph = make_graph([{"Ada": 2, "ada": 1, "Bob": 1}, {"ada": 1}, {}], {0: ["ada"]})
+    found = relabelled(graph, ["ada", "bob", "ada"])
+    assert found.keys == ("ada", "bob")
+    assert as_rows(found) == [{"ada": (3, True), "bob": (1, False)}, {"ada": (1, False)}, {}]
+    assert found.df.tolist() == [2, 1]
+
+
+def test_entities_without_a_label_go_and_their_passages_stay(make_graph: Any) -> None:
+    graph = make_graph([{"a": 1, "b": 1}, {"a": 1}])
+    assert as_rows(relabelled(graph, ["", "b"])) == [{"b": (1, False)}, {}]
+    nothing = relabelled(graph, ["", ""])
+    assert (nothing.keys, nothing.passage_count, len(nothing.indices)) == ((), 2, 0)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_labels_give_what_building_with_them_gives(make_graph: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [{key: float(rng.integers(1, 4)) for key in "abcdef" if rng.random() < 0.5} for _ in range(6)]
+    titles = {n: [key] for n, row in enumerate(rows) for key in list(row)[:1]}
+    graph = make_graph(rows, titles)
+    label_of = {key: "zyx"[int(rng.integers(0, 3))] for key in "abcdef"}
+    sums: list[Counter[str]] = [Counter() for _ in rows]
+    for row, total in zip(rows, sums, strict=True):
+        for key, tf in row.items():
+            total[label_of[key]] += tf  # type: ignore[assignment]
+    expected = make_graph(sums, {n: [label_of[key] for key in keys] for n, keys in titles.items()})
+    found = relabelled(graph, [label_of[key] for key in graph.keys])
+    assert found.keys == expected.keys
+    for name in ("indptr", "indices", "tf", "is_title"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+        assert getattr(found, name).dtype == getattr(expected, name).dtype, name
+
+
+def test_short_names_are_left_out(make_graph: Any) -> None:
+    graph = make_graph([{"a": 1, "bb": 1, "cc": 1}, {"bb": 1, "cc": 1}, {"bb": 1}, {}])
+    assert without_short_names(graph, 1) is graph
+    assert without_short_names(graph, 2).keys == ("bb", "cc")
+
+
+def test_a_term_graph_is_the_postings_by_passage(make_lexical: Any) -> None:
+    lexical = make_lexical([["b", "a", "b"], ["c", "b"], ["b", "c"], ["b"]])
+    assert as_rows(term_graph(lexical, 1, 1.0)) == [
+        {"a": (1, False), "b": (2, False)},
+        {"b": (1, False), "c": (1, False)},
+        {"b": (1, False), "c": (1, False)},
+        {"b": (1, False)},
+    ]
+    assert term_graph(lexical, 2, 0.5).keys == ("c",)
+    assert term_graph(lexical, 3, 0.5).keys == ()
+
+
+def test_terms_are_ascending_inside_a_passage(make_lexical: Any) -> None:
+    rng = np.random.default_rng(13)
+    graph = term_graph(make_lexical([[f"t{n}" for n in rng.integers(0, 40, 30)] for _ in range(20)]), 1, 1.0)
+    for start, end in zip(graph.indptr, graph.indptr[1:], strict=False):
+        assert np.all(np.diff(graph.indices[start:end]) > 0)
+    assert list(graph.keys) == sorted(graph.keys)

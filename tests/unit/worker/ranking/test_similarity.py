@@ -9,13 +9,7 @@ from scipy import sparse
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.worker.ranking import similarity
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.similarity import (
-    cosine_error,
-    cosines,
-    exact_cosines,
-    passages_of_entities,
-    rough_cosines,
-)
+from polyhop.worker.ranking.similarity import cosine_error, cosines, exact_cosines, passages_of_entities, rough_cosines
 
 
 def test_cosines_come_as_float64_without_rounding_again() -> None:

@@ -1,5 +1,7 @@
-"""Traversal, passages by hops, shortest paths: golden values, and igraph on random graphs."""
+"""Traversal, passages by hops, paths and links, names: golden values, and igraph on random graphs."""
 
+from collections.abc import Callable
+from math import log
 from typing import Any
 
 import igraph
@@ -9,14 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.evidence import QuestionNames
+from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.query import Link
 from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.ranking.traversal import (
+    EXPLAINED,
+    NameSearch,
+    connect,
     expand,
     passages_by_hops,
     passages_mentioning,
     shared_passages,
     shortest_paths,
+    similar_entities,
+    strongest_links,
     traverse,
 )
 
@@ -164,3 +173,103 @@ def test_very_many_paths_cost_no_more_than_those_wanted(make_relations: Any) -> 
     graph = graph_of(make_relations, pairs, count=20)
     assert len(shortest_paths(graph, [0], [18], 9, 3)) == 3
     assert len(shortest_paths(graph, [0], [18], 9, 10_000)) == 2**8
+
+
+MakeGraph = Callable[..., BipartiteGraph]
+Links = Callable[..., list[tuple[str, str, str]]]
+
+
+@pytest.fixture
+def links_of(make_graph: MakeGraph) -> Links:
+    """Links among passages "0", "1"… of this graph, in the order asked, for a question that names some entities."""
+
+    def found(passages: list[dict[str, int]], named: tuple[str, ...], order: str) -> list[tuple[str, str, str]]:
+        graph = make_graph(passages)
+        number_of = {str(number): number for number in range(len(passages))}
+        links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
+        return [(link.source, link.via, link.target) for link in links]
+
+    return found
+
+
+def test_the_rarest_shared_entity_links(links_of: Links) -> None:
+    """common is in all three, rare in the first two only."""
+    passages = [{"common": 1, "rare": 1}, {"common": 1, "rare": 1}, {"common": 1}]
+    assert links_of(passages, (), "012") == [("0", "rare", "1"), ("0", "common", "2")]
+
+
+def test_the_question_comes_before_passages_and_better_passages_before_worse(links_of: Links) -> None:
+    passages = [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"b": 1, "c": 1}, {"c": 1}]
+    assert links_of(passages, ("a",), "1023") == [
+        ("question", "a", "1"),
+        ("question", "a", "0"),
+        ("1", "b", "2"),
+        ("2", "c", "3"),
+    ]
+
+
+def test_equally_rare_entities_tie_by_key(links_of: Links) -> None:
+    assert links_of([{"x": 1, "y": 1}, {"x": 1, "y": 1}], (), "01") == [("0", "x", "1")]
+
+
+def test_a_passage_that_shares_nothing_has_no_link(links_of: Links) -> None:
+    assert links_of([{"a": 1}, {"b": 1}, {}], (), "012") == []
+
+
+def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
+    names = QuestionNames(("ada lovelace",), ("nobody",))
+    links = connect(memory_index, names, ["p00", "p01", "p11"])
+    assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
+    assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
+
+
+def test_only_the_first_passages_are_explained(memory_index: Any, corpus: Any) -> None:
+    ids = [row[0] for row in corpus]
+    shown = {link.target for link in connect(memory_index, None, ids)}
+    assert shown <= set(ids[:EXPLAINED])
+
+
+VECTORS = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
+QUESTION = np.array([1, 0], dtype=np.float32)
+
+
+def test_names_that_contain_a_name_are_found_whatever_its_case_accents_and_signs() -> None:
+    search = NameSearch(["alder", "alder street", "o neill", "red alder tree"])
+    assert search.containing("ALDER") == [0, 1, 3]
+    assert search.containing("Alder_Street") == [1]
+    assert search.containing("O'Néill") == [2]
+    assert search.containing("alder oak") == []
+
+
+@pytest.mark.parametrize("name", ["", "  ", "?!", "_"])
+def test_a_name_without_letters_finds_nothing(name: str) -> None:
+    assert NameSearch(["alder", ""]).containing(name) == []
+
+
+def test_no_entities_have_no_names() -> None:
+    assert NameSearch([]).containing("alder") == []
+
+
+@given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=8), st.text("ab", min_size=1, max_size=3))
+def test_a_search_finds_every_key_that_contains_the_name_once(keys: list[str], name: str) -> None:
+    assert NameSearch(keys).containing(name) == [number for number, key in enumerate(keys) if name in key]
+
+
+@pytest.mark.parametrize(
+    ("least", "found"), [(0.0, [0, 1, 2]), (0.7, [0, 1]), (0.8, [0, 1]), (0.81, [0]), (-1.0, [0, 1, 2, 3])]
+)
+def test_golden_similarity(least: float, found: list[int]) -> None:
+    """G-ARC, by embedding; the threshold itself counts, an entity without vector never does."""
+    numbers, cosines = similar_entities(VECTORS, QUESTION, 10, least)
+    assert numbers.tolist() == found
+    assert cosines.tolist() == pytest.approx([1, 0.8, 0, -1][: len(found)], abs=1e-6)
+
+
+@pytest.mark.parametrize(("count", "found"), [(2, [0, 1]), (1, [0]), (0, []), (-1, [])])
+def test_so_many_entities_are_returned_at_most(count: int, found: list[int]) -> None:
+    assert similar_entities(VECTORS, QUESTION, count, -1)[0].tolist() == found
+
+
+def test_a_vector_of_another_dimension_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="shape"):
+        similar_entities(VECTORS, np.ones(3, dtype=np.float32), 5, 0)

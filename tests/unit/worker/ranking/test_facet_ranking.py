@@ -1,4 +1,4 @@
-"""Scores of hub paths against a plain reading of algorithms.md 4B, and what holds for all graphs."""
+"""Units, scores and short answers of hub paths against a plain reading of algorithms.md 4B."""
 
 import random
 from collections import Counter, defaultdict
@@ -7,13 +7,14 @@ from math import log
 
 import numpy as np
 import pytest
-from facet_index import ALBUMS, LABELS, MUSIC, music_hubs, paths_shown, shown, units_from
+from facet_index import ALBUMS, LABELS, MUSIC, make_units, music_hubs, paths_shown, shown, units_from
 from hub_index import hubs_of, written
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
+from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.labels import content_stems, words_of
 from polyhop.worker.ranking.facets.ranking import (
     FacetRanking,
@@ -24,15 +25,80 @@ from polyhop.worker.ranking.facets.ranking import (
     best_paths,
     sum_of_best,
 )
-from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.facets.units import Units, signatures_of
 from polyhop.worker.ranking.fusion import best
-
-Floats = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
 def music() -> Units:
     return units_from(music_hubs())
+
+
+def test_signatures_are_the_ways_from_hubs_to_values_in_words(music: Units) -> None:
+    assert list(music.signature_texts) == [
+        "has genre",
+        "live album",
+        "performed by",
+        "recorded at located in",
+        "release year",
+    ]
+
+
+def test_paths_of_one_signature_and_value_are_one_document(music: Units) -> None:
+    documents = [shown(music, number) for number in range(len(music.copies))]
+    assert len(set(documents)) == len(documents) == 11
+    copies = dict(zip(documents, music.copies.tolist(), strict=True))
+    assert copies["has genre", "Rock"] == 2
+    assert copies["performed by", "Anna Ångström"] == 2
+    assert music.copies.sum() == len(music.path_hubs) == 14
+    for document in range(len(music.copies)):
+        assert set(music.path_documents[music.document_paths.of_all([document])].tolist()) == {document}
+
+
+def test_documents_of_a_signature_stand_together(music: Units) -> None:
+    for signature in range(len(music.signature_texts)):
+        expected = np.flatnonzero(music.document_signatures == signature)
+        assert np.array(music.documents_of(signature)).tolist() == expected.tolist()
+
+
+def test_values_are_compared_by_stems() -> None:
+    units = make_units(
+        "a p v1; b p v2; c p v3", ("a", "b", "c"), {"v1": "Focus Group", "v2": "focus groups", "v3": "x"}
+    )
+    assert len(units.copies) == 3
+    assert len(set(units.document_labels.tolist())) == 2
+
+
+def test_a_path_of_two_triples_has_the_middle_node_as_parent(music: Units) -> None:
+    """Three albums and two studios are what last triples leave."""
+    assert len(set(music.path_parents.tolist())) == 5
+
+
+def test_labels_that_are_numbers_are_known_as_numbers(music: Units) -> None:
+    numbers = music.label_numbers[~np.isnan(music.label_numbers)]
+    assert sorted(numbers.tolist()) == [1969, 1970, 1973]
+
+
+def test_a_graph_without_hubs_has_no_units() -> None:
+    units = make_units("a p v1", ())
+    assert (units.hub_count, len(units.copies), units.signature_texts) == (0, 0, ())
+
+
+HUBS, _ = hubs_of(
+    written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1"), {"P1", "P2"}, {}
+)
+
+
+def test_a_signature_is_the_predicates_of_a_path() -> None:
+    graph, paths = HUBS.graph, HUBS.paths
+    expected = [tuple(graph.predicates[paths.triples_of(path)].tolist()) for path in range(paths.path_count)]
+    numbers, signatures = signatures_of(graph, paths)
+    assert [signatures[number] for number in numbers.tolist()] == expected
+    assert signatures == sorted(set(expected))
+    assert {len(signature) for signature in signatures} >= {1, 2}
+
+
+Floats = NDArray[np.float64]
 
 
 def unit_vectors(count: int, seed: int = 5) -> NDArray[np.float32]:
@@ -295,3 +361,93 @@ def test_passages_attached_to_hubs_take_the_best_path_of_theirs() -> None:
     assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.0]), 5)] == [[1], [0.6]]
     assert [part.tolist() for part in LinkedPassages(no_paths(), stored.triple_passages, stored.hub_passages).rank(
         np.empty(0), 5)] == [[], []]  # fmt: skip
+
+
+BRIDGES = """
+b1 river Severn; b1 opened 1966; b1 length 1600; b1 material Steel; b1 material Iron; b1 toll True;
+b1 bridgeClass Road; b1 span s1; s1 shape Arch; s1 lanes 4; b1 span s2; s2 shape Beam; s2 lanes 2;
+b2 river Severn; b2 opened 1996; b2 length 5128; b2 material Steel; b2 toll False; b2 bridgeClass Road;
+b3 river Tamar; b3 opened 1859; b3 length 667; b3 material Iron; b3 toll True; b3 bridgeClass Rail
+"""
+NAMES = {"b1": "Old Crossing", "b2": "New Crossing", "b3": "Royal Albert"}
+
+
+@pytest.fixture(scope="module")
+def bridges() -> Units:
+    return make_units(BRIDGES, tuple(NAMES), NAMES)
+
+
+def answered(units: Units, question: str) -> FacetAnswer | None:
+    ranking = FacetRanking(units, None, ["Bridge"], FacetRule())
+    read = ranking.read(question)
+    return answer_of(units, read, ranking.score(read, None), ranking.fields.kinds)
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "texts"),
+    [
+        ("What is the material of Royal Albert?", "values", {"Iron"}),
+        ("Which material has Old Crossing?", "values", {"Steel", "Iron"}),
+        ("What is the length of New Crossing?", "values", {"5128"}),
+        ("Which bridges cross the Severn?", "names", {"Old Crossing", "New Crossing"}),
+        ("How many bridges cross the Severn?", "number", {"2"}),
+        ("How many kinds of material has Old Crossing?", "number", {"2"}),
+        ("What is the number of bridges of Iron?", "number", {"2"}),
+        ("What bridge class has Royal Albert?", "values", {"Rail"}),
+        ("Which material is most common on the Severn?", "most frequent", {"Steel"}),
+        ("Does New Crossing take a toll?", "yes or no", {"no"}),
+        ("Does Royal Albert take a toll?", "yes or no", {"yes"}),
+        ("How many lanes has the Arch of Old Crossing?", "values", {"4"}),
+    ],
+)
+def test_plain_questions_have_an_answer(bridges: Units, question: str, kind: str, texts: set[str]) -> None:
+    answer = answered(bridges, question)
+    assert answer is not None
+    assert (answer.kind, set(answer.texts)) == (kind, texts)
+    assert 0.6 < answer.confidence <= PRECISION
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the weight of Royal Albert?",
+        "What is there?",
+        "Who built it?",
+        "Which is longer, Old Crossing or New Crossing?",
+        "How do the bridges of the Severn differ?",
+        "Is Royal Albert of Iron?",
+        "Which bridge of the Severn is the largest?",
+        "What are the material and the length of Royal Albert?",
+        "Which shape is most common on Old Crossing?",
+        "Rank the bridges of the Severn by length.",
+        "",
+    ],
+)
+def test_in_doubt_there_is_no_answer(bridges: Units, question: str) -> None:
+    assert answered(bridges, question) is None
+
+
+def test_an_answer_rests_on_the_paths_and_hubs_that_say_so(bridges: Units) -> None:
+    answer = answered(bridges, "What is the length of New Crossing?")
+    assert answer is not None
+    assert [bridges.value_texts[int(bridges.hub_values[hub])] for hub in answer.hubs] == ["New Crossing"]
+    documents = bridges.path_documents[answer.paths]
+    assert [bridges.value_texts[int(bridges.document_values[document])] for document in documents] == ["5128"]
+
+
+def test_a_list_is_no_short_answer_when_it_is_long() -> None:
+    names = {f"b{number}": f"Crossing{number}" for number in range(11)}
+    units = make_units("; ".join(f"{name} river Severn" for name in names), tuple(names), names)
+    assert answered(units, "Which bridges cross the Severn?") is None
+    count = answered(units, "How many bridges cross the Severn?")
+    assert count is not None
+    assert count.texts == ("11",)
+    assert len(count.hubs) == 11
+    assert np.all(np.diff(count.hubs) > 0)
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", {"yes"}), ("b3 toll yes", {"yes"}), ("b3 toll False", None)])
+def test_a_field_that_says_yes_and_no_is_no_answer(more: str, expected: set[str] | None) -> None:
+    units = make_units(f"{BRIDGES}; {more}" if more else BRIDGES, tuple(NAMES), NAMES)
+    answer = answered(units, "Does Royal Albert take a toll?")
+    assert (answer and set(answer.texts)) == expected

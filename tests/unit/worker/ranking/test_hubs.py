@@ -1,0 +1,447 @@
+"""Topics, scores of paths, the choice of hubs and the walk by levels: the goldens of hub search."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from hub_index import hubs_of, written
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.hubs import LEVELS, HubPaths, HubRows
+from polyhop.schemas.text import entity_id, node_id
+from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.worker.ranking.hubs import (
+    ChoiceRule,
+    HubChoice,
+    Level,
+    PathSearch,
+    ScoredHub,
+    Topics,
+    TopicWalk,
+    UsedPath,
+    best_paths,
+    diversified,
+    linked,
+    linked_passages,
+    rank_passages,
+    rank_triples,
+    weighted_score,
+)
+
+LABELS = {"R1": "Software  Design", "R2": "software design", "R3": "Biology", "H": "Paper One", "x": "Value"}
+STORED, _ = hubs_of(written("R1 has H; R2 has H; R2 near R1; R2 near R3; H is x"), {"H"}, LABELS)
+OWN = STORED.own_ids.of(range(STORED.graph.node_count))
+VECTORS = np.array([[1, 0, 0], [0, 1, 0]], dtype=np.float32)
+
+
+def topics(ids: tuple[str, str] = (node_id("R3"), node_id("R1"))) -> Topics:
+    entities = ("biology", "software design #R1"), ids
+    return Topics(STORED, {"life science": "biology", "swd": "R1", "lost": "nowhere"}, entities, VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("R2", ("R2", "id", [])),
+        ("  SOFTWARE design ", ("R2", "exact", ["R1"])),
+        ("Life  Science", ("R3", "alias", [])),
+        ("SWD", ("R1", "alias", [])),
+        ("lost", None),
+        ("chemistry", None),
+    ],
+)
+def test_ids_come_before_labels_and_labels_before_other_forms(name: str, expected: object) -> None:
+    found = topics().by_name(name)
+    assert (found and (OWN[found.node], found.match, [OWN[node] for node in found.others])) == expected
+
+
+def test_the_most_similar_label_is_taken_from_a_cosine_of_six_tenths_on() -> None:
+    near = np.array([0.2, 0.6, np.sqrt(1 - 0.04 - 0.36)], dtype=np.float32)
+    found = topics().by_vector(near)
+    assert found is not None
+    assert (OWN[found.node], found.match, [OWN[node] for node in found.others]) == ("R2", "vector", ["R1"])
+    assert found.similarity == pytest.approx(0.6)
+    assert topics().by_vector(np.array([0.5, 0.59, 0.63], dtype=np.float32)) is None
+
+
+def test_an_entity_of_a_text_is_the_node_with_its_key() -> None:
+    entities = ("R3", "gone"), (entity_id("R3"), entity_id("gone"))
+    found = Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[0])
+    assert found is not None
+    assert OWN[found.node] == "R3"
+    assert Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[1]) is None
+    assert Topics(STORED, {}, ((), ()), np.empty((0, 3), dtype=np.float32)).by_vector(VECTORS[0]) is None
+
+
+def test_surer_matches_come_first_then_the_order_of_the_question() -> None:
+    vectors = {"life": VECTORS[0], "Biology": VECTORS[1]}
+    found = topics().find(["life", "SWD", "unknown", "Paper One", "Biology"], vectors)
+    assert [(name, topic.match) for name, topic in found.items()] == [
+        ("Paper One", "exact"),
+        ("Biology", "exact"),
+        ("SWD", "alias"),
+        ("life", "vector"),
+    ]
+
+
+THREE, _ = hubs_of(written("H1 a x; H1 b y; H2 c z"), {"H1", "H2"})
+PATH, TRIPLE, ENTITY = (LEVELS.index(name) for name in ("path", "triple", "entity"))
+
+
+def unit(*degrees: float) -> NDArray[np.float32]:
+    """Vectors at these angles."""
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def rows(*given: tuple[int, int, int, int]) -> HubRows:
+    """Path, text, level and triple of each row."""
+    columns = np.array(given).reshape(-1, 4).T
+    return HubRows(columns[0], columns[1], columns[2].astype(np.uint8), columns[3])
+
+
+def test_a_path_scores_by_its_best_row_and_the_best_query_vector() -> None:
+    search = PathSearch(
+        THREE.paths,
+        rows((0, 0, PATH, -1), (0, 1, TRIPLE, 0), (1, 2, PATH, -1), (2, 3, PATH, -1), (1, 0, ENTITY, -1)),
+        unit(60, 30, 90, 180),
+    )
+    scores = search.scores(unit(0))
+    assert scores.paths == pytest.approx([np.cos(np.radians(30)), 0.5, 0.0], abs=1e-6)
+    both = search.scores(unit(0, 180))
+    assert both.paths == pytest.approx([np.cos(np.radians(30)), 0.5, 1.0], abs=1e-6)
+    assert both.paths.max() <= 1.0
+    assert [search.best_row_triple(scores, path) for path in range(3)] == [0, -1, -1]
+    assert search.has_triple_rows
+
+
+def test_paths_below_the_least_score_without_rows_or_without_a_vector_are_not_seen() -> None:
+    vectors = unit(60, 30)
+    vectors[1] = 0
+    search = PathSearch(THREE.paths, rows((0, 0, PATH, -1), (2, 1, PATH, -1)), vectors)
+    assert search.scores(unit(0)).paths.tolist() == pytest.approx([0.5, -np.inf, -np.inf])
+    assert search.scores(unit(0), 0.6).paths.tolist() == [-np.inf] * 3
+    assert search.best_row_triple(search.scores(unit(0)), 1) == -1
+    nothing = PathSearch(THREE.paths, rows(), np.empty((0, 2), dtype=np.float32))
+    assert nothing.scores(unit(0)).paths.tolist() == [-np.inf] * 3
+
+
+def test_rows_in_any_order_give_the_same_scores() -> None:
+    given = [(0, 0, PATH, -1), (0, 1, PATH, -1), (1, 2, PATH, -1), (2, 1, PATH, -1)]
+    search, other = (PathSearch(THREE.paths, rows(*some), unit(10, 50, 70)) for some in (given, given[::-1]))
+    assert search.scores(unit(0)).paths.tolist() == other.scores(unit(0)).paths.tolist()
+
+
+def test_vectors_of_another_model_are_refused() -> None:
+    search = PathSearch(THREE.paths, rows((0, 0, PATH, -1)), unit(0))
+    with pytest.raises(AlgorithmError, match="encode questions with the model that built the index"):
+        search.scores(np.ones((1, 3), dtype=np.float32))
+
+
+def test_equal_scores_stand_by_the_whole_hash() -> None:
+    hashes = np.zeros((4, 32), dtype=np.uint8)
+    hashes[:, 31] = [3, 2, 9, 1]
+    hashes[3, 0] = 200
+    assert best_paths(np.array([0.5, 0.5, 0.5 + 1e-13, 0.5]), hashes, 3).tolist() == [1, 0, 2]
+    assert best_paths(np.array([0.1, -np.inf, 0.7, 0.5]), hashes, 9).tolist() == [2, 3, 0]
+    assert best_paths(np.array([0.1, 0.2, 0.7, 0.5]), hashes, 0).tolist() == []
+
+
+STORE = {
+    "H1": {"h1p1": 0.82, "h1p2": 0.80, "h1p3": 0.79, "h1p4": 0.10},
+    "H2": {"h2p1": 0.70, "h2p2": 0.30},
+    "H3": {"h3p1": 0.75, "h3p2": 0.20, "h3p3": 0.15},
+}
+Store = Mapping[str, Mapping[str, float]]
+
+
+def paths_of(counts: Sequence[int], names: Sequence[str]) -> HubPaths:
+    """Hubs with so many paths of one triple each; hashes are those of the names."""
+    none = np.empty(0, dtype=np.int32)
+    starts = np.cumsum([0, *counts]).astype(np.int64)
+    total = int(starts[-1])
+    return HubPaths(
+        np.arange(len(counts), dtype=np.int32),
+        starts,
+        np.arange(total + 1, dtype=np.int64),
+        np.arange(total, dtype=np.int32),
+        np.zeros(total, dtype=np.uint8),
+        np.array([list(sha256(name.encode()).digest()) for name in names], dtype=np.uint8).reshape(-1, 32),
+        np.arange(total, dtype=np.int32),
+        np.zeros(len(counts) + 1, dtype=np.int64),
+        none,
+        none.astype(np.uint8),
+        np.zeros(1, dtype=np.int64),
+        none,
+    )
+
+
+def chosen(store: Store, rule: ChoiceRule) -> dict[str, tuple[list[str], float]]:
+    """Paths and score of the chosen hubs, in their order."""
+    hubs, names = list(store), [name for paths in store.values() for name in paths]
+    scores = np.array([score for paths in store.values() for score in paths.values()])
+    found = HubChoice(paths_of([len(store[hub]) for hub in hubs], names)).by_candidates(scores, rule)
+    return {hubs[one.hub]: ([names[path] for path in one.paths], round(one.score, 6)) for one in found}
+
+
+FIRST = {"H1": (["h1p1", "h1p2"], 0.81)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        # The four best paths are of H1 and H3; H3 gets its second path afterwards. H2 is not chosen.
+        (ChoiceRule(2, 2, 0.0), {"H1": (["h1p1", "h1p2"], 0.81), "H3": (["h3p1", "h3p2"], 0.475)}),
+        # The two best paths are H1's; the next round asks for one path, of H3.
+        (ChoiceRule(2, 1, 0.0), {"H1": (["h1p1"], 0.82), "H3": (["h3p1"], 0.75)}),
+        (ChoiceRule(3, 2, 0.0), {**FIRST, "H2": (["h2p1", "h2p2"], 0.5), "H3": (["h3p1", "h3p2"], 0.475)}),
+        (ChoiceRule(5, 2, 0.0), {**FIRST, "H2": (["h2p1", "h2p2"], 0.5), "H3": (["h3p1", "h3p2"], 0.475)}),
+        (
+            ChoiceRule(3, 2, 5.0),
+            {"H1": (["h1p1", "h1p2"], 0.8105), "H3": (["h3p1", "h3p2"], 0.716952), "H2": (["h2p1", "h2p2"], 0.652319)},
+        ),
+    ],
+)
+def test_hubs_are_chosen_in_rounds_and_stand_by_weighted_score(
+    rule: ChoiceRule, expected: dict[str, tuple[list[str], float]]
+) -> None:
+    assert [*chosen(STORE, rule).items()] == [*expected.items()]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([0.9, 0.1], (0.5, 0.885611, 0.899403)),
+        ([0.5, 0.5, 0.5], (0.5, 0.5, 0.5)),
+        ([0.6, 0.55, 0.2], (0.45, 0.551375, 0.574287)),
+        ([], (0.0, 0.0, 0.0)),
+    ],
+)
+def test_the_weighted_mean(scores: list[float], expected: tuple[float, ...]) -> None:
+    assert tuple(round(weighted_score(scores, weight), 6) for weight in (0, 5, 9)) == expected
+
+
+def test_repeated_subjects_come_later() -> None:
+    """(A,x,b) .80, (A,y,c) .78, (A,z,d) .77, a text .76, (B,x,c) .74, with a penalty of .05."""
+    scores, subjects = [0.80, 0.78, 0.77, 0.76, 0.74], [0, 0, 0, -1, 1]
+    assert diversified(scores, subjects, 0.05) == [0, 3, 4, 1, 2]
+    assert diversified(scores, subjects, 0.0) == [0, 1, 2, 3, 4]
+    assert diversified(scores, [-1] * 5, 0.05) == [0, 1, 2, 3, 4]
+
+
+def test_equal_paths_stand_by_hash_and_equal_hubs_by_id() -> None:
+    store = {"H1": {"a": 0.5, "b": 0.5, "c": 0.5}, "H2": {"d": 0.5, "e": 0.5}}
+    by_hash = sorted("abc", key=lambda name: sha256(name.encode()).digest())
+    found = chosen(store, ChoiceRule(2, 2, 5.0))
+    assert found == {"H1": (by_hash[:2], 0.5), "H2": (found["H2"][0], 0.5)}
+
+
+def test_paths_at_minus_infinity_are_not_seen() -> None:
+    paths = paths_of([2, 1], "abc")
+    choice, rule = HubChoice(paths), ChoiceRule(2, 2, 0.0)
+    scores = np.array([0.5, -np.inf, -np.inf])
+    assert [(hub.hub, hub.paths) for hub in choice.by_candidates(scores, rule)] == [(0, (0,))]
+    assert [(hub.hub, hub.paths) for hub in choice.best_of(scores, np.arange(2), rule)] == [(0, (0,)), (1, ())]
+
+
+@given(
+    counts=st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    data=st.data(),
+    gamma=st.integers(1, 4),
+    alpha=st.integers(1, 3),
+)
+def test_the_loop_is_that_of_the_specification(counts: list[int], data: st.DataObject, gamma: int, alpha: int) -> None:
+    """Against the rule written out over all paths, for scores with many ties."""
+    names = [f"path {n}" for n in range(sum(counts))]
+    steps = st.sampled_from([-np.inf, 0.0, 0.25, 0.5, 0.75])
+    scores = np.array(data.draw(st.lists(steps, min_size=len(names), max_size=len(names))), dtype=np.float64)
+    paths = paths_of(counts, names)
+    rule = ChoiceRule(gamma, alpha, 5.0)
+    found = HubChoice(paths).by_candidates(scores, rule)
+    assert {hub.hub for hub in found} == plainly_chosen(paths, scores, rule)
+    best = HubChoice(paths).best_of(scores, np.arange(len(counts)), rule)
+    assert [hub.hub for hub in best] == plainly_ranked(paths, scores, rule)
+
+
+def in_order(paths: HubPaths, scores: NDArray[np.float64], numbers: Sequence[int]) -> list[int]:
+    seen = [number for number in numbers if scores[number] > -np.inf]
+    return sorted(seen, key=lambda number: (-scores[number], paths.hashes[number].tobytes()))
+
+
+def plainly_chosen(paths: HubPaths, scores: NDArray[np.float64], rule: ChoiceRule) -> set[int]:
+    owner, chosen_hubs = paths.path_hubs().tolist(), list[int]()
+    while len(chosen_hubs) < rule.hubs:
+        free = [number for number in range(len(scores)) if owner[number] not in chosen_hubs]
+        first = in_order(paths, scores, free)[: (rule.hubs - len(chosen_hubs)) * rule.paths]
+        if not first:
+            break
+        for number in first:
+            if owner[number] not in chosen_hubs and len(chosen_hubs) < rule.hubs:
+                chosen_hubs.append(owner[number])
+    return set(chosen_hubs)
+
+
+def plainly_ranked(paths: HubPaths, scores: NDArray[np.float64], rule: ChoiceRule) -> list[int]:
+    owner = paths.path_hubs().tolist()
+    rows = []
+    for hub in range(len(paths.hubs)):
+        kept = in_order(paths, scores, [n for n in range(len(scores)) if owner[n] == hub])[: rule.paths]
+        rows.append((not kept, -round(weighted_score(scores[kept], rule.weight), 12), hub))
+    return [hub for _, _, hub in sorted(rows)][: rule.hubs]
+
+
+GOLDEN = written(
+    "H1 title t1; H1 author A1; H1 venue V1; H1 cites H2; H1 same-as H1; A1 affiliation U1; A1 wrote H2; U1 place C1; "
+    "U1 employs A1; V1 place C1; C1 part-of K1; H2 title t2; H2 author A2; H2 cites H1; A2 affiliation U1; "
+    "R contains H1; R contains H2; F parent-of R"
+)
+"""A topic, and three hubs in a cycle."""
+
+
+def node(stored: StoredHubs, own_id: str) -> int:
+    return stored.own_ids.of(range(stored.graph.node_count)).index(own_id)
+
+
+def walk(
+    stored: StoredHubs,
+    topic: str,
+    scores: Mapping[str, float] | None = None,
+    *,
+    hubs: int = 5,
+    most: int = 5,
+    eta: bool = True,
+) -> list[Level]:
+    """Levels from a topic; a hub's paths score as said, .5 otherwise."""
+    own = stored.own_ids.of(stored.paths.hubs.tolist())
+    values = np.array([(scores or {}).get(own[hub], 0.5) for hub in stored.paths.path_hubs()])
+    rule = ChoiceRule(hubs, 10, 5.0)
+    walked = TopicWalk(stored.graph, stored.paths, stored.unreached)
+    return list(walked.levels(node(stored, topic), values, rule, most_levels=most, until_hub=eta))
+
+
+def shown(stored: StoredHubs, levels: list[Level]) -> list[tuple[int, list[tuple[str, str]]]]:
+    """Of each level its number, and its hubs with the triples that lead to them."""
+    own = stored.own_ids.of(range(stored.graph.node_count))
+
+    def triple(number: int) -> str:
+        graph = stored.graph
+        s, p, o = (int(part[number]) for part in (graph.subjects, graph.predicates, graph.objects))
+        return f"{own[s]} {stored.predicates[p]} {own[o]}"
+
+    return [
+        (
+            level.number,
+            [
+                (own[int(stored.paths.hubs[hub.hub])], ", ".join(map(triple, walked)))
+                for hub, walked in zip(level.hubs, level.paths_to_topic, strict=True)
+            ],
+        )
+        for level in levels
+    ]
+
+
+OVER_A2 = "A2 affiliation U1, H2 author A2"
+
+
+@pytest.mark.parametrize(
+    ("topic", "eta", "expected"),
+    [
+        ("R", True, [(1, [("H1", "R contains H1"), ("H2", "R contains H2")])]),
+        ("R", False, [(2, [("H1", "R contains H1"), ("H2", "R contains H2")])]),
+        ("F", True, [(1, [("H1", "F parent-of R, R contains H1"), ("H2", "F parent-of R, R contains H2")])]),
+        ("H2", True, [(1, [("H1", "H1 cites H2"), ("H2", "")])]),
+        ("C1", False, [(3, [("H1", "V1 place C1, H1 venue V1")]), (4, [("H2", f"U1 place C1, {OVER_A2}")])]),
+    ],
+)
+def test_hubs_are_found_by_level_with_the_way_to_them(topic: str, eta: bool, expected: object) -> None:
+    """G-HUB-2."""
+    stored, _ = hubs_of(GOLDEN, {"H1", "H2"})
+    assert shown(stored, walk(stored, topic, eta=eta)) == expected
+
+
+CYCLE = "T has H1; H1 cites H2; H2 cites H3; H3 cites H1; H1 name a; H2 name b; H3 name c"
+THREE_LEVELS = [
+    (1, [("H1", "T has H1")]),
+    (2, [("H2", "T has H1, H1 cites H2")]),
+    (3, [("H3", "T has H1, H1 cites H2, H2 cites H3")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("triples", "hubs", "most", "expected"),
+    [
+        # Each level begins at the candidates of the one before; the way there goes on from the way to that hub.
+        (CYCLE, {"H1", "H2", "H3"}, 5, THREE_LEVELS),
+        (CYCLE, {"H1", "H2", "H3"}, 2, THREE_LEVELS[:2]),
+        ("T has H1; H1 same-as H1; H1 name a", {"H1"}, 5, THREE_LEVELS[:1]),
+        # A hub without paths stands behind all others.
+        ("T has A; T has B; B name b", {"A", "B"}, 5, [(1, [("B", "T has B"), ("A", "T has A")])]),
+        ("T has X; H1 name a", {"H1"}, 5, []),
+    ],
+)
+def test_every_hub_is_found_once_level_by_level(triples: str, hubs: set[str], most: int, expected: object) -> None:
+    stored, _ = hubs_of(written(triples), hubs)
+    assert shown(stored, walk(stored, "T", {"B": 0.0}, most=most)) == expected
+
+
+def test_hubs_that_are_left_out_of_a_level_lead_on_to_the_next() -> None:
+    stored, _ = hubs_of(written("T has H1; T has H2; H2 cites H3; H1 name a; H2 name b; H3 name c"), {"H1", "H2", "H3"})
+    levels = walk(stored, "T", {"H1": 0.9, "H2": 0.1}, hubs=1)
+    assert shown(stored, levels) == [(1, [("H1", "T has H1")]), (2, [("H3", "T has H2, H2 cites H3")])]
+    assert [level.found for level in levels] == [2, 1]
+
+
+def test_a_level_without_hubs_counts_and_the_search_goes_on() -> None:
+    """With a limit of one triple, A is where the paths of H1 go on; the hub after it is of level 2."""
+    stored, _ = hubs_of(written("T has H1; H1 by A; A knows B; B wrote H2; H2 name b"), {"H1", "H2"}, max_length=1)
+    assert [(level, hubs[0][0]) for level, hubs in shown(stored, walk(stored, "T"))] == [(1, "H1"), (2, "H2")]
+    single = walk(stored, "T", eta=False)
+    assert [level.number for level in single] == [2, 5]
+
+
+def test_hubs_without_an_index_are_named_and_not_passed() -> None:
+    stored, _ = hubs_of(
+        written("T has H1; T has H2; H2 cites H3; H1 name a; H3 name c"), {"H1", "H2", "H3"}, not_indexed={"H2"}
+    )
+    (level,) = walk(stored, "T")
+    own = stored.own_ids.of(list(level.not_indexed))
+    assert (own, level.found, len(level.hubs)) == (["H2"], 2, 1)
+
+
+def test_triples_stand_by_score_then_hub_then_hash_and_inner_triples_follow() -> None:
+    stored, _ = hubs_of(written("H1 by A; A at U; H1 name n; H2 name m"), {"H1", "H2"})
+    paths, own = stored.paths, stored.own_ids.of(range(stored.graph.node_count))
+    number = {
+        " ".join(own[int(stored.graph.objects[triple])] for triple in paths.triples_of(path)): path
+        for path in range(paths.path_count)
+    }
+    used = [UsedPath(number["A U"], 0.8, 1), UsedPath(number["m"], 0.8, 0), UsedPath(number["n"], 0.9, 1)]
+
+    def objects(levels: list[list[UsedPath]]) -> list[tuple[str, float]]:
+        return [(own[int(stored.graph.objects[triple])], score) for triple, score in rank_triples(levels, paths)]
+
+    assert objects([used]) == [("n", 0.9), ("m", 0.8), ("U", 0.8), ("A", 0.8)]
+    assert objects([used[:2], used]) == [("m", 0.8), ("U", 0.8), ("A", 0.8), ("n", 0.9)]
+
+
+def test_passages_take_the_best_of_path_and_hub_level_by_level() -> None:
+    triples = written("H1 by A; H1 name n; H2 name m")
+    stated = [(triples[0], 3), (triples[1], 1), (triples[1], 3), (triples[2], 0)]
+    stored, _ = hubs_of(triples, {"H1", "H2"}, triple_passages=stated)
+    paths = stored.paths
+    stating = linked(stored.triple_passages, len(stored.graph.subjects))
+    scores = np.array([0.6, 0.4, 0.9])
+    first, second = ScoredHub(0, 0.5, (0, 1)), ScoredHub(1, 0.9, (2,))
+    levels = [([first], [[(2, 0.8), (1, 0.9), (4, -1.0)]]), ([second], [[(2, 1.0)]])]
+    found = rank_passages(levels, scores, paths, stating)
+    assert found == [(3, 0.6), (1, 0.45), (2, 0.4), (4, 0.0), (0, 0.9)]
+
+
+def test_linked_passages_are_those_nearest_to_the_question() -> None:
+    passages, cosines = np.array([9, 7, 8]), np.array([0.5, 0.5, 0.9])
+    assert linked_passages(passages, cosines, 2) == [(8, 0.9), (7, 0.5)]
+    assert linked_passages(passages, cosines, 0) == []
