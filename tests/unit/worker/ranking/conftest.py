@@ -8,6 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polyhop.schemas.graph import RelationGraph
+
 Vector = NDArray[np.float64]
 
 
@@ -41,3 +43,13 @@ class PlainWalk:
 @pytest.fixture(scope="session")
 def plain_walk() -> Callable[..., PlainWalk]:
     return PlainWalk
+
+
+@pytest.fixture(scope="session")
+def qasa_graph(make_relations: Callable[..., RelationGraph]) -> RelationGraph:
+    """G-QASA-1: the entities a to h."""
+    stated = (
+        "a wrote c; c located in d; d capital of e; b studied at c; e part of f; a born in d; c mentions g; d near h"
+    )
+    triples = [*stated.split("; "), "c written by a"]
+    return make_relations("abcdefgh", [(triple[0], triple[2:-2], triple[-1]) for triple in triples])

@@ -15,17 +15,6 @@ from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nea
 ASKED = np.array([1, 0], dtype=np.float32)
 DEFAULTS = SpreadRule()
 KEYS = "abcdefgh"
-RELATIONS = (
-    ("a", "wrote", "c"),
-    ("c", "located in", "d"),
-    ("d", "capital of", "e"),
-    ("b", "studied at", "c"),
-    ("e", "part of", "f"),
-    ("a", "born in", "d"),
-    ("c", "mentions", "g"),
-    ("d", "near", "h"),
-    ("c", "written by", "a"),
-)
 COSINES = {"a": 0.5, "b": 0.4, "c": 0.8, "d": 0.6, "e": 0.7, "f": 0.3, "g": None, "h": -0.2}
 
 
@@ -35,16 +24,14 @@ def vectors_of(cosines: Any) -> Any:
     return np.array(rows, dtype=np.float32).reshape(len(rows), 2)
 
 
-@pytest.fixture
-def golden(make_relations: Any) -> RelationGraph:
-    graph: RelationGraph = make_relations(KEYS, RELATIONS)
-    return graph
-
-
 def after(graph: RelationGraph, rule: SpreadRule) -> dict[str, float]:
     """Activation by letter on G-QASA-1."""
     entities, values = spread(graph, vectors_of(COSINES.values()), ASKED, {0: 1.0, 1: 0.6}, rule)
     return {KEYS[entity]: value for entity, value in zip(entities.tolist(), values.tolist(), strict=True)}
+
+
+PER_EDGE = {"edge_multiplicity": "per_edge"}
+UNGATED_3 = {"a": 3.3128, "b": 1.384, "c": 4.8664, "d": 2.184, "e": 2.0188, "f": 0.343, "h": 2.0188}
 
 
 @pytest.mark.parametrize(
@@ -60,45 +47,18 @@ def after(graph: RelationGraph, rule: SpreadRule) -> dict[str, float]:
         ({"decay": 0.9}, {"a": 2.284336, "b": 1.42944, "c": 3.470746, "d": 1.70208, "e": 1.41251, "f": 0.091854}),
         ({"decay": 1.0}, {"a": 2.624, "b": 1.624, "c": 4.1664, "d": 1.968, "e": 1.7976, "f": 0.126}),
         ({"threshold": 0.2}, {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797}),
+        ({"steps": 1, **PER_EDGE}, {"a": 1, "b": 0.6, "c": 1.456, "d": 0.42}),
+        ({"steps": 2, **PER_EDGE}, {"a": 2.0192, "b": 1.00768, "c": 1.456, "d": 1.45152, "e": 0.2058}),
+        (PER_EDGE, {"a": 2.0192, "b": 1.41536, "c": 3.717504, "d": 2.911104, "e": 0.917045, "f": 0.043218}),
+        ({"steps": 1, "gate": "none"}, {"a": 1, "b": 0.6, "c": 1.12, "d": 0.7}),
+        ({"steps": 2, "gate": "none"}, {"a": 1.784, "b": 1.384, "c": 1.12, "d": 2.184, "e": 0.49, "h": 0.49}),
+        ({"gate": "none"}, UNGATED_3),
+        ({"gate": "none", "uniform_requires_embedding": False}, {**UNGATED_3, "g": 1.568}),
     ],
 )
-def test_golden_propagation(golden: RelationGraph, changes: Any, expected: dict[str, float]) -> None:
+def test_golden_propagation(qasa_graph: RelationGraph, changes: Any, expected: dict[str, float]) -> None:
     """G-QASA-1."""
-    assert after(golden, replace(DEFAULTS, **changes)) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (1, {"a": 1, "b": 0.6, "c": 1.456, "d": 0.42}),
-        (2, {"a": 2.0192, "b": 1.00768, "c": 1.456, "d": 1.45152, "e": 0.2058}),
-        (3, {"a": 2.0192, "b": 1.41536, "c": 3.717504, "d": 2.911104, "e": 0.917045, "f": 0.043218}),
-    ],
-)
-def test_golden_propagation_per_relation(golden: RelationGraph, steps: int, expected: dict[str, float]) -> None:
-    """G-QASA-1, edge_multiplicity = per_edge."""
-    rule = replace(DEFAULTS, steps=steps, edge_multiplicity="per_edge")
-    assert after(golden, rule) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (1, {"a": 1, "b": 0.6, "c": 1.12, "d": 0.7}),
-        (2, {"a": 1.784, "b": 1.384, "c": 1.12, "d": 2.184, "e": 0.49, "h": 0.49}),
-        (3, {"a": 3.3128, "b": 1.384, "c": 4.8664, "d": 2.184, "e": 2.0188, "f": 0.343, "h": 2.0188}),
-    ],
-)
-def test_golden_propagation_without_a_gate(golden: RelationGraph, steps: int, expected: dict[str, float]) -> None:
-    """G-QASA-1, gate = none."""
-    assert after(golden, replace(DEFAULTS, steps=steps, gate="none")) == pytest.approx(expected, abs=1e-5)
-
-
-def test_without_a_gate_entities_without_vector_may_be_let_in(golden: RelationGraph) -> None:
-    """G-QASA-1, uniform_requires_embedding = false."""
-    required = after(golden, replace(DEFAULTS, gate="none"))
-    admitted = after(golden, replace(DEFAULTS, gate="none", uniform_requires_embedding=False))
-    assert admitted == pytest.approx({**required, "g": 1.568}, abs=1e-5)
+    assert after(qasa_graph, replace(DEFAULTS, **changes)) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +80,8 @@ def test_golden_star(make_relations: Any, steps: int, expected: list[float]) -> 
     assert values == pytest.approx(expected, abs=1e-5)
 
 
-def test_two_equal_neighbours_exchange_nothing(make_relations: Any) -> None:
-    graph = make_relations("ab", [("a", "r", "b")])
-    assert spread(graph, vectors_of([1, 1]), ASKED, {0: 1, 1: 1}, DEFAULTS)[1].tolist() == [1, 1]
-
-
-def test_no_seeds_activate_nothing(golden: RelationGraph) -> None:
-    assert spread(golden, vectors_of(COSINES.values()), ASKED, {}, DEFAULTS)[0].tolist() == []
+def test_no_seeds_activate_nothing(qasa_graph: RelationGraph) -> None:
+    assert spread(qasa_graph, vectors_of(COSINES.values()), ASKED, {}, DEFAULTS)[0].tolist() == []
 
 
 def test_a_seed_without_vector_sends_but_does_not_receive(make_relations: Any) -> None:
@@ -136,31 +91,31 @@ def test_a_seed_without_vector_sends_but_does_not_receive(make_relations: Any) -
     assert values[1] > 0
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(0.5, {0: 0.5}), (0.49, {0: 0.5, 1: 1.5})])
-def test_a_source_at_the_threshold_sends_nothing(
-    make_relations: Any, threshold: float, expected: dict[int, float]
+@pytest.mark.parametrize(
+    ("labels", "seeds", "changes", "expected"),
+    [
+        # Three relations carry 3 * 0.5 = 1.5, far above tau, but the source itself must be above it.
+        ("rst", {0: 0.5}, {"decay": 1.0, "threshold": 0.5, **PER_EDGE}, {0: 0.5}),
+        ("rst", {0: 0.5}, {"decay": 1.0, "threshold": 0.49, **PER_EDGE}, {0: 0.5, 1: 1.5}),
+        # One relation carries 0.5 * 1.0 = 0.5, which must be above tau as well.
+        ("r", {0: 1.0}, {"decay": 0.5, "threshold": 0.5}, {0: 1.0}),
+        ("r", {0: 1.0}, {"decay": 0.5, "threshold": 0.49}, {0: 1.0, 1: 0.5}),
+        # Two equal neighbours exchange nothing.
+        ("r", {0: 1.0, 1: 1.0}, {}, {0: 1.0, 1: 1.0}),
+    ],
+)
+def test_what_is_not_above_the_threshold_or_the_target_is_not_sent(
+    make_relations: Any, labels: str, seeds: dict[int, float], changes: Any, expected: dict[int, float]
 ) -> None:
-    """By hand: three relations carry 3 * 0.5 = 1.5, far above tau, but the source itself must be above it."""
-    graph = make_relations("ab", [("a", label, "b") for label in ("r", "s", "t")])
-    rule = SpreadRule(steps=1, decay=1.0, threshold=threshold, gate="none", edge_multiplicity="per_edge")
-    entities, values = spread(graph, vectors_of([1, 1]), ASKED, {0: 0.5}, rule)
+    """By hand."""
+    graph = make_relations("ab", [("a", label, "b") for label in labels])
+    entities, values = spread(graph, vectors_of([1, 1]), ASKED, seeds, SpreadRule(steps=1, gate="none", **changes))
     assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(0.5, {0: 1.0}), (0.49, {0: 1.0, 1: 0.5})])
-def test_an_increment_at_the_threshold_is_dropped(
-    make_relations: Any, threshold: float, expected: dict[int, float]
-) -> None:
-    """By hand: one relation carries 0.5 * 1.0 = 0.5."""
-    graph = make_relations("ab", [("a", "r", "b")])
-    rule = SpreadRule(steps=1, decay=0.5, threshold=threshold, gate="none")
-    entities, values = spread(graph, vectors_of([1, 1]), ASKED, {0: 1.0}, rule)
-    assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
-
-
-def test_a_question_s_vector_of_another_length_is_refused(golden: RelationGraph) -> None:
+def test_a_question_s_vector_of_another_length_is_refused(qasa_graph: RelationGraph) -> None:
     with pytest.raises(AlgorithmError, match="shape"):
-        spread(golden, vectors_of(COSINES.values()), np.ones(3, dtype=np.float32), {0: 1.0}, DEFAULTS)
+        spread(qasa_graph, vectors_of(COSINES.values()), np.ones(3, dtype=np.float32), {0: 1.0}, DEFAULTS)
 
 
 def written_out(
@@ -175,7 +130,8 @@ def written_out(
             if rule.edge_multiplicity == "set":
                 around = sorted(set(around))
             flow = sum(r[u] for u in sorted(around) if r.get(u, 0) > rule.threshold and r[u] - r.get(v, 0) > 1e-12)
-            sigma = 0.0 if cosine is None else max(cosine, 0.0) if rule.gate == "cosine" else 1.0
+            needed = rule.gate == "cosine" or rule.uniform_requires_embedding
+            sigma = 0.0 if needed and cosine is None else max(cosine or 0.0, 0.0) if rule.gate == "cosine" else 1.0
             increments[v] = rule.decay * sigma * flow
         for v, increment in increments.items():
             if increment > rule.threshold:
@@ -200,6 +156,7 @@ def test_spreading_is_the_formula_written_out(make_relations: Any, data: st.Data
         threshold=data.draw(st.sampled_from([0.0, 0.0137, 0.2137])),
         gate=data.draw(st.sampled_from(["cosine", "none"])),
         edge_multiplicity=data.draw(st.sampled_from(["set", "per_edge"])),
+        uniform_requires_embedding=data.draw(st.booleans()),
     )
     graph = make_relations(list(range(n)), [(s, f"r{place}", t) for place, (s, t) in enumerate(triples)])
     vectors = vectors_of(cosines)
@@ -236,18 +193,20 @@ def test_golden_neo4j_scores_normalise_otherwise_than_cosines() -> None:
     )
 
 
-def test_an_entity_found_twice_keeps_its_larger_score_and_surer_match() -> None:
-    (seed,) = normalised([(4, 0.4, "vector"), (4, 1.0, "alias"), (4, 1.0, "exact"), (4, 1.0, "vector")])
-    assert (seed.entity, seed.score, seed.match) == (4, 1.0, "exact")
-
-
-def test_scores_that_are_not_positive_are_dropped() -> None:
-    assert normalised([(1, 0.0, "vector"), (2, -0.3, "vector")]) == ()
-
-
-def test_seeds_come_by_activation_then_number() -> None:
-    found: list[Any] = [(7, 1.0, "exact"), (3, 0.5, "vector"), (2, 1.0, "alias")]
-    assert [seed.entity for seed in normalised(found)] == [2, 7, 3]
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([(4, 0.4, "vector"), (4, 1.0, "alias"), (4, 1.0, "exact"), (4, 1.0, "vector")], [(4, 1.0, "exact")]),
+        ([(1, 0.0, "vector"), (2, -0.3, "vector")], []),
+        # by activation, then number
+        (
+            [(7, 1.0, "exact"), (3, 0.5, "vector"), (2, 1, "exact")],
+            [(2, 1, "exact"), (7, 1, "exact"), (3, 0.5, "vector")],
+        ),
+    ],
+)
+def test_an_entity_is_found_once_with_its_larger_score_and_surer_match(found: Any, expected: Any) -> None:
+    assert [(seed.entity, seed.score, seed.match) for seed in normalised(found)] == expected
 
 
 def test_a_known_name_is_not_searched_by_similarity() -> None:
@@ -272,9 +231,6 @@ def test_a_searched_name_without_vector_is_refused() -> None:
         find_seeds(vectors_of([1.0]), SpreadQuestion(ASKED, (SeedName("y", "vector"),)), SeedRule())
 
 
-def test_entities_without_vector_are_never_near() -> None:
+def test_entities_without_vector_are_never_near_and_equally_near_ones_come_by_number() -> None:
     assert nearest(vectors_of([None, -0.5, None, -0.9]), ASKED, 3).tolist() == [1, 3]
-
-
-def test_equally_near_entities_come_in_order_of_number() -> None:
     assert nearest(vectors_of([0.5] * 70 + [0.9]), ASKED, 4).tolist() == [70, 0, 1, 2]

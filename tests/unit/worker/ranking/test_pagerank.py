@@ -39,72 +39,63 @@ from polyhop.worker.ranking.pagerank import (
 )
 
 ALICE, BOB, FRANCE, PARIS = range(4)
-GOLDEN: dict[str, tuple[dict[int, float], list[float], list[float]]] = {
+GOLDEN: dict[str, tuple[dict[int, float], list[float], list[float], list[int]]] = {
     "graph": (
         {0: 1, 1: 2**-0.5},
         [0.473781, 0.137297, 0.046668, 0.005578, 0],
         [0.315065, 0.096029, 0.039171, 0.009195, 0],
+        [0, 1, 2, 3, 4],
     ),
     "hybrid mass": (
         {0: 1, 1: 2**-0.5, 4: 1, 6: 0.5},
         [0.347937, 0.089167, 0.064309, 0.009134, 0],
         [0.309719, 0.087736, 0.08093, 0.018997, 0],
+        [0, 1, 2, 3, 4],
     ),
     "hybrid adaptive": (
         {0: (2 - 2**0.5) / 2, 1: (2**0.5 - 1) / 2, 4: 1 / 3, 6: 1 / 6},
         [0.339249, 0.085844, 0.065527, 0.00938, 0],
         [0.30935, 0.087164, 0.083813, 0.019673, 0],
+        [0, 1, 2, 3, 4],
     ),
     "passages only": (
         {4: 2 / 3, 6: 1 / 3},
         [0.204718, 0.03439, 0.084386, 0.013182, 0],
         [0.303636, 0.078298, 0.128454, 0.030152, 0],
+        [0, 2, 1, 3, 4],
     ),
     "uniform": (
         {4: 1, 5: 1, 6: 1, 7: 1, 8: 1},
         [0.105029, 0.087241, 0.116639, 0.07618, 0.036168],
         [0.15267, 0.117631, 0.157213, 0.093489, 0.036145],
+        [2, 0, 1, 3, 4],
     ),
     "dangling seed": (
         {4: 0.5, 8: 0.5},
         [0.351751, 0.042642, 0.005979, 0, 0.135559],
         [0.376776, 0.062022, 0.025299, 0.005938, 0.130435],
+        [0, 4, 1, 2, 3],
     ),
 }
-ORDERS = {
-    "graph": [0, 1, 2, 3, 4],
-    "passages only": [0, 2, 1, 3, 4],
-    "uniform": [2, 0, 1, 3, 4],
-    "dangling seed": [0, 4, 1, 2, 3],
-}
 
 
-def test_golden_edge_weights(golden_graph: BipartiteGraph) -> None:
-    """G-SPRIG-1; passage by passage, entities ascending."""
+def test_golden_edge_weights(golden_graph: BipartiteGraph, make_graph: Callable[..., BipartiteGraph]) -> None:
+    """G-SPRIG-1, passage by passage, entities ascending; of one passage alone ln(2 / 2) * tf + 1."""
     expected = [3.197225, 1.693147, 1.693147, 1.693147, 1.693147, 2.386294, 1.693147]
     assert edge_weights(golden_graph) == pytest.approx(expected, abs=1e-6)
+    assert edge_weights(make_graph([{"a": 7}])).tolist() == [1.0]
 
 
-def test_golden_transitions_with_hub_penalty(golden_graph: BipartiteGraph) -> None:
-    """G-SPRIG-1, p = .5."""
+def test_golden_transitions(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1, p = .5 and p = 0."""
     matrices = bipartite_transition(golden_graph, hub_penalty=0.5)
-    from_entities, from_passages = matrices.to_passages.toarray().T, matrices.to_entities.toarray().T
-    assert from_entities[ALICE] == pytest.approx([1, 0, 0, 0, 0])
-    assert from_entities[BOB] == pytest.approx([0.5, 0.5, 0, 0, 0])
-    assert from_entities[FRANCE] == pytest.approx([0, 0, 0.5, 0.5, 0])
-    assert from_entities[PARIS] == pytest.approx([0, 0.415044, 0.584956, 0, 0], abs=1e-6)
-    assert from_passages[0] == pytest.approx([0.727558, 0.272442, 0, 0], abs=1e-6)
-    assert from_passages[1] == pytest.approx([0, 0.5, 0, 0.5])
-    assert from_passages[2] == pytest.approx([0, 0, 0.415044, 0.584956], abs=1e-6)
-    assert from_passages[3] == pytest.approx([0, 0, 1, 0])
-    assert from_passages[4] == pytest.approx([0, 0, 0, 0])
+    from_entities = [[1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [0, 0, 0.5, 0.5, 0], [0, 0.415044, 0.584956, 0, 0]]
+    from_passages = [[0.727558, 0.272442, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 0.415044, 0.584956], [0, 0, 1, 0], [0] * 4]
+    np.testing.assert_allclose(matrices.to_passages.toarray().T, from_entities, atol=1e-6)
+    np.testing.assert_allclose(matrices.to_entities.toarray().T, from_passages, atol=1e-6)
     assert matrices.dangling.tolist() == [False, False, False, False, True]
-
-
-def test_golden_transition_without_hub_penalty(golden_graph: BipartiteGraph) -> None:
-    """G-SPRIG-1, p = 0."""
-    from_passages = bipartite_transition(golden_graph).to_entities.toarray().T
-    assert from_passages[0] == pytest.approx([0.653779, 0.346221, 0, 0], abs=1e-6)
+    without = bipartite_transition(golden_graph).to_entities.toarray().T
+    assert without[0] == pytest.approx([0.653779, 0.346221, 0, 0], abs=1e-6)
 
 
 def test_a_title_boost_favours_the_passage_that_the_entity_names(make_graph: Callable[..., BipartiteGraph]) -> None:
@@ -122,11 +113,6 @@ def test_the_joined_walk_puts_entities_before_passages(golden_graph: BipartiteGr
     assert np.array_equal(dense[4:, :4], parts.to_entities.toarray().T)
     assert (dense.sum(axis=1) > 0).tolist() == [True] * 8 + [False]
     assert all(np.all(np.diff(walk.indices[a:b]) > 0) for a, b in zip(walk.indptr, walk.indptr[1:], strict=False))
-
-
-def test_one_passage_alone_has_weight_one(make_graph: Callable[..., BipartiteGraph]) -> None:
-    """N = 1: ln(2 / 2) * tf + 1."""
-    assert edge_weights(make_graph([{"a": 7}])).tolist() == [1.0]
 
 
 def test_the_graph_s_own_arrays_are_left_alone(golden_graph: BipartiteGraph) -> None:
@@ -157,22 +143,21 @@ def golden_walk(golden_graph: BipartiteGraph) -> BipartiteTransition:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_scores_after_five_steps_and_at_convergence(golden_walk: BipartiteTransition, name: str) -> None:
-    """G-SPRIG-2."""
-    weights, five, exact = GOLDEN[name]
-    scores = walk_passages(golden_walk, seeds_of(weights), 0.15, 5, return_dangling=True)
-    assert scores == pytest.approx(five, abs=1e-6)
-    converged = walk_passages(golden_walk, seeds_of(weights), 0.15, 200, return_dangling=True)
-    assert converged == pytest.approx(exact, abs=1e-6)
-    if name in ORDERS:
-        assert best(scores, 5).tolist() == ORDERS[name]
+    """G-SPRIG-2; .85 ** T is the bound of what later steps can still move."""
+    weights, five, exact, order = GOLDEN[name]
+    after = {
+        steps: walk_passages(golden_walk, seeds_of(weights), 0.15, steps, return_dangling=True)
+        for steps in (5, 10, 20, 200)
+    }
+    assert after[5] == pytest.approx(five, abs=1e-6)
+    assert best(after[5], 5).tolist() == order
+    assert all(0 < np.abs(after[steps] - exact).sum() <= 2 * 0.85**steps for steps in (5, 10, 20))
+    assert after[200] == pytest.approx(exact, abs=1e-6)
 
 
-def test_the_judge_gives_the_golden_entities_after_five_steps(
-    golden_walk: BipartiteTransition, plain_walk: Any
-) -> None:
+def test_the_judge_gives_the_golden_entities_after_five_steps(whole_walk: sparse.csr_array, plain_walk: Any) -> None:
     """G-SPRIG-2, entity part."""
-    seeds = np.array([1, 2**-0.5, 0, 0, 0, 0, 0, 0, 0])
-    scores = plain_walk(joined(golden_walk), seeds, 0.15).after(5)
+    scores = plain_walk(whole_walk, SEEDS, 0.15).after(5)
     assert scores[:ENTITY_COUNT] == pytest.approx([0.192353, 0.120419, 0.001969, 0.021935], abs=1e-6)
 
 
@@ -201,22 +186,15 @@ def test_the_judge_agrees_with_igraph(plain_walk: Any, case: tuple[np.ndarray, n
     assert plain_walk(rows, seeds, restart).at_last() == pytest.approx(expected, abs=1e-9)
 
 
-def test_mass_in_flight_shrinks_with_the_steps(golden_walk: BipartiteTransition) -> None:
-    """G-SPRIG-2: .85 ** T is the bound of what later steps can still move."""
-    weights, _, exact = GOLDEN["graph"]
-    for steps in (5, 10, 20):
-        scores = walk_passages(golden_walk, seeds_of(weights), 0.15, steps, return_dangling=True)
-        assert 0 < np.abs(scores - exact).sum() <= 2 * 0.85**steps
-
-
-def test_negative_and_missing_seeds_count_as_zero() -> None:
-    assert normalised_seeds(np.array([1.0, -5.0, np.nan, 3.0])).tolist() == [0.25, 0, 0, 0.75]
-
-
 @pytest.mark.parametrize("seeds", [[0.0] * 9, [-1.0] * 9, [np.nan] * 9, [np.inf] * 9])
-def test_seeds_without_a_weight_above_zero_are_refused(seeds: list[float]) -> None:
+def test_seeds_that_are_not_above_zero_do_not_count_and_none_are_refused(
+    whole_walk: sparse.csr_array, seeds: list[float]
+) -> None:
     with pytest.raises(NoSeedError, match="fallback"):
         normalised_seeds(np.array(seeds))
+    with pytest.raises(NoSeedError):
+        ppr_push(whole_walk, np.array(seeds), 0.15, 1e-4)
+    assert normalised_seeds(np.array([1.0, -5.0, np.nan, 3.0])).tolist() == [0.25, 0, 0, 0.75]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 8))
@@ -249,63 +227,46 @@ WEIGHTS = st.lists(st.floats(0, 100), max_size=6).map(np.array)
 
 
 @pytest.mark.parametrize(
-    ("penalty", "expected"), [(0, [0.5, 0.5]), (0.5, [0.585786, 0.414214]), (1, [0.666667, 0.333333])]
+    ("scores", "weighting", "expected"),
+    [
+        ([12, 9, 6], "rank", [1, 0.5, 0.333333]),
+        ([12, 9, 6], "softmax", [0.95033, 0.047314, 0.002356]),
+        ([12, 9, 6], "raw", [12, 9, 6]),
+        ([2, -1], "raw", [2, 0]),
+        *(([], weighting, []) for weighting in ("rank", "raw", "softmax")),
+    ],
 )
-def test_golden_entity_weights(penalty: float, expected: list[float]) -> None:
-    """G-SPRIG-1, last line: df 1 and 2."""
-    mixed, _ = mix(entity_weights(np.array([1, 2]), penalty), np.array([]))
-    assert mixed == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("weighting", "expected"),
-    [("rank", [1, 0.5, 0.333333]), ("softmax", [0.95033, 0.047314, 0.002356]), ("raw", [12, 9, 6])],
-)
-def test_golden_passage_weights(weighting: Weighting, expected: list[float]) -> None:
+def test_golden_passage_weights(scores: list[float], weighting: Weighting, expected: list[float]) -> None:
     """G-SPRIG-5."""
-    assert passage_weights(np.array([12.0, 9, 6]), weighting) == pytest.approx(expected, abs=1e-6)
-
-
-def test_golden_raw_weights_after_norming() -> None:
-    """G-SPRIG-5."""
-    _, mixed = mix(np.array([]), passage_weights(np.array([12.0, 9, 6]), "raw"))
-    assert mixed == pytest.approx([0.444444, 0.333333, 0.222222], abs=1e-6)
-
-
-def test_negative_scores_have_no_raw_weight() -> None:
-    assert passage_weights(np.array([2.0, -1.0]), "raw").tolist() == [2.0, 0.0]
-
-
-@pytest.mark.parametrize("weighting", ["rank", "raw", "softmax"])
-def test_no_passages_have_no_weights(weighting: Weighting) -> None:
-    assert passage_weights(np.array([]), weighting).tolist() == []
+    assert passage_weights(np.array(scores, dtype=float), weighting) == pytest.approx(expected, abs=1e-6)
 
 
 ENTITIES, PASSAGES = np.array([1, 2**-0.5]), np.array([1, 0.5])
 
 
 @pytest.mark.parametrize(
-    ("mixing", "entities", "passages"),
-    [("mass", [0.311808, 0.220481], [0.311808, 0.155904]), ("adaptive", [0.292893, 0.207107], [0.333333, 0.166667])],
+    ("mixing", "weights", "entities", "passages"),
+    [
+        # G-SPRIG-2, seeds of the hybrid rows
+        ("mass", (ENTITIES, PASSAGES), [0.311808, 0.220481], [0.311808, 0.155904]),
+        ("adaptive", (ENTITIES, PASSAGES), [0.292893, 0.207107], [0.333333, 0.166667]),
+        # G-SPRIG-2, last line; weights of 0 are not seeds
+        ("adaptive", ([1, 0], np.ones(10)), [0.153846, 0], [0.0846154] * 10),
+        ("adaptive", ([1, 1, 1, 0], np.ones(5)), [0.133333] * 3 + [0], [0.12] * 5),
+        # G-SPRIG-1, last line: df 1 and 2
+        ("mass", (entity_weights(np.array([1, 2]), 0), []), [0.5, 0.5], []),
+        ("mass", (entity_weights(np.array([1, 2]), 0.5), []), [0.585786, 0.414214], []),
+        ("mass", (entity_weights(np.array([1, 2]), 1), []), [0.666667, 0.333333], []),
+        # G-SPRIG-5
+        ("mass", ([], [12, 9, 6]), [], [0.444444, 0.333333, 0.222222]),
+        # a fixed share is kept whatever the raw weights
+        ("fixed", ([3000, 1000], [1, 1]), [0.225, 0.075], [0.35, 0.35]),
+    ],
 )
-def test_golden_mixtures(mixing: Mixing, entities: list[float], passages: list[float]) -> None:
-    """G-SPRIG-2, seeds of the hybrid rows."""
-    mixed = mix(ENTITIES, PASSAGES, mixing)
+def test_golden_mixtures(mixing: Mixing, weights: Any, entities: list[float], passages: list[float]) -> None:
+    mixed = mix(*(np.array(part, dtype=float) for part in weights), mixing, 0.3)
     assert mixed[0] == pytest.approx(entities, abs=1e-6)
     assert mixed[1] == pytest.approx(passages, abs=1e-6)
-
-
-@pytest.mark.parametrize(("n_e", "n_d", "share"), [(1, 10, 0.153846), (3, 5, 0.4)])
-def test_golden_adaptive_shares(n_e: int, n_d: int, share: float) -> None:
-    """G-SPRIG-2, last line; weights of 0 are not seeds."""
-    entities, _ = mix(np.append(np.ones(n_e), 0), np.ones(n_d), "adaptive")
-    assert entities.sum() == pytest.approx(share, abs=1e-6)
-
-
-def test_a_fixed_share_is_kept_whatever_the_raw_weights() -> None:
-    entities, passages = mix(ENTITIES * 1000, PASSAGES, "fixed", 0.3)
-    assert entities.sum() == pytest.approx(0.3)
-    assert passages.sum() == pytest.approx(0.7)
 
 
 @given(WEIGHTS, WEIGHTS, st.sampled_from(["mass", "fixed", "adaptive"]))
@@ -327,27 +288,29 @@ ALICE, BOB = 0, 1
 
 
 @pytest.mark.parametrize(
-    ("entities", "percent", "expected"),
-    [(100, 1, 1), (150, 1, 1), (99, 1, 0), (1000, 0.5, 5), (7, 10, 0), (100, 29, 29)],
+    ("df", "percent", "expected"),
+    [
+        # G-SPRIG-5; 29 % of 100 are 29 although .29 * 100 is less
+        *(([5] * n, p, [*range(k)]) for n, p, k in [(100, 1, 1), (150, 1, 1), (99, 1, 0), (1000, 0.5, 5), (7, 10, 0)]),
+        ([5] * 100, 29, [*range(29)]),
+        ([3, 9, 2, 3, 9], 60, [0, 1, 4]),
+        # entities of one passage are no hubs, those of none no entities
+        ([1, 2, 1, 0, 0, 0, 0, 0], 100, [1]),
+        ([2, 2, 0, 0], 50, [0]),
+    ],
 )
-def test_golden_number_of_hubs(entities: int, percent: float, expected: int) -> None:
-    """G-SPRIG-5; 29 % of 100 are 29 although .29 * 100 is less."""
-    assert len(hubs(np.full(entities, 5), percent)) == expected
-
-
-def test_the_largest_go_first_and_ties_to_the_smaller_key() -> None:
-    assert hubs(np.array([3, 9, 2, 3, 9]), 60).tolist() == [0, 1, 4]
-
-
-def test_entities_of_one_passage_are_no_hubs_and_those_of_none_no_entities() -> None:
-    assert hubs(np.array([1, 2, 1, 0, 0, 0, 0, 0]), 100).tolist() == [1]
-    assert hubs(np.array([2, 2, 0, 0]), 50).tolist() == [0]
+def test_hubs_are_the_largest_and_ties_go_to_the_smaller_key(
+    df: list[int], percent: float, expected: list[int]
+) -> None:
+    assert hubs(np.array(df), percent).tolist() == expected
 
 
 def test_golden_walk_without_bob(golden_graph: BipartiteGraph) -> None:
     """G-SPRIG-2, last line: 25 % of four entities is bob, the first of three with df 2."""
     kept = kept_edges(golden_graph, 25, 0)
     assert kept is not None
+    assert kept_edges(golden_graph, 0, 0) is None
+    assert kept_edges(golden_graph, 0, 99) is None
     assert golden_graph.indices[~kept].tolist() == [BOB, BOB]
     seeds = WalkSeeds(np.array([ALICE]), np.ones(1), np.array([], dtype=np.intp), np.array([]))
     matrices = bipartite_transition(golden_graph, hub_penalty=0.5, kept=kept)
@@ -356,21 +319,12 @@ def test_golden_walk_without_bob(golden_graph: BipartiteGraph) -> None:
     assert matrices.dangling.tolist() == [False, False, False, False, True]
 
 
-def test_nothing_is_pruned_by_zero(golden_graph: BipartiteGraph) -> None:
-    assert kept_edges(golden_graph, 0, 0) is None
-    assert kept_edges(golden_graph, 0, 99) is None
-
-
 def test_a_cap_keeps_the_heaviest_edges_and_then_the_first_passages(make_graph: Any) -> None:
     graph = make_graph([{"a": 1}, {"a": 3, "b": 1}, {"a": 1}, {"a": 2}, {}])
     kept = kept_edges(graph, 0, 3)
     assert kept is not None
-    assert list(zip(graph.rows[kept].tolist(), graph.indices[kept].tolist(), strict=True)) == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
-        (3, 0),
-    ]
+    assert graph.rows[kept].tolist() == [0, 1, 1, 3]
+    assert graph.indices[kept].tolist() == [0, 0, 1, 0]
 
 
 def test_weights_keep_the_df_from_before_pruning(make_graph: Any) -> None:
@@ -401,12 +355,8 @@ def test_what_is_left_is_still_a_walk(make_graph: Any, seed: int, percent: float
 
 
 def test_a_share_of_all_passages_is_all_of_them() -> None:
-    assert [most_passages(100, 0.29), most_passages(30, 0.1), most_passages(7, 1.0), most_passages(9, 0.1)] == [
-        29,
-        3,
-        7,
-        0,
-    ]
+    shares = [(100, 0.29), (30, 0.1), (7, 1.0), (9, 0.1)]
+    assert [most_passages(count, share) for count, share in shares] == [29, 3, 7, 0]
 
 
 def random_graph(seed: int, passages: int, entities: int) -> BipartiteGraph:
@@ -500,13 +450,9 @@ def test_golden_pushes(
     assert pushed.pushes == pushes
     assert pushed.scores[4:8] == pytest.approx(passages, abs=1e-6)
     assert pushed.residual.sum() == pytest.approx(left, abs=1e-6)
-
-
-def test_golden_residual_of_a_coarse_push(whole_walk: sparse.csr_array) -> None:
-    """G-SPRIG-3, eps = .1."""
-    pushed = ppr_push(whole_walk, SEEDS, 0.15, 0.1)
-    assert pushed.residual[[1, 3, 4]] == pytest.approx([0.184388, 0.117827, 0.151089], abs=1e-6)
-    assert pushed.scores[:2] == pytest.approx([0.209913, 0.097849], abs=1e-6)
+    if eps == 1e-1:
+        assert pushed.residual[[1, 3, 4]] == pytest.approx([0.184388, 0.117827, 0.151089], abs=1e-6)
+        assert pushed.scores[:2] == pytest.approx([0.209913, 0.097849], abs=1e-6)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.sampled_from([0.1, 0.15, 0.5]))
@@ -521,7 +467,8 @@ def test_what_is_settled_and_what_is_left_make_up_the_exact_scores(
     seeds = rng.random(n) * (rng.random(n) < 0.4)
     seeds[0] += 0.1
     exact = plain_walk(walk, seeds, restart).at_last()
-    pushes = []
+    seeds /= seeds.sum()
+    pushes, before = [], seeds.copy()
     for eps in (1e-1, 1e-3, 1e-5):
         pushed = ppr_push(walk, seeds, restart, eps)
         pushes.append(pushed.pushes)
@@ -531,31 +478,13 @@ def test_what_is_settled_and_what_is_left_make_up_the_exact_scores(
         degrees = np.maximum(1, np.diff(walk.indptr))
         assert np.all(pushed.residual <= eps * degrees)
     assert pushes == sorted(pushes)
-
-
-def test_mass_of_dangling_nodes_returns_to_the_seeds_as_in_igraph() -> None:
-    """algorithms.md 0.4: an edge and an isolated node."""
-    walk = sparse.csr_array(np.array([[0, 1.0, 0], [1, 0, 0], [0, 0, 0]]))
-    pushed = ppr_push(walk, np.array([1.0, 0, 1]), 0.25, 1e-9)
-    assert pushed.scores == pytest.approx([0.457143, 0.342857, 0.2], abs=1e-6)
+    assert np.array_equal(seeds, before)
 
 
 def test_no_more_is_pushed_than_allowed(whole_walk: sparse.csr_array) -> None:
     pushed = ppr_push(whole_walk, SEEDS, 0.15, 1e-4, max_pushes=7)
     assert pushed.pushes == 7
     assert pushed.scores.sum() + pushed.residual.sum() == pytest.approx(1)
-
-
-def test_a_push_without_a_seed_is_refused(whole_walk: sparse.csr_array) -> None:
-    with pytest.raises(NoSeedError):
-        ppr_push(whole_walk, np.zeros(9), 0.15, 1e-4)
-
-
-def test_the_seeds_are_left_alone(whole_walk: sparse.csr_array) -> None:
-    seeds = SEEDS / SEEDS.sum()
-    before = seeds.copy()
-    ppr_push(whole_walk, seeds, 0.15, 1e-3)
-    assert np.array_equal(seeds, before)
 
 
 def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
