@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from polyhop.schemas.hubs import HubPaths
 from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer_of
 from polyhop.worker.ranking.facets.labels import content_stems, words_of
 from polyhop.worker.ranking.facets.ranking import (
@@ -35,13 +34,16 @@ def music() -> Units:
 
 
 def test_signatures_are_the_ways_from_hubs_to_values_in_words(music: Units) -> None:
-    assert list(music.signature_texts) == [
-        "has genre",
-        "live album",
-        "performed by",
-        "recorded at located in",
-        "release year",
-    ]
+    """Three albums and two studios are what last triples leave; documents of a signature stand together."""
+    texts = ["has genre", "live album", "performed by", "recorded at located in", "release year"]
+    assert list(music.signature_texts) == texts
+    for signature in range(5):
+        expected = np.flatnonzero(music.document_signatures == signature)
+        assert np.array(music.documents_of(signature)).tolist() == expected.tolist()
+    assert len(set(music.path_parents.tolist())) == 5
+    assert sorted(music.label_numbers[~np.isnan(music.label_numbers)].tolist()) == [1969, 1970, 1973]
+    units = make_units("a p v1", ())
+    assert (units.hub_count, len(units.copies), units.signature_texts) == (0, 0, ())
 
 
 def test_paths_of_one_signature_and_value_are_one_document(music: Units) -> None:
@@ -55,33 +57,11 @@ def test_paths_of_one_signature_and_value_are_one_document(music: Units) -> None
         assert set(music.path_documents[music.document_paths.of_all([document])].tolist()) == {document}
 
 
-def test_documents_of_a_signature_stand_together(music: Units) -> None:
-    for signature in range(len(music.signature_texts)):
-        expected = np.flatnonzero(music.document_signatures == signature)
-        assert np.array(music.documents_of(signature)).tolist() == expected.tolist()
-
-
 def test_values_are_compared_by_stems() -> None:
-    units = make_units(
-        "a p v1; b p v2; c p v3", ("a", "b", "c"), {"v1": "Focus Group", "v2": "focus groups", "v3": "x"}
-    )
+    labels = {"v1": "Focus Group", "v2": "focus groups", "v3": "x"}
+    units = make_units("a p v1; b p v2; c p v3", ("a", "b", "c"), labels)
     assert len(units.copies) == 3
     assert len(set(units.document_labels.tolist())) == 2
-
-
-def test_a_path_of_two_triples_has_the_middle_node_as_parent(music: Units) -> None:
-    """Three albums and two studios are what last triples leave."""
-    assert len(set(music.path_parents.tolist())) == 5
-
-
-def test_labels_that_are_numbers_are_known_as_numbers(music: Units) -> None:
-    numbers = music.label_numbers[~np.isnan(music.label_numbers)]
-    assert sorted(numbers.tolist()) == [1969, 1970, 1973]
-
-
-def test_a_graph_without_hubs_has_no_units() -> None:
-    units = make_units("a p v1", ())
-    assert (units.hub_count, len(units.copies), units.signature_texts) == (0, 0, ())
 
 
 HUBS, _ = hubs_of(
@@ -207,10 +187,8 @@ def test_the_asked_field_of_the_hub_that_meets_all_conditions_is_first(music: Un
     found = paths_shown(music, scored(music, "In which release year was Morning Hills out?").paths)
     assert found[0] == ("Morning Hills", "release year", "1970")
     found = paths_shown(music, scored(music, "What genre has the record by the Harbour Band?").paths)
-    assert set(found[:2]) == {
-        ("The Dark Engine", "performed by", "The Harbour Band"),
-        ("The Dark Engine", "has genre", "Rock"),
-    }
+    both = {("performed by", "The Harbour Band"), ("has genre", "Rock")}
+    assert set(found[:2]) == {("The Dark Engine", *one) for one in both}
 
 
 def test_the_final_score_is_that_of_the_definition(music: Units) -> None:
@@ -273,23 +251,7 @@ def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
     np.testing.assert_allclose(asked(0.4), 0.6 * shares + 0.4 * asked(1.0), atol=1e-9)
 
 
-WORDS = (
-    "rock",
-    "folk",
-    "1969",
-    "not",
-    "recorded",
-    "live",
-    "London",
-    "Anna",
-    "between",
-    "before",
-    "and",
-    "1973",
-    "Hills",
-    "zzz",
-    "?",
-)
+WORDS = "rock folk 1969 not recorded live London Anna between before and 1973 Hills zzz ?".split()
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.booleans())
@@ -326,41 +288,33 @@ def test_any_small_graph_can_be_asked(triples: list[tuple[str, str, str]], hubs:
     assert np.all(np.isfinite(found.paths))
 
 
-def no_paths() -> HubPaths:
-    return hubs_of(written("a p b"), set())[0].paths
+@pytest.mark.parametrize(
+    ("scores", "triples", "count", "expected"),
+    [
+        *(([0.5, 0.9, 0.9, 0.7, 0.0], [4, 2, 3, 2, 1], n, found) for n, found in [(10, [1, 2, 0]), (1, [1]), (0, [])]),
+        # triples of many paths do not crowd out others
+        ([*np.linspace(1, 0.9, 50), 0.2, 0.1], [7] * 50 + [8, 9], 3, [0, 50, 51]),
+    ],
+)
+def test_a_triple_keeps_the_place_of_its_best_path(
+    scores: list[float], triples: list[int], count: int, expected: list[int]
+) -> None:
+    assert best_paths(np.array(scores), np.array(triples), count).tolist() == expected
 
 
-def test_a_triple_keeps_the_place_of_its_best_path() -> None:
-    scores = np.array([0.5, 0.9, 0.9, 0.7, 0.0])
-    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 10).tolist() == [1, 2, 0]
-    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 1).tolist() == [1]
-    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 0).tolist() == []
-
-
-def test_triples_of_many_paths_do_not_crowd_out_others() -> None:
-    scores = np.concatenate((np.linspace(1, 0.9, 50), [0.2, 0.1]))
-    assert best_paths(scores, np.array([7] * 50 + [8, 9]), 3).tolist() == [0, 50, 51]
-
-
-def test_passages_take_the_best_path_whose_triple_they_state() -> None:
-    stored, _ = hubs_of(
-        written("a p b; a p c; d p b"), {"a", "d"},
-        triple_passages=[(("a", "p", "b"), 2), (("a", "p", "c"), 2), (("d", "p", "b"), 0)],
-        hub_passages=[("a", 1)],
-    )  # fmt: skip
-    ranked = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages).rank(
-        np.array([0.2, 0.6, 0.5]), 5
-    )
-    assert [part.tolist() for part in ranked] == [[2, 0], [0.6, 0.5]]
-
-
-def test_passages_attached_to_hubs_take_the_best_path_of_theirs() -> None:
-    stored, _ = hubs_of(written("a p b; a p c; d p b"), {"a", "d"}, hub_passages=[("a", 1), ("d", 1), ("d", 3)])
+def test_passages_take_the_best_path_whose_triple_they_state_or_whose_hub_they_are_attached_to() -> None:
+    triples = written("a p b; a p c; d p b")
+    stated = [*zip(triples, (2, 2, 0), strict=True)]
+    stored, _ = hubs_of(triples, {"a", "d"}, triple_passages=stated, hub_passages=[("a", 1)])
+    linked = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
+    assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.5]), 5)] == [[2, 0], [0.6, 0.5]]
+    stored, _ = hubs_of(triples, {"a", "d"}, hub_passages=[("a", 1), ("d", 1), ("d", 3)])
     linked = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
     assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.7]), 5)] == [[1, 3], [0.7, 0.7]]
     assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.0]), 5)] == [[1], [0.6]]
-    assert [part.tolist() for part in LinkedPassages(no_paths(), stored.triple_passages, stored.hub_passages).rank(
-        np.empty(0), 5)] == [[], []]  # fmt: skip
+    no_paths = hubs_of(written("a p b"), set())[0].paths
+    nothing = LinkedPassages(no_paths, stored.triple_passages, stored.hub_passages).rank(np.empty(0), 5)
+    assert [part.tolist() for part in nothing] == [[], []]
 
 
 BRIDGES = """

@@ -1,5 +1,7 @@
 """Cosines and the ranking of passages by their entities."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,28 +27,27 @@ def test_a_vector_of_another_model_is_refused() -> None:
         match=r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model",
     ):
         cosines(np.zeros((3, 4), dtype=np.float32), np.zeros(5, dtype=np.float32))
+    with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
+        list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))
 
 
-def test_passages_go_by_best_entity_then_sum_then_number() -> None:
-    """algorithms.md 6.2: p0 {x}, p1 {x, y}, p2 {x}, p3 {y}, p4 {z}; z is not among the near ones."""
-    mentioned_in = sparse.csr_array(np.array([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]]))
-    numbers, scores = passages_of_entities(mentioned_in, np.array([0, 1]), np.array([0.9, 0.5]), 10)
-    assert numbers.tolist() == [1, 0, 2, 3]
-    assert scores.tolist() == [0.9, 0.9, 0.9, 0.5]
-    assert passages_of_entities(mentioned_in, np.array([0, 1]), np.array([0.9, 0.5]), 2)[0].tolist() == [1, 0]
-
-
-def test_one_close_entity_outranks_several_of_a_larger_sum() -> None:
-    """By hand: p0 mentions x (.9); p1 mentions y and z (.5 + .5 = 1.0); p2 mentions z (.5). Largest first, not sum."""
-    mentioned_in = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]]))
-    numbers, scores = passages_of_entities(mentioned_in, np.array([0, 1, 2]), np.array([0.9, 0.5, 0.5]), 10)
-    assert numbers.tolist() == [0, 1, 2]
-    assert scores.tolist() == [0.9, 0.5, 0.5]
-
-
-def test_no_entities_give_no_passages() -> None:
-    none = np.array([], dtype=np.intp)
-    assert passages_of_entities(sparse.csr_array((0, 3)), none, np.array([]), 5)[0].tolist() == []
+@pytest.mark.parametrize(
+    ("mentions", "similar", "count", "expected"),
+    [
+        # algorithms.md 6.2: p0 {x}, p1 {x, y}, p2 {x}, p3 {y}, p4 {z}; z is not among the near ones
+        ([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]], [0.9, 0.5], 10, [(1, 0.9), (0, 0.9), (2, 0.9), (3, 0.5)]),
+        ([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]], [0.9, 0.5], 2, [(1, 0.9), (0, 0.9)]),
+        # p0 mentions x (.9); p1 mentions y and z (.5 + .5 = 1.0); p2 mentions z (.5): largest first, not sum
+        ([[1, 0, 0], [0, 1, 0], [0, 1, 1]], [0.9, 0.5, 0.5], 10, [(0, 0.9), (1, 0.5), (2, 0.5)]),
+        (np.empty((0, 3)), [], 5, []),
+    ],
+)
+def test_passages_go_by_best_entity_then_sum_then_number(
+    mentions: Any, similar: list[float], count: int, expected: list[tuple[int, float]]
+) -> None:
+    near, scores = np.arange(len(similar)), np.array(similar)
+    found = passages_of_entities(sparse.csr_array(np.array(mentions)), near, scores, count)
+    assert [*zip(*map(np.ndarray.tolist, found), strict=True)] == expected
 
 
 def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
@@ -82,8 +83,3 @@ def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_si
         exact = exact_cosines(matrix, found, vector)
         assert exact.tolist() == everywhere[found].tolist()
         assert found[best(exact, count)].tolist() == best(everywhere, count).tolist()
-
-
-def test_a_product_with_a_vector_of_another_model_is_refused() -> None:
-    with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
-        list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))

@@ -73,35 +73,20 @@ def test_golden_traversals(trees: RelationGraph, start: str, depth: int, found: 
     assert sorted(hops.tolist()) == hops.tolist()
 
 
-def test_golden_scores_of_passages(trees: RelationGraph, make_graph: Any) -> None:
-    """G-ARC, graph_search([Birch], depth 2)."""
+def test_every_hop_halves_what_a_mention_is_worth(trees: RelationGraph, make_relations: Any, make_graph: Any) -> None:
+    """G-ARC, graph_search([Birch], depth 2), mentions count once; and by hand a path n0 - n1 - … - n5."""
     entities, hops = expand(trees, [KEYS.index(BIRCH)], 2)
     assert dict(zip(entities.tolist(), hops.tolist(), strict=True)) == {0: 1, 1: 0, 2: 2, 3: 2}
-    numbers, scores = passages_by_hops(mentioned_in(make_graph(CHUNKS)), entities, hops, 0.5, 10)
+    mentioned = mentioned_in(make_graph([{ALDER: 7, BIRCH: 1}, *CHUNKS[1:]]))
+    numbers, scores = passages_by_hops(mentioned, entities, hops, 0.5, 10)
     assert numbers.tolist() == [0, 1, 2, 3]
     assert scores.tolist() == pytest.approx([0.15, 0.075, 0.075, 0.025], abs=1e-12)
-
-
-def test_every_hop_halves_what_a_mention_is_worth(make_relations: Any, make_graph: Any) -> None:
-    """By hand: a path n0 - n1 - … - n5 with a passage for each entity: 0.1 * 0.5 ** hop, beyond hop 2 as well."""
-    graph = graph_of(make_relations, [(n, n + 1) for n in range(5)], count=6)
-    entities, hops = expand(graph, [0], 5)
+    assert [len(passages_by_hops(mentioned, entities, hops, 0.5, count)[0]) for count in (2, 0, -3)] == [2, 0, 0]
+    entities, hops = expand(graph_of(make_relations, [(n, n + 1) for n in range(5)], count=6), [0], 5)
     passages = mentioned_in(make_graph([{f"n{n:02d}": 1} for n in range(6)]))
     numbers, scores = passages_by_hops(passages, entities, hops, 0.5, 10)
     assert numbers.tolist() == [0, 1, 2, 3, 4, 5]
     assert scores.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125], abs=1e-12)
-
-
-def test_mentions_of_one_entity_in_a_passage_count_once(make_graph: Any) -> None:
-    graph = make_graph([{"a": 7, "b": 1}, {"a": 1}])
-    _, scores = passages_by_hops(mentioned_in(graph), np.array([0]), np.array([0]), 0.5, 5)
-    assert scores.tolist() == [0.1, 0.1]
-
-
-@pytest.mark.parametrize("count", [0, -3])
-def test_no_passages_are_returned_where_none_are_wanted(make_graph: Any, count: int) -> None:
-    numbers, scores = passages_by_hops(mentioned_in(make_graph(CHUNKS)), np.array([0]), np.array([0]), 0.5, count)
-    assert (len(numbers), len(scores)) == (0, 0)
 
 
 def test_a_negative_depth_is_refused(trees: RelationGraph) -> None:
@@ -161,12 +146,6 @@ def test_all_shortest_paths_are_those_of_igraph(
     assert shortest_paths(graph, sorted(sources), sorted(targets), max_length, limit) == everything[:limit]
 
 
-def test_a_path_over_a_hub_comes_after_one_over_a_rare_entity(make_relations: Any) -> None:
-    """0 and 4 meet in 1, which has five neighbours, and in 3, which has two."""
-    graph = graph_of(make_relations, [(0, 1), (1, 4), (1, 5), (1, 6), (1, 7), (0, 3), (3, 4)])
-    assert shortest_paths(graph, [0], [4], 4, 10) == [(0, 3, 4), (0, 1, 4)]
-
-
 def test_very_many_paths_cost_no_more_than_those_wanted(make_relations: Any) -> None:
     """From one end of ten layers of two entities to the other: eight layers to choose in."""
     pairs = [(a, b) for a in range(20) for b in range(20) if b // 2 == a // 2 + 1]
@@ -175,45 +154,24 @@ def test_very_many_paths_cost_no_more_than_those_wanted(make_relations: Any) -> 
     assert len(shortest_paths(graph, [0], [18], 9, 10_000)) == 2**8
 
 
-MakeGraph = Callable[..., BipartiteGraph]
-Links = Callable[..., list[tuple[str, str, str]]]
-
-
-@pytest.fixture
-def links_of(make_graph: MakeGraph) -> Links:
-    """Links among passages "0", "1"… of this graph, in the order asked, for a question that names some entities."""
-
-    def found(passages: list[dict[str, int]], named: tuple[str, ...], order: str) -> list[tuple[str, str, str]]:
-        graph = make_graph(passages)
-        number_of = {str(number): number for number in range(len(passages))}
-        links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
-        return [(link.source, link.via, link.target) for link in links]
-
-    return found
-
-
-def test_the_rarest_shared_entity_links(links_of: Links) -> None:
-    """common is in all three, rare in the first two only."""
-    passages = [{"common": 1, "rare": 1}, {"common": 1, "rare": 1}, {"common": 1}]
-    assert links_of(passages, (), "012") == [("0", "rare", "1"), ("0", "common", "2")]
-
-
-def test_the_question_comes_before_passages_and_better_passages_before_worse(links_of: Links) -> None:
-    passages = [{"a": 1, "b": 1}, {"a": 1, "b": 1}, {"b": 1, "c": 1}, {"c": 1}]
-    assert links_of(passages, ("a",), "1023") == [
-        ("question", "a", "1"),
-        ("question", "a", "0"),
-        ("1", "b", "2"),
-        ("2", "c", "3"),
-    ]
-
-
-def test_equally_rare_entities_tie_by_key(links_of: Links) -> None:
-    assert links_of([{"x": 1, "y": 1}, {"x": 1, "y": 1}], (), "01") == [("0", "x", "1")]
-
-
-def test_a_passage_that_shares_nothing_has_no_link(links_of: Links) -> None:
-    assert links_of([{"a": 1}, {"b": 1}, {}], (), "012") == []
+@pytest.mark.parametrize(
+    ("passages", "named", "order", "expected"),
+    [
+        # the rarest shared entity links: common is in all three, rare in the first two only
+        (["common rare", "common rare", "common"], (), "012", ["0 rare 1", "0 common 2"]),
+        # the question comes before passages, and better passages before worse
+        (["a b", "a b", "b c", "c"], ("a",), "1023", ["question a 1", "question a 0", "1 b 2", "2 c 3"]),
+        (["x y", "x y"], (), "01", ["0 x 1"]),  # equally rare
+        (["a", "b", ""], (), "012", []),
+    ],
+)
+def test_passages_hang_together_by_the_rarest_shared_entity(
+    make_graph: Any, passages: list[str], named: tuple[str, ...], order: str, expected: list[str]
+) -> None:
+    graph = make_graph([dict.fromkeys(keys.split(), 1) for keys in passages])
+    number_of = {str(number): number for number in range(len(passages))}
+    links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
+    assert [f"{link.source} {link.via} {link.target}" for link in links] == expected
 
 
 def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
@@ -233,21 +191,16 @@ VECTORS = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float
 QUESTION = np.array([1, 0], dtype=np.float32)
 
 
-def test_names_that_contain_a_name_are_found_whatever_its_case_accents_and_signs() -> None:
-    search = NameSearch(["alder", "alder street", "o neill", "red alder tree"])
-    assert search.containing("ALDER") == [0, 1, 3]
-    assert search.containing("Alder_Street") == [1]
-    assert search.containing("O'Néill") == [2]
-    assert search.containing("alder oak") == []
-
-
-@pytest.mark.parametrize("name", ["", "  ", "?!", "_"])
-def test_a_name_without_letters_finds_nothing(name: str) -> None:
-    assert NameSearch(["alder", ""]).containing(name) == []
-
-
-def test_no_entities_have_no_names() -> None:
-    assert NameSearch([]).containing("alder") == []
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        *(("ALDER", [0, 1, 3]), ("Alder_Street", [1]), ("O'Néill", [2]), ("alder oak", [])),
+        *((name, []) for name in ("", "  ", "?!", "_")),
+    ],
+)
+def test_names_that_contain_a_name_are_found_whatever_its_case_accents_and_signs(name: str, found: list[int]) -> None:
+    assert NameSearch(["alder", "alder street", "o neill", "red alder tree", ""]).containing(name) == found
+    assert NameSearch([]).containing(name) == []
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=8), st.text("ab", min_size=1, max_size=3))
@@ -256,18 +209,17 @@ def test_a_search_finds_every_key_that_contains_the_name_once(keys: list[str], n
 
 
 @pytest.mark.parametrize(
-    ("least", "found"), [(0.0, [0, 1, 2]), (0.7, [0, 1]), (0.8, [0, 1]), (0.81, [0]), (-1.0, [0, 1, 2, 3])]
+    ("count", "least", "found"),
+    [
+        *((10, 0.0, [0, 1, 2]), (10, 0.7, [0, 1]), (10, 0.8, [0, 1]), (10, 0.81, [0]), (10, -1.0, [0, 1, 2, 3])),
+        *((2, -1, [0, 1]), (1, -1, [0]), (0, -1, []), (-1, -1, [])),
+    ],
 )
-def test_golden_similarity(least: float, found: list[int]) -> None:
+def test_golden_similarity(count: int, least: float, found: list[int]) -> None:
     """G-ARC, by embedding; the threshold itself counts, an entity without vector never does."""
-    numbers, cosines = similar_entities(VECTORS, QUESTION, 10, least)
+    numbers, cosines = similar_entities(VECTORS, QUESTION, count, least)
     assert numbers.tolist() == found
     assert cosines.tolist() == pytest.approx([1, 0.8, 0, -1][: len(found)], abs=1e-6)
-
-
-@pytest.mark.parametrize(("count", "found"), [(2, [0, 1]), (1, [0]), (0, []), (-1, [])])
-def test_so_many_entities_are_returned_at_most(count: int, found: list[int]) -> None:
-    assert similar_entities(VECTORS, QUESTION, count, -1)[0].tolist() == found
 
 
 def test_a_vector_of_another_dimension_is_refused() -> None:

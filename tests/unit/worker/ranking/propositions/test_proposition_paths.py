@@ -1,18 +1,14 @@
 """Beam search and ranking over proposition paths: golden vectors, ablations, and a search by enumeration."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from polyhop.schemas.propositions import PropositionGraph
-from polyhop.warehouse.artefacts import open_array, save_arrays
 from polyhop.worker.ranking.proposition_paths import (
     Connection,
-    PropositionIndex,
     PropositionPath,
     PropositionRanking,
     _Beam,
@@ -21,10 +17,10 @@ from polyhop.worker.ranking.proposition_paths import (
     rank_passages,
     search_paths,
 )
-from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule, Similarities, weighted_graph
+from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule, Similarities
 
 GOLDEN_2 = PathRule(beam_width=2, rescored=3, jump_points=1)
-U = "p1 p2 p3 p4"
+U, ALL_5 = "p1 p2 p3 p4", "p1 p2 p3 p4 p5"
 
 
 def is_close(found: dict[str, float], expected: dict[str, float], tolerance: float = 1e-6) -> bool:
@@ -41,50 +37,44 @@ def scores(named: Any, universe: str, rule: PathRule) -> dict[str, float]:
     return written
 
 
-def test_golden_paths(g_prop_1: Any) -> None:
-    """G-PROP-2: jumps, a synonym, a shared entity; no path p4>p1, since p4 is the only jump point."""
-    expected = {
-        "p1>p4": 0.988372,
-        "p4": 0.933333,
-        "p1>p4>p3": 0.896268,
-        "p4>p3": 0.825887,
-        "p4>p3>p2": 0.792696,
-        "p1": 0.733333,
-    }
-    assert is_close(scores(g_prop_1, U, GOLDEN_2), expected)
+def of(text: str) -> dict[str, float]:
+    """Scores by path, in order, of `p1>p4 0.9, p4 0.8`."""
+    return {path: float(score) for path, score in map(str.split, text.split(","))}
+
+
+GREEDY = "p4 0.933333, p4>p3 0.825887, p4>p3>p2 0.792696"
 
 
 @pytest.mark.parametrize(
-    ("max_length", "expected"),
-    [(2, {"p1>p4": 0.96873, "p4>p3": 0.925935}), (3, {"p1>p4>p3": 0.935757, "p4>p3>p2": 0.897643})],
-)
-def test_golden_mean_scores(g_prop_1: Any, max_length: int, expected: dict[str, float]) -> None:
-    """G-PROP-2, left half of its table."""
-    rule = replace(GOLDEN_2, exact=False, max_length=max_length)
-    last = found(g_prop_1, U, rule).beams[-1]
-    assert is_close(g_prop_1.written(last), expected)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("name", "universe", "changes", "expected"),
     [
-        ({"beam_width": 1}, {"p4": 0.933333, "p4>p3": 0.825887, "p4>p3>p2": 0.792696}),
+        # G-PROP-2: jumps, a synonym, a shared entity; no path p4>p1, since p4 is the only jump point
+        ("1", U, {}, f"p1>p4 0.988372, p4 0.933333, p1>p4>p3 0.896268, {GREEDY[13:]}, p1 0.733333"),
+        ("1", U, {"beam_width": 1}, GREEDY),
+        ("1", U, {"jump_points": 0}, f"{GREEDY}, p1 0.733333, p1>p2 0.695095, p1>p2>p3 0.68601"),
+        # G-PROP-4 by beam width, length and M: p1>p3 is suppressed by p3>p1, re-scoring swaps p1>p5 and p3>p2
+        ("4", ALL_5, {"max_length": 2, "rescored": 10}, "p3 0.970296, p1>p2 0.968195, p3>p1 0.962832, p1 0.866025"),
         (
-            {"jump_points": 0},
-            {
-                "p4": 0.933333,
-                "p4>p3": 0.825887,
-                "p4>p3>p2": 0.792696,
-                "p1": 0.733333,
-                "p1>p2": 0.695095,
-                "p1>p2>p3": 0.68601,
-            },
+            *("4", ALL_5, {}),
+            "p3 0.970296, p1>p2>p3 0.969332, p1>p2 0.968195, p3>p1 0.962832, p3>p1>p5 0.875185, p1 0.866025",
         ),
+        ("4", ALL_5, {"beam_width": 1, "rescored": 10}, "p3>p1>p2 0.983038, p3 0.970296, p3>p1 0.962832"),
     ],
 )
-def test_golden_greedy_and_without_jumps(g_prop_1: Any, changes: Any, expected: dict[str, float]) -> None:
-    """G-PROP-2."""
-    assert is_close(scores(g_prop_1, U, replace(GOLDEN_2, **changes)), expected)
+def test_golden_paths(
+    request: pytest.FixtureRequest, name: str, universe: str, changes: dict[str, Any], expected: str
+) -> None:
+    named = request.getfixturevalue(f"g_prop_{name}")
+    assert is_close(scores(named, universe, replace(GOLDEN_2, **changes)), of(expected))
+
+
+@pytest.mark.parametrize(
+    ("max_length", "expected"), [(2, "p1>p4 0.96873, p4>p3 0.925935"), (3, "p1>p4>p3 0.935757, p4>p3>p2 0.897643")]
+)
+def test_golden_mean_scores(g_prop_1: Any, max_length: int, expected: str) -> None:
+    """G-PROP-2, left half of its table."""
+    rule = replace(GOLDEN_2, exact=False, max_length=max_length)
+    assert is_close(g_prop_1.written(found(g_prop_1, U, rule).beams[-1]), of(expected))
 
 
 def test_golden_connections(g_prop_1: Any) -> None:
@@ -93,28 +83,6 @@ def test_golden_connections(g_prop_1: Any) -> None:
     v, w, b = (g_prop_1.entities.index(entity) for entity in "VWB")
     assert paths[0, 3, 2].connections == (Connection("jump", None, None), Connection("synonym", v, w))
     assert paths[3, 2, 1].connections == (Connection("synonym", v, w), Connection("exact", b, b))
-
-
-GOLDEN_4 = {
-    (2, 2, 10): {"p3": 0.970296, "p1>p2": 0.968195, "p3>p1": 0.962832, "p1": 0.866025},
-    (2, 3, 3): {
-        "p3": 0.970296,
-        "p1>p2>p3": 0.969332,
-        "p1>p2": 0.968195,
-        "p3>p1": 0.962832,
-        "p3>p1>p5": 0.875185,
-        "p1": 0.866025,
-    },
-    (1, 3, 10): {"p3>p1>p2": 0.983038, "p3": 0.970296, "p3>p1": 0.962832},
-}
-
-
-@pytest.mark.parametrize(("setting", "expected"), GOLDEN_4.items())
-def test_golden_sets_are_generated_once(g_prop_4: Any, setting: Any, expected: dict[str, float]) -> None:
-    """G-PROP-4 by beam width, length and M: p1>p3 is suppressed by p3>p1, re-scoring swaps p1>p5 and p3>p2."""
-    width, length, rescored = setting
-    rule = PathRule(beam_width=width, max_length=length, rescored=rescored, jump_points=1)
-    assert is_close(scores(g_prop_4, "p1 p2 p3 p4 p5", rule), expected)
 
 
 def candidates(named: Any, universe: str, rule: PathRule) -> dict[str, float]:
@@ -128,16 +96,16 @@ def test_golden_candidates(g_prop_1: Any) -> None:
     """G-PROP-2: all three of the second depth, with the types of their connections."""
     search = g_prop_1.search(U)
     found = _Beam(g_prop_1.graph, search, GOLDEN_2).extended().written(search.propositions)
-    assert is_close(g_prop_1.written(found), {"p1>p4": 0.96873, "p4>p3": 0.925935, "p1>p2": 0.707107})
+    assert is_close(g_prop_1.written(found), of("p1>p4 0.96873, p4>p3 0.925935, p1>p2 0.707107"))
     assert [path.connections[0].kind for path in found] == ["jump", "synonym", "exact"]
 
 
 def test_golden_candidates_of_every_set(g_prop_4: Any) -> None:
     """G-PROP-4: p1>p3 is suppressed by p3>p1; the exact scores order p1>p5 and p3>p2 the other way."""
     rule = PathRule(beam_width=2, max_length=2, rescored=10, jump_points=1)
-    means = {"p1>p2": 0.999048, "p3>p1": 0.990268, "p1>p5": 0.939693, "p3>p2": 0.909961, "p3>p5": 0.743145}
-    assert is_close(candidates(g_prop_4, "p1 p2 p3 p4 p5", rule), means)
-    exact = {"p1>p2": 0.968195, "p3>p1": 0.962832, "p3>p2": 0.882659, "p1>p5": 0.747038, "p3>p5": 0.614966}
+    means = of("p1>p2 0.999048, p3>p1 0.990268, p1>p5 0.939693, p3>p2 0.909961, p3>p5 0.743145")
+    assert is_close(candidates(g_prop_4, ALL_5, rule), means)
+    exact = of("p1>p2 0.968195, p3>p1 0.962832, p3>p2 0.882659, p1>p5 0.747038, p3>p5 0.614966")
     scored = g_prop_4.encode([path.replace(">", " ") for path in means]) @ g_prop_4.unit_question
     assert dict(zip(means, scored.tolist(), strict=True)) == pytest.approx(exact, abs=1e-6)
 
@@ -145,18 +113,10 @@ def test_golden_candidates_of_every_set(g_prop_4: Any) -> None:
 @pytest.mark.parametrize("rescored", [4, 40])
 def test_golden_candidates_are_cut_at_m(g_prop_6: Any, rescored: int) -> None:
     """G-PROP-6: seven candidates, of which M are kept."""
-    means = {
-        "p2>p5": 0.996195,
-        "p1>p5": 0.991445,
-        "p2>p4": 0.976296,
-        "p1>p4": 0.965926,
-        "p1>p2": 0.843391,
-        "p1>p3": 0.819152,
-        "p2>p3": 0.793353,
-    }
+    means = "p2>p5 0.996195, p1>p5 0.991445, p2>p4 0.976296, p1>p4 0.965926, p1>p2 0.843391, p1>p3 0.819152"
     rule = PathRule(beam_width=2, max_length=2, rescored=rescored, jump_points=1)
-    found = candidates(g_prop_6, "p1 p2 p3 p4 p5 p6", rule)
-    assert is_close(found, dict([*means.items()][:rescored]))
+    expected = of(f"{means}, p2>p3 0.793353")
+    assert is_close(candidates(g_prop_6, f"{ALL_5} p6", rule), dict([*expected.items()][:rescored]))
 
 
 def test_golden_disconnected_start(g_prop_5: Any) -> None:
@@ -171,30 +131,10 @@ def test_golden_disconnected_start(g_prop_5: Any) -> None:
 
 
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
-GOLDEN_3 = PathRule(
-    beam_width=2,
-    rescored=3,
-    jump_points=1,
-    seed_propositions=3,
-    seed_entities=4,
-    subgraph_passages=3,
-    exploit_paths=3,
-    exploit_entities=3,
-    explore_entities=3,
-)
-GOLDEN_6 = PathRule(
-    beam_width=2,
-    max_length=2,
-    rescored=4,
-    jump_points=1,
-    seed_propositions=3,
-    seed_entities=3,
-    subgraph_passages=4,
-    exploit_paths=3,
-    exploit_entities=2,
-    explore_propositions=3,
-    explore_entities=2,
-)
+FIRST = PathRule(beam_width=2, rescored=3, jump_points=1, seed_propositions=3, exploit_paths=3)
+GOLDEN_3 = replace(FIRST, seed_entities=4, subgraph_passages=3, exploit_entities=3, explore_entities=3)
+SECOND = replace(FIRST, max_length=2, rescored=4, seed_entities=3, subgraph_passages=4)
+GOLDEN_6 = replace(SECOND, exploit_entities=2, explore_propositions=3, explore_entities=2)
 
 
 def ranked(named: Any, rule: PathRule, limit: int = 10) -> PropositionRanking:
@@ -223,21 +163,23 @@ def test_golden_entity_totals(g_prop_1: Any) -> None:
     assert is_close(totals, expected, 2e-6)
 
 
-def test_golden_second_walk(g_prop_1: Any) -> None:
-    """G-PROP-3, weights by sum: M comes before P by its key; d4 follows with the first walk's score."""
-    ranking = ranked(g_prop_1, GOLDEN_3)
-    assert is_close(by_entity(g_prop_1, ranking, "exploit"), {"S": 1, "V": 1, "M": 0.668793})
-    assert is_close(by_entity(g_prop_1, ranking, "explore"), {"S": 1, "V": 1, "M": 0.785714})
-    assert is_close(by_entity(g_prop_1, ranking, "weight"), {"S": 1, "V": 1, "M": 0.785714})
-    assert is_close(by_passage(g_prop_1, ranking), {"d3": 0.067342, "d1": 0.040226, "d2": 0.015577, "d4": 0.00024})
+@pytest.mark.parametrize(
+    ("kind", "exploit", "expected"),
+    [
+        # weights by sum: M comes before P by its key; d4 follows with the first walk's score
+        ("sum", {"S": 1, "V": 1, "M": 0.668793}, {"d3": 0.067342, "d1": 0.040226, "d2": 0.015577, "d4": 0.00024}),
+        ("max", {"M": 1, "S": 1, "V": 1}, {"d3": 0.062653, "d1": 0.044903, "d2": 0.015921}),
+    ],
+)
+def test_golden_second_walk(g_prop_1: Any, kind: Any, exploit: dict[str, float], expected: dict[str, float]) -> None:
+    """G-PROP-3."""
+    ranking = ranked(g_prop_1, replace(GOLDEN_3, entity_weight=kind), len(expected))
+    assert is_close(by_entity(g_prop_1, ranking, "exploit"), exploit)
+    assert is_close(by_passage(g_prop_1, ranking), expected)
     assert ranking.fallback == ""
-
-
-def test_golden_second_walk_by_largest_entries(g_prop_1: Any) -> None:
-    """G-PROP-3, weights by max."""
-    ranking = ranked(g_prop_1, replace(GOLDEN_3, entity_weight="max"), 3)
-    assert is_close(by_entity(g_prop_1, ranking, "exploit"), {"M": 1, "S": 1, "V": 1})
-    assert is_close(by_passage(g_prop_1, ranking), {"d3": 0.062653, "d1": 0.044903, "d2": 0.015921})
+    if kind == "sum":
+        assert is_close(by_entity(g_prop_1, ranking, "explore"), {"S": 1, "V": 1, "M": 0.785714})
+        assert is_close(by_entity(g_prop_1, ranking, "weight"), {"S": 1, "V": 1, "M": 0.785714})
 
 
 BETWEEN_6 = {"A-B": 2 * 2, "A-C": 2 * (1 + 0.85), "B-C": 2, "C-D": 2, "D-F": 2}
@@ -402,11 +344,14 @@ def changed(similarities: Similarities, **parts: Any) -> Similarities:
     return replace(similarities, **{name: np.array(values, dtype=np.float64) for name, values in parts.items()})
 
 
-def test_without_vectors_of_propositions_similarity_ranks(g_prop_6: Any) -> None:
+def test_without_a_similar_proposition_similarity_ranks(g_prop_6: Any, g_prop_5: Any) -> None:
+    """Without vectors; or, with the preset, from negative similarities."""
     question = changed(g_prop_6.similarities(), propositions=[np.nan] * 7)
     ranking = rank_passages(g_prop_6.index(), [question], GOLDEN_6, 3, g_prop_6.encode)[0]
     assert (ranking.fallback, ranking.focus) == ("dense", None)
     assert by_passage(g_prop_6, ranking) == {"d1": 0.9, "d4": 0.7, "d2": 0.5}
+    question = changed(g_prop_5.similarities(), propositions=[-0.2, -0.1])
+    assert rank_passages(g_prop_5.index(), [question], HIPPORAG2, 1, g_prop_5.encode)[0].fallback == "dense"
 
 
 def test_propositions_without_entities_start_nothing(make_named_graph: Any) -> None:
@@ -416,11 +361,6 @@ def test_propositions_without_entities_start_nothing(make_named_graph: Any) -> N
     ranking = ranked(named, PathRule(seed_propositions=1))
     assert ranking.fallback == "dense"
     assert by_passage(named, ranking) == {"d2": 0.2, "d1": 0.1}
-
-
-def test_the_preset_starts_nothing_from_negative_similarities(g_prop_5: Any) -> None:
-    question = changed(g_prop_5.similarities(), propositions=[-0.2, -0.1])
-    assert rank_passages(g_prop_5.index(), [question], HIPPORAG2, 1, g_prop_5.encode)[0].fallback == "dense"
 
 
 def test_a_subgraph_without_propositions_is_ranked_by_the_first_walk(make_named_graph: Any) -> None:
@@ -498,24 +438,3 @@ def test_a_question_does_not_depend_on_its_batch(g_prop_6: Any) -> None:
         assert single.passages.tolist() == row.passages.tolist()
         assert single.scores.tolist() == row.scores.tolist()
         assert (single.found, single.seeds, single.fallback) == (row.found, row.seeds, row.fallback)
-
-
-def test_a_graph_opened_memory_mapped_ranks_as_the_one_that_was_saved(g_prop_6: Any, tmp_path: Path) -> None:
-    saved = g_prop_6.graph
-    save_arrays(tmp_path, "propositions", {**saved.arrays, "vectors": g_prop_6.unit_vectors})
-    graph = PropositionGraph.of(lambda name: open_array(tmp_path, f"propositions_{name}"))
-    vectors = open_array(tmp_path, "propositions_vectors")
-    index = PropositionIndex(graph, weighted_graph(graph, 2.0), vectors, g_prop_6.texts_of)
-    opened = rank_passages(index, [g_prop_6.similarities()], GOLDEN_6, 5, g_prop_6.encode)[0]
-    built = ranked(g_prop_6, GOLDEN_6, 5)
-    assert opened.passages.tolist() == built.passages.tolist()
-    assert opened.scores.tolist() == built.scores.tolist()
-    assert opened.found == built.found
-
-
-def test_the_limit_cuts_and_nothing_else(g_prop_6: Any) -> None:
-    whole = ranked(g_prop_6, GOLDEN_6, 5)
-    for limit in range(6):
-        cut = ranked(g_prop_6, GOLDEN_6, limit)
-        assert cut.passages.tolist() == whole.passages[:limit].tolist()
-        assert cut.scores.tolist() == whole.scores[:limit].tolist()
