@@ -142,15 +142,6 @@ def rm3(
     return weights, score(index, weights)
 
 
-def test_golden_relevance_model(make_lexical: MakeLexical) -> None:
-    """G-SPRIG-4: P(d) .6 and .4 of the two best; paris, as likely as france, comes after it."""
-    lexical = make_lexical(GOLDEN)
-    names = list(lexical.terms)
-    terms, weights = relevance_model(term_shares(lexical), np.array([0, 2]), np.array([0.6, 0.4]), 5)
-    assert [names[term] for term in terms] == ["capital", "is", "of", "the", "france"]
-    assert weights == pytest.approx([0.217391] * 4 + [0.130435], abs=1e-6)
-
-
 def test_golden_rm3(make_lexical: MakeLexical) -> None:
     """G-SPRIG-4."""
     lexical = make_lexical(GOLDEN)
@@ -267,20 +258,17 @@ IDF = {"a": 1.0, "b": 2.0, "c": 3.0}
 TEXTS = st.lists(st.sampled_from("abcxyz"), max_size=20)
 
 
-def test_hand_computed_example() -> None:
-    """V = 1 + 4 + 9. a and b are 2 apart, b and the second a 1: a(a) = 2/4 + 2/1, a(b) = 1/4 + 1/1."""
-    coverage, proximity = coverage_and_proximity(IDF, ["a", "x", "b", "a"])
-    assert coverage == pytest.approx(5 / 14)
-    assert proximity == pytest.approx((1 * 2.5 / 3.5 + 4 * 1.25 / 2.25) / 14)
-
-
-def test_a_repeated_word_is_no_neighbour_of_itself() -> None:
-    assert coverage_and_proximity(IDF, ["c", "c", "c"]) == pytest.approx((9 / 14, 0.0))
-
-
-@pytest.mark.parametrize(("idf", "tokens"), [(IDF, []), (IDF, ["x", "y"]), ({}, ["a"]), ({}, [])])
-def test_nothing_in_common_is_zero(idf: dict[str, float], tokens: list[str]) -> None:
-    assert coverage_and_proximity(idf, tokens) == (0.0, 0.0)
+@pytest.mark.parametrize(
+    ("idf", "tokens", "expected"),
+    [
+        # V = 1 + 4 + 9. a and b are 2 apart, b and the second a 1: a(a) = 2/4 + 2/1, a(b) = 1/4 + 1/1
+        (IDF, ["a", "x", "b", "a"], (5 / 14, (1 * 2.5 / 3.5 + 4 * 1.25 / 2.25) / 14)),
+        (IDF, ["c", "c", "c"], (9 / 14, 0)),  # a repeated word is no neighbour of itself
+        *((*nothing, (0, 0)) for nothing in [(IDF, []), (IDF, ["x", "y"]), ({}, ["a"]), ({}, [])]),
+    ],
+)
+def test_hand_computed_coverage(idf: dict[str, float], tokens: list[str], expected: tuple[float, float]) -> None:
+    assert coverage_and_proximity(idf, tokens) == pytest.approx(expected)
 
 
 @given(TEXTS)

@@ -1,6 +1,5 @@
 """Traversal, passages by hops, paths and links, names: golden values, and igraph on random graphs."""
 
-from collections.abc import Callable
 from math import log
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
-from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.query import Link
 from polyhop.worker.ranking.similarity import mentioned_in
 from polyhop.worker.ranking.traversal import (

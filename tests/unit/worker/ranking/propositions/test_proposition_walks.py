@@ -36,33 +36,6 @@ def lists(rows: Rows) -> list[list[int]]:
     return [rows.indices[start:end].tolist() for start, end in zip(rows.indptr, rows.indptr[1:], strict=False)]
 
 
-def test_golden_weights(g_prop_1: Any) -> None:
-    """G-PROP-1, with the doubled weights between entities and without."""
-    graph = g_prop_1.graph
-    names = [*g_prop_1.entities, *g_prop_1.passages]
-    for factor in (2.0, 1.0):
-        weights = weighted_graph(graph, factor).weights.toarray()
-        assert (weights == weights.T).all()
-        found = {
-            f"{names[row]}-{names[column]}": weights[row, column]
-            for row, column in zip(*np.nonzero(np.triu(weights)), strict=True)
-        }
-        between = {"M-P": 1, "F-M": 1, "B-P": 1, "B-W": 1, "S-V": 1, "V-W": 0.9}
-        contained = "M-d1 P-d1 P-d2 B-d2 W-d2 V-d3 S-d3 M-d4 F-d4"
-        expected = {pair: factor * weight for pair, weight in between.items()} | dict.fromkeys(contained.split(), 1.0)
-        assert found == pytest.approx(expected)
-
-
-def test_golden_weights_where_every_edge_is_one(g_prop_6: Any) -> None:
-    """G-PROP-6: two propositions share A and B; A and C are synonyms, and share one."""
-    named, graph = g_prop_6.entities, g_prop_6.graph
-    between = {"AB": (4, 1), "AC": (3.7, 1), "BC": (2, 1), "CD": (2, 1), "DF": (2, 1), "AD": (0, 0)}
-    for column, (factor, kind) in enumerate([(2.0, "counts"), (1.0, "ones")]):
-        weights = weighted_graph(graph, factor, kind).weights.toarray()  # type: ignore[arg-type]
-        found = {pair: weights[named.index(pair[0]), named.index(pair[1])] for pair in between}
-        assert found == pytest.approx({pair: given[column] for pair, given in between.items()})
-
-
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Rows of the tables: propositions without entities, entities and passages without propositions among them."""
@@ -383,20 +356,16 @@ def test_golden_first_walk_with_other_weights(g_prop_1: Any, changes: Any, edges
     assert first.scores == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_walk_without_a_seed_is_refused(g_prop_1: Any) -> None:
+def test_a_walk_that_always_returns_stays_at_its_seeds_and_others_may_be_refused(
+    g_prop_1: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk, seeds = g_prop_1.index().walk, np.arange(11, dtype=np.float64)
+    assert pagerank(walk, seeds, 1.0) == pytest.approx(seeds / seeds.sum(), abs=1e-15)
     with pytest.raises(NoSeedError):
-        pagerank(g_prop_1.index().walk, np.zeros(11), 0.25)
-
-
-def test_a_walk_that_never_returns_does_not_converge(g_prop_1: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        pagerank(walk, np.zeros(11), 0.25)
     monkeypatch.setattr(proposition_walks, "MAX_STEPS", 3)
     with pytest.raises(AlgorithmError, match="3 steps"):
-        pagerank(g_prop_1.index().walk, np.ones(11), 0.25)
-
-
-def test_a_walk_that_always_returns_stays_at_its_seeds(g_prop_1: Any) -> None:
-    seeds = np.arange(11, dtype=np.float64)
-    assert pagerank(g_prop_1.index().walk, seeds, 1.0) == pytest.approx(seeds / seeds.sum(), abs=1e-15)
+        pagerank(walk, np.ones(11), 0.25)
 
 
 def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them(make_named_graph: Any) -> None:
