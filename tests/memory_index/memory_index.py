@@ -18,7 +18,7 @@ from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention,
 from polyhop.schemas.languages import ANALYSERS, ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.ports import Artefact, Services
-from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.propositions import PropositionGraph, StoredTexts
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
@@ -113,6 +113,18 @@ def relations_from(keys: Sequence[str], triples: Iterable[tuple[str, str, str]])
         labels=np.array(labels, dtype=np.int32),
         names=names,
     )
+
+
+def propositions_from(
+    entities: Sequence[Sequence[int]],
+    passages: Sequence[Iterable[int]],
+    cosines: Mapping[Any, float],
+    shape: tuple[int, int, int],
+) -> PropositionGraph:
+    """Entities and passages of each proposition, and cosines of pairs of synonyms."""
+    rows = [[(n, value) for n, row in enumerate(table) for value in row] for table in (entities, passages)]
+    named, held, pairs = (np.array(table, dtype=np.int64).reshape(-1, 2) for table in (*rows, [*cosines]))
+    return proposition_graph(named, held, pairs, np.array([*cosines.values()], dtype=np.float64), shape)
 
 
 def names_of(evidence: Evidence) -> QuestionNames:
@@ -306,17 +318,10 @@ class MemoryIndex:
         rows = self._sentences
         keys = tuple(sorted({key for _, named, _ in rows for key in named}))
         number_of = {key: number for number, key in enumerate(keys)}
-        named = [(number, number_of[key]) for number, row in enumerate(rows) for key in row[1]]
-        stated = [(number, row[2]) for number, row in enumerate(rows)]
+        named = [[number_of[key] for key in row[1]] for row in rows]
         texts = text_arrays(text for text, _, _ in rows)
         return StoredPropositions(
-            proposition_graph(
-                np.array(named, dtype=np.int64).reshape(-1, 2),
-                np.array(stated, dtype=np.int64).reshape(-1, 2),
-                np.empty((0, 2), dtype=np.int64),
-                np.empty(0),
-                (len(rows), len(keys), len(self._rows)),
-            ),
+            propositions_from(named, [row[2:] for row in rows], {}, (len(rows), len(keys), len(self._rows))),
             StoredTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
             keys,
             tuple(key.title() for key in keys),

@@ -219,11 +219,6 @@ def test_completeness_is_the_share_of_the_question_s_idf() -> None:
     assert completeness(np.array([], dtype=bool), np.array([])) == 0
 
 
-def test_agreement_counts_common_passages() -> None:
-    assert agreement(np.array([4, 1, 9]), np.array([9, 3, 4, 5])) == 2
-    assert agreement(np.array([4]), np.array([], dtype=np.intp)) == 0
-
-
 TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
 
 

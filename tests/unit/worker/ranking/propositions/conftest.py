@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import propositions_from
 from numpy.typing import NDArray
 
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.worker.ranking.proposition_paths import PathSearch, PropositionIndex, PropositionPath
 from polyhop.worker.ranking.proposition_walks import EdgeWeights, Similarities, weighted_graph
 
@@ -44,24 +44,12 @@ class NamedGraph:
 
     @property
     def graph(self) -> PropositionGraph:
-        named = [
-            (self.names.index(name), self.entities.index(entity))
-            for name in self.names
-            for entity in self.propositions[name][1].split()
-        ]
-        held = [
-            (self.names.index(name), self.passages.index(passage))
-            for name in self.names
-            for passage in self.propositions[name][0].split()
-        ]
-        pairs = [[self.entities.index(entity) for entity in pair] for pair in self.synonyms]
-        return proposition_graph(
-            np.array(named),
-            np.array(held),
-            np.array(pairs, dtype=np.int64).reshape(-1, 2),
-            np.array([*self.synonyms.values()], dtype=np.float64),
-            (len(self.names), len(self.entities), len(self.passages)),
+        named, held = (
+            [[numbered.index(name) for name in self.propositions[own][part].split()] for own in self.names]
+            for part, numbered in ((1, self.entities), (0, self.passages))
         )
+        cosines = {tuple(map(self.entities.index, pair)): cosine for pair, cosine in self.synonyms.items()}
+        return propositions_from(named, held, cosines, (len(named), len(self.entities), len(self.passages)))
 
     @property
     def unit_vectors(self) -> Vector:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import propositions_from
 from numpy.typing import NDArray
 
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.worker.ranking.proposition_paths import Connection, PathSearch, search_paths
 from polyhop.worker.ranking.proposition_walks import PathRule
 
@@ -35,13 +35,7 @@ class Case:
 
     @property
     def graph(self) -> PropositionGraph:
-        return proposition_graph(
-            np.array([(n, e) for n, row in enumerate(self.members) for e in row], dtype=np.int64).reshape(-1, 2),
-            np.empty((0, 2), dtype=np.int64),
-            np.array([*self.cosines], dtype=np.int64).reshape(-1, 2),
-            np.array([*self.cosines.values()], dtype=np.float64),
-            (len(self.members), ENTITIES, 0),
-        )
+        return propositions_from(self.members, [], self.cosines, (len(self.members), ENTITIES, 0))
 
     @property
     def search(self) -> PathSearch:
@@ -211,7 +205,8 @@ def test_random_graphs_have_every_kind_of_connection() -> None:
 def test_a_batch_is_searched_as_its_questions_are(batch: list[Case], rule: PathRule) -> None:
     """One call of the encoder per depth, with distinct texts of ascending propositions; one graph for all questions."""
     if not batch:
-        assert search_paths(proposition_graph_of_nothing(), [], rule, list, np.array) == []  # type: ignore[arg-type]
+        nothing = propositions_from([], [], {}, (0, 0, 0))
+        assert search_paths(nothing, [], rule, list, np.array) == []  # type: ignore[arg-type]
         return
     shared = batch[0]
     questions = [
@@ -236,11 +231,6 @@ def test_a_batch_is_searched_as_its_questions_are(batch: list[Case], rule: PathR
     assert all(texts and len(set(texts)) == len(texts) for texts in calls)
     alone = [search_paths(shared.graph, [case.search], rule, shared.texts_of, shared.encode)[0] for case in questions]
     assert together == alone
-
-
-def proposition_graph_of_nothing() -> PropositionGraph:
-    nothing = np.empty((0, 2), dtype=np.int64)
-    return proposition_graph(nothing, nothing, nothing, np.empty(0), (0, 0, 0))
 
 
 @pytest.mark.parametrize(("angle", "expected"), [(0.0, 0.0), (1e-3, 0.8), (1e-8, 0.8)])

@@ -11,7 +11,6 @@ from polyhop.worker.ranking.proposition_paths import (
     Connection,
     PropositionPath,
     PropositionRanking,
-    _Beam,
     entity_weights,
     path_entries,
     rank_passages,
@@ -85,40 +84,6 @@ def test_golden_connections(g_prop_1: Any) -> None:
     assert paths[3, 2, 1].connections == (Connection("synonym", v, w), Connection("exact", b, b))
 
 
-def candidates(named: Any, universe: str, rule: PathRule) -> dict[str, float]:
-    """Those of the second depth in order of their mean vectors, before any text is read."""
-    search = named.search(universe)
-    written: dict[str, float] = named.written(_Beam(named.graph, search, rule).extended().written(search.propositions))
-    return written
-
-
-def test_golden_candidates(g_prop_1: Any) -> None:
-    """G-PROP-2: all three of the second depth, with the types of their connections."""
-    search = g_prop_1.search(U)
-    found = _Beam(g_prop_1.graph, search, GOLDEN_2).extended().written(search.propositions)
-    assert is_close(g_prop_1.written(found), of("p1>p4 0.96873, p4>p3 0.925935, p1>p2 0.707107"))
-    assert [path.connections[0].kind for path in found] == ["jump", "synonym", "exact"]
-
-
-def test_golden_candidates_of_every_set(g_prop_4: Any) -> None:
-    """G-PROP-4: p1>p3 is suppressed by p3>p1; the exact scores order p1>p5 and p3>p2 the other way."""
-    rule = PathRule(beam_width=2, max_length=2, rescored=10, jump_points=1)
-    means = of("p1>p2 0.999048, p3>p1 0.990268, p1>p5 0.939693, p3>p2 0.909961, p3>p5 0.743145")
-    assert is_close(candidates(g_prop_4, ALL_5, rule), means)
-    exact = of("p1>p2 0.968195, p3>p1 0.962832, p3>p2 0.882659, p1>p5 0.747038, p3>p5 0.614966")
-    scored = g_prop_4.encode([path.replace(">", " ") for path in means]) @ g_prop_4.unit_question
-    assert dict(zip(means, scored.tolist(), strict=True)) == pytest.approx(exact, abs=1e-6)
-
-
-@pytest.mark.parametrize("rescored", [4, 40])
-def test_golden_candidates_are_cut_at_m(g_prop_6: Any, rescored: int) -> None:
-    """G-PROP-6: seven candidates, of which M are kept."""
-    means = "p2>p5 0.996195, p1>p5 0.991445, p2>p4 0.976296, p1>p4 0.965926, p1>p2 0.843391, p1>p3 0.819152"
-    rule = PathRule(beam_width=2, max_length=2, rescored=rescored, jump_points=1)
-    expected = of(f"{means}, p2>p3 0.793353")
-    assert is_close(candidates(g_prop_6, f"{ALL_5} p6", rule), dict([*expected.items()][:rescored]))
-
-
 def test_golden_disconnected_start(g_prop_5: Any) -> None:
     """G-PROP-5: the only way on is a jump to p1."""
     rule = PathRule(beam_width=2, max_length=3, jump_points=1)
@@ -143,10 +108,8 @@ def ranked(named: Any, rule: PathRule, limit: int = 10) -> PropositionRanking:
 
 
 def by_passage(named: Any, ranking: PropositionRanking) -> dict[str, float]:
-    return {
-        named.passages[number]: score
-        for number, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
-    }
+    pairs = zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
+    return {named.passages[number]: score for number, score in pairs}
 
 
 def by_entity(named: Any, ranking: PropositionRanking, part: str) -> dict[str, float]:
@@ -299,9 +262,8 @@ def test_one_set_of_seeds_alone(g_prop_6: Any, plain_walk: Any, seeds: Any, expe
     inside = [node for node in NODES_6 if node not in {"F", "d5"}]
     reset = {**expected, "d1": 0.05, "d2": 0.05 * 0.5, "d3": 0.05 * 0.3 / 0.8, "d4": 0.05 * 0.6 / 0.8}
     judged = solved(plain_walk, inside, reset, 0.55)
-    assert by_passage(g_prop_6, ranking) == pytest.approx(
-        {name: judged[name] for name in g_prop_6.passages[:4]}, abs=1e-6
-    )
+    inside = g_prop_6.passages[:4]
+    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in inside}, abs=1e-6)
 
 
 def test_stage_1_alone_ranks_every_passage_by_the_first_walk(g_prop_6: Any) -> None:

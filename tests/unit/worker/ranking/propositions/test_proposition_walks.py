@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import propositions_from
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError, NoSeedError
@@ -40,27 +41,19 @@ def lists(rows: Rows) -> list[list[int]]:
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Rows of the tables: propositions without entities, entities and passages without propositions among them."""
     propositions, entities, passages = draw(st.tuples(st.integers(0, 6), st.integers(0, 5), st.integers(0, 4)))
-    members = [
-        draw(st.lists(st.sampled_from(range(entities)), max_size=5)) if entities else [] for _ in range(propositions)
-    ]
-    sources = [
-        draw(st.sets(st.sampled_from(range(passages)), max_size=3)) if passages else set() for _ in range(propositions)
-    ]
+    named = st.lists(st.integers(0, entities - 1), max_size=5) if entities else st.just([])
+    members = [draw(named) for _ in range(propositions)]
+    held = st.sets(st.integers(0, passages - 1), max_size=3) if passages else st.just(set())
+    sources = [draw(held) for _ in range(propositions)]
     pairs = draw(st.sets(st.sampled_from([*combinations(range(entities), 2)]), max_size=6)) if entities > 1 else set()
     cosines = {pair: draw(st.sampled_from([0.8, 0.9, 1.0])) for pair in sorted(pairs)}
     return {"members": members, "sources": sources, "cosines": cosines, "shape": (propositions, entities, passages)}
 
 
 def built(case: dict[str, Any]) -> PropositionGraph:
-    named = [(number, entity) for number, entities in enumerate(case["members"]) for entity in entities]
-    held = [(number, passage) for number, passages in enumerate(case["sources"]) for passage in passages]
-    return proposition_graph(
-        np.array(named, dtype=np.int64).reshape(-1, 2),
-        np.array(held[::-1], dtype=np.int64).reshape(-1, 2),
-        np.array([pair[::-1] for pair in case["cosines"]], dtype=np.int64).reshape(-1, 2),
-        np.array([*case["cosines"].values()], dtype=np.float64),
-        case["shape"],
-    )
+    """The ends of synonyms the other way round."""
+    cosines = {pair[::-1]: cosine for pair, cosine in case["cosines"].items()}
+    return propositions_from(case["members"], case["sources"], cosines, case["shape"])
 
 
 @given(tables())
@@ -70,18 +63,14 @@ def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
     assert graph.shape == case["shape"]
     assert lists(graph.entities) == members
     assert lists(graph.passages) == [sorted(row) for row in case["sources"]]
-    assert lists(graph.entity_propositions) == [
-        [n for n in range(propositions) if e in members[n]] for e in range(entities)
-    ]
+    naming = [[n for n in range(propositions) if e in members[n]] for e in range(entities)]
+    assert lists(graph.entity_propositions) == naming
     held = [[n for n in range(propositions) if d in case["sources"][n]] for d in range(passages)]
     assert lists(graph.passage_propositions) == held
     assert lists(graph.passage_entities) == [sorted({e for n in row for e in members[n]}) for row in held]
     counts = Counter(pair for row in members for pair in combinations(sorted(row), 2))
-    found = {
-        (e, other): count
-        for (e, other), count in zip(pairs_of(graph.cliques), graph.clique_counts.tolist(), strict=True)
-    }
-    assert found == {**counts, **{pair[::-1]: count for pair, count in counts.items()}}
+    found = zip(pairs_of(graph.cliques), graph.clique_counts.tolist(), strict=True)
+    assert dict(found) == {**counts, **{pair[::-1]: count for pair, count in counts.items()}}
     both = case["cosines"] | {pair[::-1]: cosine for pair, cosine in case["cosines"].items()}
     ordered = sorted(both, key=lambda pair: (pair[0], -both[pair], pair[1]))
     assert pairs_of(graph.synonyms) == ordered
@@ -122,6 +111,7 @@ def test_saved_arrays_open_memory_mapped_as_the_same_graph(g_prop_6: Any, tmp_pa
 Vector = NDArray[np.float64]
 GRAPHS = range(200)
 GOLDEN_1 = PathRule(seed_propositions=3, seed_entities=4, subgraph_passages=3)
+SIX = PathRule(seed_propositions=6, seed_entities=5, subgraph_passages=4)
 
 
 @dataclass(frozen=True)
@@ -133,12 +123,11 @@ class Judged:
     similarities: Similarities
     rng: np.random.Generator
 
-    def pagerank(self, plain: igraph.Graph, seeds: Vector, restart: float) -> Vector:
-        return np.array(
-            plain.personalized_pagerank(
-                directed=False, damping=1 - restart, reset=seeds.tolist(), weights="weight", implementation="prpack"
-            )
-        )
+
+def judge(plain: igraph.Graph, seeds: Vector, restart: float) -> Vector:
+    """PageRank by igraph."""
+    options = {"directed": False, "weights": "weight", "implementation": "prpack"}
+    return np.array(plain.personalized_pagerank(damping=1 - restart, reset=seeds.tolist(), **options))
 
 
 def judged(seed: int, factor: float = 2.0) -> Judged:
@@ -150,26 +139,17 @@ def judged(seed: int, factor: float = 2.0) -> Judged:
         rng.choice(used_entities, min(used_entities, int(rng.integers(0, 5))), replace=False).tolist()
         for _ in range(propositions)
     ]
-    sources = [
-        sorted(set(rng.integers(0, used_passages, int(rng.integers(1, 3))).tolist())) for _ in range(propositions)
-    ]
+    held = (rng.integers(0, used_passages, int(rng.integers(1, 3))) for _ in range(propositions))
+    sources = [np.unique(row).tolist() for row in held]
     synonyms = {tuple(sorted(rng.integers(0, entities, 2).tolist())) for _ in range(int(rng.integers(0, entities)))}
     cosines = {pair: float(rng.uniform(0.8, 1)) for pair in sorted(synonyms) if pair[0] != pair[1]}
     edges = [(pair, factor) for row in members for pair in combinations(row, 2)]
     edges += [(pair, factor * cosine) for pair, cosine in cosines.items()]
-    contained = {
-        (entity, entities + d) for row, held in zip(members, sources, strict=True) for d in held for entity in row
-    }
-    edges += [(pair, 1.0) for pair in sorted(contained)]
+    both = zip(members, sources, strict=True)
+    edges += [(pair, 1.0) for pair in sorted({(e, entities + d) for row, held in both for d in held for e in row})]
     plain = igraph.Graph(entities + passages, [pair for pair, _ in edges])
     plain.es["weight"] = [weight for _, weight in edges]
-    graph = proposition_graph(
-        np.array([(n, e) for n, row in enumerate(members) for e in row], dtype=np.int64).reshape(-1, 2),
-        np.array([(n, d) for n, row in enumerate(sources) for d in row], dtype=np.int64).reshape(-1, 2),
-        np.array([*cosines], dtype=np.int64).reshape(-1, 2),
-        np.array([*cosines.values()], dtype=np.float64),
-        (propositions, entities, passages),
-    )
+    graph = propositions_from(members, sources, cosines, (propositions, entities, passages))
     similarities = Similarities(np.ones(1), rng.uniform(-0.2, 1, propositions), rng.uniform(-0.2, 1, passages).round(1))
     return Judged(graph, plain, similarities, rng)
 
@@ -191,7 +171,7 @@ def test_walks_agree_with_igraph_on_random_graphs() -> None:
         isolated_seeds += int(np.any(seeds[walk.strengths == 0] > 0))
         many_seeds += int(np.count_nonzero(seeds) > 1)
         for restart in (0.25, 0.55):
-            expected = case.pagerank(case.plain, seeds, restart)
+            expected = judge(case.plain, seeds, restart)
             found = pagerank(walk, seeds, restart)
             assert found == pytest.approx(expected, abs=1e-9), number
             assert order_of(found) == order_of(expected), number
@@ -206,22 +186,19 @@ def test_both_stages_agree_with_igraph_on_random_graphs() -> None:
         factor = 1.0 if number % 3 == 0 else 2.0
         case = judged(number, factor)
         walk = weighted_graph(case.graph, factor)
-        rule = PathRule(
-            seed_propositions=6, seed_entities=5, subgraph_passages=4, stage1_passage_weight=0.05 * (number % 2)
-        )
+        rule = replace(SIX, stage1_passage_weight=0.05 * (number % 2))
         passages = case.graph.shape[2]
         first = focus(case.graph, walk, case.similarities, rule, passages)
         seeds = plain_seeds(case, rule)
         if first is None:
             assert not np.any(seeds)
             continue
-        expected = case.pagerank(case.plain, seeds, 0.25)[-passages:]
+        expected = judge(case.plain, seeds, 0.25)[-passages:]
         assert first.scores == pytest.approx(expected, abs=1e-9), number
         ties = -np.round(case.similarities.passages, 9)
         plain_order = np.lexsort((np.arange(passages), ties, -np.round(expected, 9)))
-        assert np.lexsort((np.arange(passages), ties, -np.round(first.scores, 9))).tolist() == plain_order.tolist(), (
-            number
-        )
+        order = np.lexsort((np.arange(passages), ties, -np.round(first.scores, 9)))
+        assert order.tolist() == plain_order.tolist(), number
         walked += stage_2_agrees(case, walk, first.order[:4], rule)
     assert walked > 150
 
@@ -240,9 +217,8 @@ def plain_seeds(case: Judged, rule: PathRule) -> Vector:
     if chosen:
         seeds[chosen] = 1.0
         dense = case.similarities.passages
-        spread = (
-            (dense - dense.min()) / (dense.max() - dense.min()) if dense.max() > dense.min() else float(dense[0] > 0)
-        )
+        height = dense.max() - dense.min()
+        spread = (dense - dense.min()) / height if height > 0 else float(dense[0] > 0)
         seeds[entities:] = rule.stage1_passage_weight * spread
     return seeds
 
@@ -261,9 +237,8 @@ def stage_2_agrees(case: Judged, walk: Any, passages: NDArray[np.intp], rule: Pa
     dense = normalised(case.similarities.passages)
     seed_of = {**weights, **{entity_count + d: 0.05 * float(dense[d]) for d in passages.tolist()}}
     induced = case.plain.induced_subgraph(order)
-    expected = dict(
-        zip(order, case.pagerank(induced, np.array([seed_of.get(n, 0.0) for n in order]), 0.55), strict=True)
-    )
+    scored = judge(induced, np.array([seed_of.get(n, 0.0) for n in order]), 0.55)
+    expected = dict(zip(order, scored, strict=True))
     walked = walk_subgraph(part, weights, case.similarities.passages, rule)
     assert walked is not None
     scores = np.array([expected[entity_count + d] for d in passages.tolist()])
@@ -288,10 +263,7 @@ def test_a_large_graph_agrees_with_igraph() -> None:
     seeds = np.zeros(3000)
     seeds[[5, 200, 2700]] = 1, 2, 0.5
     for restart in (0.25, 0.55):
-        expected = plain.personalized_pagerank(
-            directed=False, damping=1 - restart, reset=seeds.tolist(), weights="weight", implementation="prpack"
-        )
-        assert pagerank(walk, seeds, restart) == pytest.approx(expected, abs=1e-9)
+        assert pagerank(walk, seeds, restart) == pytest.approx(judge(plain, seeds, restart), abs=1e-9)
 
 
 class Counted:
@@ -316,18 +288,15 @@ def test_acceleration_saves_steps(restart: float, most: int) -> None:
 
 def chain_of_entities(count: int) -> PropositionGraph:
     """Each entity shares a proposition with the next one; no passage holds any."""
-    members = np.array([(n, n + step) for n in range(count - 1) for step in (0, 1)])
-    nothing = np.empty((0, 2), dtype=np.int64)
-    return proposition_graph(members, nothing, nothing, np.empty(0), (count - 1, count, 1))
+    return propositions_from([(n, n + 1) for n in range(count - 1)], [], {}, (count - 1, count, 1))
 
 
 def test_golden_first_walk(g_prop_1: Any) -> None:
     """G-PROP-1."""
     index = g_prop_1.index()
     similarities = g_prop_1.similarities()
-    assert similarities.propositions == pytest.approx(
-        [0.733333, 0.666667, 0.564103, 0.933333, 0.506171, 0.133333], abs=1e-6
-    )
+    expected = [0.733333, 0.666667, 0.564103, 0.933333, 0.506171, 0.133333]
+    assert similarities.propositions == pytest.approx(expected, abs=1e-6)
     first = focus(index.graph, index.walk, similarities, GOLDEN_1, 4)
     assert first is not None
     assert [g_prop_1.names[number] for number in first.propositions] == ["p4", "p1", "p2"]
@@ -336,8 +305,8 @@ def test_golden_first_walk(g_prop_1: Any) -> None:
     assert [g_prop_1.passages[number] for number in first.order] == ["d3", "d2", "d1", "d4"]
     seeds = np.array([float(name in {"M", "P", "S", "V"}) for name in [*g_prop_1.entities, *g_prop_1.passages]])
     found = dict(zip(g_prop_1.entities, pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
-    expected = {"M": 0.148735, "P": 0.14606, "B": 0.073254, "V": 0.181863, "W": 0.083707, "S": 0.143435, "F": 0.048724}
-    assert found == pytest.approx(expected, abs=1e-6)
+    scores = {"M": 0.148735, "P": 0.14606, "B": 0.073254, "V": 0.181863, "W": 0.083707, "S": 0.143435, "F": 0.048724}
+    assert found == pytest.approx(scores, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -408,12 +377,8 @@ def test_a_second_walk_without_seeds_is_none(g_prop_6: Any) -> None:
 @pytest.mark.parametrize(
     ("given_values", "expected"),
     [
-        ([3.0, 1.0, 2.0], [1, 0, 0.5]),
-        ([0.5, 0.5], [1, 1]),
-        ([0.0, 0.0], [0, 0]),
-        ([-1.0], [0]),
-        ([-3.0, -1.0], [0, 1]),
-        ([], []),
+        *(([3.0, 1.0, 2.0], [1, 0, 0.5]), ([0.5, 0.5], [1, 1]), ([0.0, 0.0], [0, 0])),
+        *(([-1.0], [0]), ([-3.0, -1.0], [0, 1]), ([], [])),
     ],
 )
 def test_normalised_similarities(given_values: list[float], expected: list[float]) -> None:
@@ -426,16 +391,12 @@ def test_propositions_without_a_vector_are_not_similar() -> None:
     assert most_similar(np.array([np.nan, -0.5]), 3).tolist() == [1]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([0.0, 0.1, 0.1 + 1e-14, 0.2]), st.sampled_from([-0.5, 0.3, 0.3 + 1e-14])), max_size=90
-    ),
-    st.integers(-1, 95),
-)
+PAIRS = st.tuples(st.sampled_from([0.0, 0.1, 0.1 + 1e-14, 0.2]), st.sampled_from([-0.5, 0.3, 0.3 + 1e-14]))
+
+
+@given(st.lists(PAIRS, max_size=90), st.integers(-1, 95))
 def test_the_order_is_that_of_sorting_everything(pairs: list[tuple[float, float]], count: int) -> None:
     """Scores that differ by rounding only tie."""
     expected = sorted(range(len(pairs)), key=lambda n: (-round(pairs[n][0], 12), -round(pairs[n][1], 12), n))
-    scores, similarities = (
-        np.array(column, dtype=np.float64) for column in (zip(*pairs, strict=True) if pairs else ((), ()))
-    )
+    scores, similarities = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     assert in_order(scores, similarities, count).tolist() == expected[: max(0, count)]
