@@ -62,23 +62,19 @@ class DeployedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment; its kind is its tag, its parameters are the defaults of its form.
-
-    Attributes:
-        index: The index that all its runs are about; None: of none.
-        cron: When it runs once a schedule is switched on (UTC); None: when somebody or something starts it.
-        by_source: A schedule for each source by name, with its parameters over the form's; empty: one schedule.
-        collision: What happens to a run that would be the second at a time; None: any number at a time.
-        fixed: Parameters that a further registration sets again; the others stay as people left them.
-    """
+    """A deployment; its kind is its tag, its parameters are the defaults of its form."""
 
     kind: str
     entrypoint: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    index: str | None = None
+    index: str | None = None  # The index that all its runs are about; None: of none.
+    # When it runs once a schedule is switched on (UTC); None: when somebody or something starts it.
     cron: str | None = None
+    # A schedule for each source by name, with its parameters over the form's; empty: one schedule.
     by_source: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # What happens to a run that would be the second at a time; None: any number at a time.
     collision: Literal["ENQUEUE", "CANCEL_NEW"] | None = None
+    # Parameters that a further registration sets again; the others stay as people left them.
     fixed: tuple[str, ...] = ("index", "source", "kind", "graph_sources")
 
     @property

@@ -173,31 +173,22 @@ class Starter(_Recorded):
 
 
 class RunRecord(_Recorded):
-    """One index run; `running` is written when it begins, and replaced by its outcome when it ends.
+    """One index run; `running` is written when it begins, and replaced by its outcome when it ends."""
 
-    Attributes:
-        run: Counts from 1 within an index.
-        started: UTC, ISO 8601.
-        sentence: Why it failed or was stopped, or what it found; "" while it runs.
-        version: The version that was current when it ended, 0 if there was none.
-        published: The version that it published, 0 if none.
-        peak_memory_mb: The most memory that its process ever held, in MB (10**6 bytes).
-    """
-
-    run: int = Field(ge=1)
-    started: str
+    run: int = Field(ge=1)  # Counts from 1 within an index.
+    started: str  # UTC, ISO 8601.
     started_by: Starter = Field(default_factory=Starter)
     polyhop: str = ""
     source: str = ""
     outcome: Outcome = "running"
-    sentence: str = ""
+    sentence: str = ""  # Why it failed or was stopped, or what it found; "" while it runs.
     seconds: float = 0.0
-    version: int = 0
-    published: int = 0
+    version: int = 0  # The version that was current when it ended, 0 if there was none.
+    published: int = 0  # The version that it published, 0 if none.
     counts: dict[str, int] = Field(default_factory=dict)
     stages: dict[str, StageUse] = Field(default_factory=dict)
     cached: int = 0
-    peak_memory_mb: float = 0.0
+    peak_memory_mb: float = 0.0  # The most memory that its process ever held, in MB (10**6 bytes).
 
     def total(self, name: str) -> Any:
         """The sum of a number over the stages; None if it is unknown of one."""

@@ -597,33 +597,27 @@ def rows_left(rows: HubRows, paths: NDArray[np.int64], triples: NDArray[np.int64
 
 @dataclass(frozen=True, slots=True)
 class StoredHubs:
-    """The graph, its hubs and their paths, and all names; numbers as in polyhop.schemas.hubs.
-
-    Attributes:
-        rows: What `hublink` compares with a question.
-        values: Shape (p,), int32: number of each path's text for `hub-facets` (signature and value; algorithms.md 4B)
-            among the distinct ones, which is the row of their vectors.
-        relation_ids: Of the triples: rows of the table `relations`.
-        hub_types: Names of the types that hubs were chosen by, or that they have: their words tell no hub from others.
-        triple_passages: Shape (e, 2), int64: pairs of a triple and the number of a passage that states it.
-        hub_passages: Shape (e, 2), int64: pairs of a hub number and the number of a passage that is about the hub or
-            mentions it, or was attached to it.
-        unreached: Nodes that are hubs by the settings but were not found from `hubs.start`, ascending: they have no
-            paths here.
-    """
+    """The graph, its hubs and their paths, and all names; numbers as in polyhop.schemas.hubs."""
 
     graph: HubGraph
     paths: HubPaths
-    rows: HubRows
+    rows: HubRows  # What `hublink` compares with a question.
     path_texts: StoredTexts
+    # Shape (p,), int32: number of each path's text for `hub-facets` (signature and value; algorithms.md 4B) among the
+    # distinct ones, which is the row of their vectors.
     values: Numbers
     own_ids: StoredTexts
     labels: StoredTexts
     predicates: tuple[str, ...]
-    relation_ids: StoredTexts
+    relation_ids: StoredTexts  # Of the triples: rows of the table `relations`.
+    # Names of the types that hubs were chosen by, or that they have: their words tell no hub from others.
     hub_types: tuple[str, ...]
+    # Shape (e, 2), int64: pairs of a triple and the number of a passage that states it.
     triple_passages: NDArray[np.int64]
+    # Shape (e, 2), int64: pairs of a hub number and the number of a passage that is about the hub or mentions it, or
+    # was attached to it.
     hub_passages: NDArray[np.int64]
+    # Nodes that are hubs by the settings but were not found from `hubs.start`, ascending: they have no paths here.
     unreached: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def ranked_triple(self, triple: int, rank: int, score: float) -> RankedTriple:

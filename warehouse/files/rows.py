@@ -301,19 +301,13 @@ _ID_FIELDS = ("id", "passage_id", "idx")
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRow:
-    """One row of such a file.
-
-    Attributes:
-        id: The record or passage meant, "" if the row names none by a string.
-        text: The passage itself, if the row holds it (with or without its title in front), else "".
-        fault: Why the row cannot be used, "" if it can.
-    """
+    """One row of such a file."""
 
     line: int
-    id: str
-    text: str
+    id: str  # The record or passage meant, "" if the row names none by a string.
+    text: str  # The passage itself, if the row holds it (with or without its title in front), else "".
     fields: dict[str, Any]
-    fault: str = ""
+    fault: str = ""  # Why the row cannot be used, "" if it can.
 
 
 def read_extractions(path: Path) -> Iterator[ExtractionRow]:

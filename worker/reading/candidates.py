@@ -307,21 +307,13 @@ class Features(NamedTuple):
 
 @dataclass
 class Situation:
-    """A question with its passages, and what is the same for all its candidates.
+    """A question with its passages, and what is the same for all its candidates."""
 
-    Attributes:
-        question: The question, parsed.
-        pages: The context.
-        cosines: Similarity of question and passage, by the passage's index.
-        idf: How rare a stem is in the corpus.
-        corpus: Pages of names.
-    """
-
-    question: ParsedQuestion
-    pages: Sequence[Page]
-    cosines: Sequence[float]
-    idf: Idf
-    corpus: CorpusPages
+    question: ParsedQuestion  # The question, parsed.
+    pages: Sequence[Page]  # The context.
+    cosines: Sequence[float]  # Similarity of question and passage, by the passage's index.
+    idf: Idf  # How rare a stem is in the corpus.
+    corpus: CorpusPages  # Pages of names.
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:
         """The page of a candidate's name, None without one or where the type of the answer needs none."""

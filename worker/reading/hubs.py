@@ -278,23 +278,15 @@ _BEST_PATHS = 3
 
 @dataclass(frozen=True, slots=True)
 class HubReadingRule:
-    """How hubs are read.
+    """How hubs are read."""
 
-    Attributes:
-        partial_by_model: Partial answers by the model, if one is given; otherwise by rules.
-        final_by_model: The final answer likewise.
-        filters: Whether the model chooses the triples that support the answer; without a model all are kept.
-        min_partial_score: By rules, a hub whose best path scores less contributes nothing.
-        evidence_tokens: Largest evidence in a prompt.
-        links: Whether prompts show the metadata of a hub's node and of the passages linked to it.
-    """
-
-    partial_by_model: bool = True
-    final_by_model: bool = True
+    partial_by_model: bool = True  # Partial answers by the model, if one is given; otherwise by rules.
+    final_by_model: bool = True  # The final answer likewise.
+    # Whether the model chooses the triples that support the answer; without a model all are kept.
     filters: bool = False
-    min_partial_score: float = 0.3
-    evidence_tokens: int = 6_000
-    links: bool = True
+    min_partial_score: float = 0.3  # By rules, a hub whose best path scores less contributes nothing.
+    evidence_tokens: int = 6_000  # Largest evidence in a prompt.
+    links: bool = True  # Whether prompts show the metadata of a hub's node and of the passages linked to it.
 
 
 class HubModel:

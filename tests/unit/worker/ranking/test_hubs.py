@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.hubs import LEVELS, HubPaths, HubRows
 from polyhop.schemas.text import entity_id, node_id
-from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.paths import StoredHubs
 from polyhop.worker.ranking.hubs import (
     ChoiceRule,
     HubChoice,
