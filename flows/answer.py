@@ -75,8 +75,7 @@ class WorkerProcess:
                         say(f"worker {self.pid}: {said}")
 
 
-SeenOutages = set[tuple[str, float | None]]
-"""Of models, by worker and when each began."""
+SeenOutages = set[tuple[str, float | None]]  # Of models, by worker and when each began.
 
 
 def new_outages(seen: SeenOutages, workers: Sequence[WorkerRow], queues: Sequence[str]) -> Iterator[dict[str, Any]]:

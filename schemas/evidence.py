@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-RERANKED = "Re-ranked"
-"""Label of the note that says who put the first passages in another order."""
+RERANKED = "Re-ranked"  # Label of the note that says who put the first passages in another order.
 
-_MADE_ID = re.compile("[0-9a-f]{32}")
-"""Ids of values to which their graph gave none (schemas/text.py)."""
+_MADE_ID = re.compile("[0-9a-f]{32}")  # Ids of values to which their graph gave none (schemas/text.py).
 
 
 @dataclass(frozen=True, slots=True)

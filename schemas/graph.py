@@ -83,8 +83,7 @@ class Description:
     preference: str = ""
 
 
-GraphLine = Statement | Description
-"""One usable line of a graph."""
+GraphLine = Statement | Description  # One usable line of a graph.
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ _STOP = (
     "then there these they this those to too under up us very was we were what when where which who whom whose why "
     "will with would you your"
 )
-STOP_WORDS = frozenset(_STOP.split())
-"""English function words of names and of BM25 alike."""
+STOP_WORDS = frozenset(_STOP.split())  # English function words of names and of BM25 alike.
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff"
 """Ranges of characters that are written without blanks, or (Korean) with endings that pairs of characters absorb."""
 _SIGNS = "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963"
@@ -173,11 +172,9 @@ def _detector() -> Callable[[str], str]:
     return lambda text: str(identifier.classify(text)[0])
 
 
-MIN_WORDS = 10
-"""Function words that a language needs before it is named; chosen: a text of two sentences has as many."""
+MIN_WORDS = 10  # Function words that a language needs before it is named; chosen: a text of two sentences has as many.
 
-MIN_SHARE = 0.1
-"""Of all words; in texts of their own language 15 % (Arabic) to 49 % (English) are function words."""
+MIN_SHARE = 0.1  # Of all words; in texts of their own language 15 % (Arabic) to 49 % (English) are function words.
 
 MIN_RATIO = 1.5
 """How many times more function words than English has: Spanish, whose list shares most with English, has 1.9."""

@@ -26,8 +26,7 @@ _LEADING = (
     "although however while because since according despite following additionally furthermore among within currently "
     "today born"
 )
-FUNCTION_WORDS = STOP_WORDS | frozenset(_LEADING.split())
-"""Words that never begin a capitalised run."""
+FUNCTION_WORDS = STOP_WORDS | frozenset(_LEADING.split())  # Words that never begin a capitalised run.
 
 _MONTHS = "january february march april may june july august september october november december"
 _NO_KEY = frozenset(_MONTHS.split())
@@ -399,12 +398,10 @@ veronica victor vikram vincent vincenzo viola violet virgil vivian vivien vladim
 werner wilfred wilhelm wilhelmina will william willie willy winifred winston wladyslaw wolfgang xavier yang yolanda
 yuri yusuf yves yvonne zachary zhang zoe
 """
-GIVEN_NAMES = frozenset(_GIVEN_NAMES.split())
-"""Given names that are rarely anything else."""
+GIVEN_NAMES = frozenset(_GIVEN_NAMES.split())  # Given names that are rarely anything else.
 
 _NAME_PARTICLES = "abd abu al ben bin bint da de del della den der di dos du ibn ten ter van von"
-NAME_PARTICLES = frozenset(_NAME_PARTICLES.split())
-"""Lower-case words inside names of persons."""
+NAME_PARTICLES = frozenset(_NAME_PARTICLES.split())  # Lower-case words inside names of persons.
 
 _COMMON = """
 about above after again against alone always american angel another anything apart around away back bad bear beast

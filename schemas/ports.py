@@ -149,8 +149,7 @@ class IndexReader(Protocol):
     version: int
     passage_ids: Sequence[str]
     passage_titles: Sequence[str]
-    artefacts: frozenset[str]
-    """Names of those that the version was built with."""
+    artefacts: frozenset[str]  # Names of those that the version was built with.
 
     @property
     def number_of_passage(self) -> Mapping[str, int]:

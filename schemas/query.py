@@ -186,8 +186,7 @@ class ComparedValue:
     sentence: Sentence | None = None
 
 
-UNREAD = "unread"
-"""Kind of a Reading that nobody was to make (`--reader none`)."""
+UNREAD = "unread"  # Kind of a Reading that nobody was to make (`--reader none`).
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ BACKOFF_LIMIT_SECONDS = 300.0  # chosen: bounds how late the end of an outage is
 DEADLINE_ERROR = "DeadlinePassed"
 DEADLINE_TEXT = "deadline passed"
 WORKER_DIED_ERROR = "WorkerDied"
-SUSPECT_AFTER_DEATHS = 2
-"""A question that lost so many workers is claimed alone from then on."""
+SUSPECT_AFTER_DEATHS = 2  # A question that lost so many workers is claimed alone from then on.
 DEATHS_PER_ATTEMPT = 5
 """A question is dead when so many workers died with it, times its attempts: a killed worker is seldom its fault."""
 

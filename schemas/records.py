@@ -282,8 +282,7 @@ class PassageOrigin:
         }
 
 
-SourceKind = Literal["corpus", "graph"]
-"""What an index is made from: texts, or a knowledge graph."""
+SourceKind = Literal["corpus", "graph"]  # What an index is made from: texts, or a knowledge graph.
 SOURCE_KINDS: tuple[SourceKind, ...] = ("corpus", "graph")
 SERVER_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 """Schemes of the addresses of graph databases."""
@@ -319,8 +318,7 @@ class Address:
         return "the user and NEO4J_PASSWORD" if self.named_by == BY_OPTION else "NEO4J_USER and NEO4J_PASSWORD"
 
 
-Source = Path | GraphServer
-"""A file or folder, or a graph database."""
+Source = Path | GraphServer  # A file or folder, or a graph database.
 
 
 def source_of(text: str) -> Path | GraphServer:
@@ -397,8 +395,7 @@ class Passage:
     end: int
 
 
-SHOWN_FILES = 10
-"""So many files are named at once, of the others how many they are; chosen: they fit on a screen."""
+SHOWN_FILES = 10  # So many files are named at once, of the others how many they are; chosen: they fit on a screen.
 
 
 class Unread(Counter[str]):
@@ -435,8 +432,7 @@ def unread_words(unread: Mapping[str, int]) -> str:
     return ", ".join(counted)
 
 
-TripleIds = tuple[str, str, str]
-"""Id of the subject, the predicate, id of the object: the graph's own ids."""
+TripleIds = tuple[str, str, str]  # Id of the subject, the predicate, id of the object: the graph's own ids.
 
 GoldenTriple = str | TripleIds
 """A triple that answers a question, by its ids or as a text such as `(R1:Ada Lovelace, born in, R2:London)`."""
@@ -482,8 +478,7 @@ class NamePair:
 
 Kind = Literal["rename", "merge", "split", "retype", "delete"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NO_TYPE = "NONE"
-"""What a person writes for an entity that has no type."""
+NO_TYPE = "NONE"  # What a person writes for an entity that has no type.
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,11 +149,9 @@ class MaintenanceReport:
 
 
 ALL = "all"
-OWN = "own"
-"""Stands for the strategies that an index was built for, where `all` stands for all that there are."""
+OWN = "own"  # Stands for the strategies that an index was built for, where `all` stands for all that there are.
 """Stands for every strategy."""
-MAX_COMBINATIONS = 100
-"""Variants that one label with ranges may stand for; chosen: more rows than a report can show."""
+MAX_COMBINATIONS = 100  # Variants that one label with ranges may stand for; chosen: more rows than a report can show.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
 

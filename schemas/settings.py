@@ -42,8 +42,7 @@ _THEIRS_AND_OURS = (
     ("less than", "below"),
 )
 """How pydantic says what a value should be, and how we do; in this order, for some are parts of others."""
-_LONGEST_VALUE = 60
-"""Characters of a wrong value that are shown; chosen: enough to find it."""
+_LONGEST_VALUE = 60  # Characters of a wrong value that are shown; chosen: enough to find it.
 
 
 class Section(BaseModel):
@@ -70,8 +69,7 @@ DEFAULT_STRATEGY = "bridge"
 DEFAULT_GRAPH_STRATEGY = "hub-facets"
 GRAPH_STRATEGIES = (DEFAULT_GRAPH_STRATEGY, "hublink")
 """What an index of a graph is built for besides those of every index, unless the settings name strategies."""
-CLOSED_BOOK = "closed-book"
-"""The row of an evaluation that is not a strategy: a model answers without passages."""
+CLOSED_BOOK = "closed-book"  # The row of an evaluation that is not a strategy: a model answers without passages.
 
 _GRAPH_SOURCE = "ingest-graph"
 _FACETS = frozenset({"hubs", "vectors:hubvalue"})
@@ -90,8 +88,7 @@ def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str
 
 Space = Literal["passages", "entities"]
 PASSAGES: Space = "passages"
-ENTITIES: Space = "entities"
-"""Everything but passages: entities, relations, propositions, texts of hubs."""
+ENTITIES: Space = "entities"  # Everything but passages: entities, relations, propositions, texts of hubs.
 LOCAL = "local"
 KINDS = {
     LOCAL: "all-MiniLM-L6-v2 on ONNX, no network",
@@ -181,8 +178,7 @@ HubMode = Literal["auto", "types", "edges", "both", "either"]
 Level = Literal["path", "triple", "entity"]
 Textualiser = Literal["template", "model"]
 
-DOCUMENT = "document"
-"""The type of a text corpus's title entities."""
+DOCUMENT = "document"  # The type of a text corpus's title entities.
 
 
 def _listed(value: object) -> object:

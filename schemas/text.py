@@ -67,8 +67,7 @@ def norm_ws(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
-norm_lower = norm_ws
-"""SPRIG's "lower" (2Wiki setting) is the same rule under its own name."""
+norm_lower = norm_ws  # SPRIG's "lower" (2Wiki setting) is the same rule under its own name.
 
 
 def norm_simple(text: str) -> str:

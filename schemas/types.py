@@ -125,8 +125,7 @@ adelaide|afghanistan|africa|alabama|alaska|albania|alberta|algeria|algiers|ameri
 |venice|vermont|vienna|vietnam|virginia|wales|warsaw|washington|washington d c|west germany|west virginia|wisconsin
 |wyoming|yemen|yugoslavia|zambia|zimbabwe|zurich
 """
-PLACES = frozenset(_PLACES.replace("\n", "").split("|"))
-"""Keys of places that carry no place word."""
+PLACES = frozenset(_PLACES.replace("\n", "").split("|"))  # Keys of places that carry no place word.
 
 _TITLES_OF_PERSONS = """
 abbess abbot actor actress admiral archbishop archduchess archduke baron baroness bishop brother caliph captain
@@ -136,21 +135,18 @@ landgrave landgravine lieutenant lord madame major margrave margravine marquess 
 pope premier president prince princess producer prof professor queen rabbi rapper representative rev reverend saint
 secretary senator sergeant sheikh singer sir sultan tsar viscount writer
 """
-TITLES_OF_PERSONS = frozenset(_TITLES_OF_PERSONS.split())
-"""Words before a person's name, or its first word."""
+TITLES_OF_PERSONS = frozenset(_TITLES_OF_PERSONS.split())  # Words before a person's name, or its first word.
 
 _PERSON_VERBS = """
 acted appeared became born composed coined defeated died directed divorced married painted played resigned retired
 sang served starred studied succeeded taught wrote
 """
-PERSON_VERBS = frozenset(_PERSON_VERBS.split())
-"""Verbs after a person's name (`was born`, `married`)."""
+PERSON_VERBS = frozenset(_PERSON_VERBS.split())  # Verbs after a person's name (`was born`, `married`).
 
 _PERSON_LINKS = """
 composed created daughter directed father husband married mother portrayed produced son wife written wrote
 """
-PERSON_LINKS = frozenset(_PERSON_LINKS.split())
-"""Words before `by`, `of` or a name that make what follows a person."""
+PERSON_LINKS = frozenset(_PERSON_LINKS.split())  # Words before `by`, `of` or a name that make what follows a person.
 
 PLACE_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio", "river"))
 """First words of names of places (`Lake Ontario`)."""
@@ -171,15 +167,11 @@ A word in two lists has the type of the later one here.
 """
 
 
-Typed = tuple[str | None, float]
-"""Type, None for none of the five, and confidence (0 to 1)."""
+Typed = tuple[str | None, float]  # Type, None for none of the five, and confidence (0 to 1).
 
-DEFAULT = 0.3
-"""Largest confidence of a type that no cue shows: it counts only where no mention of the name has a cue."""
-UNSHOWN = 0.2
-"""Confidence of having no type because nothing shows one."""
-CUE = 0.5
-"""Least confidence of a type that something near this name shows, rather than the other names of a list."""
+DEFAULT = 0.3  # Largest confidence of a type that no cue shows: it counts only where no mention of the name has a cue.
+UNSHOWN = 0.2  # Confidence of having no type because nothing shows one.
+CUE = 0.5  # Least confidence of a type that something near this name shows, rather than the other names of a list.
 DEFINED = 0.9
 """Least confidence of a type that a page's definition gives its title: it comes before the cues of all mentions."""
 ALIAS = 0.8

@@ -123,8 +123,7 @@ _FACTORS = {
     "money": {"euro": 1.0, "pound": 1.0, "dollar": 1.0},
 }  # fmt: skip
 """Units by dimension, in one base unit each; a pound is money, and money is not converted."""
-DIMENSIONS = frozenset(("", *_FACTORS))
-"""Of numbers: "" has no unit. Dates have the dimension "date"."""
+DIMENSIONS = frozenset(("", *_FACTORS))  # Of numbers: "" has no unit. Dates have the dimension "date".
 _DIMENSION_OF = {unit: (name, factor) for name, units in _FACTORS.items() for unit, factor in units.items()}
 _UNIT = re.compile(
     rf"[ \u00a0-]?({'|'.join(sorted(map(re.escape, _DIMENSION_OF), key=len, reverse=True))})(?:e?s)?(?![\w²])",

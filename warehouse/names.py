@@ -86,13 +86,11 @@ class RegexNames:
 
 _QUOTED = re.compile(r"[«„“”《「『]\s*([^«»„“”《》「」『』]{2,60}?)\s*[»“”》」』]")
 _MOST_QUOTED_WORDS = 8  # chosen: longer quotations are sentences more often than names
-_SHORTEST_TITLE = 3
-"""Letters of a title of one word, as in English."""
+_SHORTEST_TITLE = 3  # Letters of a title of one word, as in English.
 _JOINS = re.compile(r"[ \t]*|[-'’]|\. ?")
 """Between words of one run: blanks, a hyphen or apostrophe, the stop of an initial."""
 _SMALL = "de la du des le les von van der den zu del della di da dos y e"
-_PARTICLES = frozenset(_SMALL.split())
-"""Small words inside names, of all languages: they end no run."""
+_PARTICLES = frozenset(_SMALL.split())  # Small words inside names, of all languages: they end no run.
 _BEFORE_NAMES = frozenset(("in", "aus", "nach", "bei", "von", "bis", "gegen", "für", "mit", "durch", "über", "um"))
 """In German, where nouns have capitals: a single capitalised word without an article is a name behind one of these."""
 

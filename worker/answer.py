@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 10.0
 """After its limit, a turn that no signal could interrupt is given up after so long; chosen: one heartbeat."""
 
-_AGAIN_SECONDS = 1.0
-"""An interruption that some library swallowed is repeated after so long."""
+_AGAIN_SECONDS = 1.0  # An interruption that some library swallowed is repeated after so long.
 
 
 class TurnOverError(BaseException):
@@ -176,8 +175,7 @@ class Watch:
 
 
 _LOG = logging.getLogger(__name__)
-SLOW_SECONDS = 2.0
-"""A question that takes longer is logged; chosen: a hundred times what one usually takes."""
+SLOW_SECONDS = 2.0  # A question that takes longer is logged; chosen: a hundred times what one usually takes.
 T = TypeVar("T")
 
 

@@ -150,8 +150,7 @@ class LeftQuestions:
             self.strikes.pop(name, None)
 
 
-LONGEST_ERROR = 2_000
-"""Characters of an error that are kept."""
+LONGEST_ERROR = 2_000  # Characters of an error that are kept.
 
 
 @dataclass(slots=True)
@@ -420,8 +419,7 @@ _PROBED_QUESTIONS = 8
 """Questions to claim at least after an outage: one that the model never answers shows only beside others."""
 
 
-BATCH = 32
-"""Questions that a worker claims at once; chosen: claiming them costs less than one of them."""
+BATCH = 32  # Questions that a worker claims at once; chosen: claiming them costs less than one of them.
 
 
 @dataclass(frozen=True, slots=True)

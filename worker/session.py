@@ -105,8 +105,7 @@ KEPT_ANSWERERS = 32
 # Source: decisions/0027-filters-of-questions.md.
 FILTER_NOTE = "filter"
 NOTHING_ALLOWED = "filtered_out"
-KEPT_FILTERS = 16
-"""Filters that stay ready at most, and together they hold no more passages than the index; chosen."""
+KEPT_FILTERS = 16  # Filters that stay ready at most, and together they hold no more passages than the index; chosen.
 ALWAYS_KEPT = 2
 """Filters that stay ready however many passages they hold: jobs that take turns must not make each other's ready again
 with every batch."""
@@ -343,8 +342,7 @@ class IndexPool:
         self._sessions.clear()
 
 
-SECONDS_BETWEEN = 60.0
-"""Chosen: a search takes some .15 s, and cycles (errors, closed versions) are few and small."""
+SECONDS_BETWEEN = 60.0  # Chosen: a search takes some .15 s, and cycles (errors, closed versions) are few and small.
 _YOUNG = 20_000
 """New objects after which the young ones are searched, which is cheap; Python's own 700 is for small programs."""
 _NEVER = 1 << 30  # a threshold that no process reaches: Python searches old objects only when asked

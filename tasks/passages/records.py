@@ -32,8 +32,7 @@ from polyhop.tasks.stage import fault_reason
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
-MIN_SECTION_CHARACTERS = 200
-"""Chosen: two sentences; a shorter passage seldom says what it is about."""
+MIN_SECTION_CHARACTERS = 200  # Chosen: two sentences; a shorter passage seldom says what it is about.
 
 _NOT_BLANK = re.compile(r"\S")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")

@@ -45,8 +45,7 @@ class SynonymRule:
     neighbours: int = 100
 
 
-SYNONYMS = SynonymRule()
-"""Source: algorithms.md 3.3 (3)."""
+SYNONYMS = SynonymRule()  # Source: algorithms.md 3.3 (3).
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,8 +153,7 @@ class Resolution:
     usage: Usage = field(default_factory=Usage)
 
 
-MAX_CLUSTER = 40
-"""Names in one candidate cluster; larger ones are split. Source: algorithms.md 1.4."""
+MAX_CLUSTER = 40  # Names in one candidate cluster; larger ones are split. Source: algorithms.md 1.4.
 
 
 def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int = MAX_CLUSTER) -> Resolution:

@@ -27,8 +27,7 @@ from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.cache.database import Change, SharedDatabase
 from polyhop.warehouse.files.disk import is_writable, named_file, writing
 
-UNKNOWN_COST = -1.0
-"""Stands for the cost of calls at an unknown price: the columns allow no NULL."""
+UNKNOWN_COST = -1.0  # Stands for the cost of calls at an unknown price: the columns allow no NULL.
 
 
 def usage_of(numbers: Iterable[Any]) -> Usage:

@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 KEYS_PER_READ = 5_000
 
 CHUNK_SIZE = 256  # chosen: a killed run loses some seconds of encoding at most
-PATH = "path"
-"""Kind of the joined texts of a path. Source: algorithms.md 0.6."""
-QUESTION = "question"
-"""Kind of the sentences that stand for questions when an encoder is measured."""
-PROBE = "probe"
-"""Kind of the one text that shows how long the vectors of a server are, and that text."""
+PATH = "path"  # Kind of the joined texts of a path. Source: algorithms.md 0.6.
+QUESTION = "question"  # Kind of the sentences that stand for questions when an encoder is measured.
+PROBE = "probe"  # Kind of the one text that shows how long the vectors of a server are, and that text.
 
 Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)

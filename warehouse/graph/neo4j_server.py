@@ -54,8 +54,7 @@ def vector_index(index: str) -> str:
 
 
 _LOG = logging.getLogger(__name__)
-Query = tuple[str, Mapping[str, Any]]
-"""A statement and its values."""
+Query = tuple[str, Mapping[str, Any]]  # A statement and its values.
 
 
 class Neo4jConnection:

@@ -22,8 +22,7 @@ from polyhop.warehouse.models.onnx_session import OnnxModel, clean_text, fetchin
 if TYPE_CHECKING:
     from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
-Tokens = NDArray[np.float32]
-"""Shape (texts, tokens, dimension)."""
+Tokens = NDArray[np.float32]  # Shape (texts, tokens, dimension).
 
 _POOLINGS: Mapping[str, Callable[[Tokens], NDArray[np.float32]]] = {
     "cls": lambda tokens: tokens[:, 0],

@@ -45,8 +45,7 @@ from polyhop.schemas.settings import ModelSettings
 
 T = TypeVar("T")
 
-_CALL = local()
-"""`deadline`: when the call of this thread must have its whole reply, by the monotonic clock."""
+_CALL = local()  # `deadline`: when the call of this thread must have its whole reply, by the monotonic clock.
 
 
 def begin_deadline(request: httpx.Request) -> None:

@@ -48,8 +48,7 @@ INPUT_TYPES = {
 Source: Cohere, Embed API v2 (2024); Voyage AI, Embeddings API (2024); NVIDIA, NIM text embedding (2024)."""
 
 
-TASK = "embed"
-"""What calls for embeddings are in the journal of calls."""
+TASK = "embed"  # What calls for embeddings are in the journal of calls.
 
 
 class EmbeddingGateway(PaidCalls):

@@ -21,8 +21,7 @@ from polyhop.schemas.text import content_hash, passage_text
 from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.statements import statement
 
-GROUP = "polyhop.vectors"
-"""Entry points of other packages: the name of a kind, and the `VectorKind` of that name."""
+GROUP = "polyhop.vectors"  # Entry points of other packages: the name of a kind, and the `VectorKind` of that name.
 
 
 def no_parameters(_: Settings) -> Mapping[str, object]:
@@ -162,8 +161,7 @@ def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[Vector
 
 
 HASH_BYTES = 32  # of a sha256
-_BLOCK = 8192
-"""Rows that are copied at a time: 12 MB."""
+_BLOCK = 8192  # Rows that are copied at a time: 12 MB.
 
 Hashes = NDArray[np.uint8]
 Rows = NDArray[np.int64]
@@ -233,11 +231,9 @@ def _heads(hashes: Hashes) -> NDArray[np.uint64]:
 
 # Source: algorithms.md 2B.5.
 
-RANK = 100
-"""The place whose cosine counts as that of a text that has nothing to do with a question."""
+RANK = 100  # The place whose cosine counts as that of a text that has nothing to do with a question.
 DIGITS = 4  # algorithms.md 2B.5.
-MOST = 20.0
-"""Scales beyond that, either way, say that a sample was too small or texts all alike."""
+MOST = 20.0  # Scales beyond that, either way, say that a sample was too small or texts all alike.
 
 TEXTS = 1_000
 """Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th nearest is on another topic."""

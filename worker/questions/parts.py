@@ -98,8 +98,7 @@ class ModelNaming:
         return Naming(found.names, use)
 
 
-QuestionNaming = RuleNaming | ModelNaming
-"""Finds the names in questions."""
+QuestionNaming = RuleNaming | ModelNaming  # Finds the names in questions.
 
 
 def _by_rule(question: str, mention: Mention) -> QuestionName:
@@ -134,8 +133,7 @@ def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:
 
 _WORD = re.compile(r"[^\W_][\w'’-]*")
 COMPONENTS_TOKENS = 512  # of a reply; chosen: `MOST_COMPONENTS` phrases of some 25 tokens
-MOST_COMPONENTS = 20
-"""So many are searched for; a reply of any length costs no more."""
+MOST_COMPONENTS = 20  # So many are searched for; a reply of any length costs no more.
 
 
 class ComponentsReply(BaseModel):

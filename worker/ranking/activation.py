@@ -13,8 +13,7 @@ from polyhop.schemas.graph import Match, RelationGraph, Seed, SeedRule, SeedScor
 from polyhop.worker.ranking.fusion import DECIMALS, best
 from polyhop.worker.ranking.similarity import cosines
 
-SAME = 1e-12
-"""Activations closer than this are equal, so that the order of a sum never decides who feeds whom (0.3)."""
+SAME = 1e-12  # Activations closer than this are equal, so that the order of a sum never decides who feeds whom (0.3).
 
 _SPARE = 50  # candidates more than asked for; chosen: near ties of float32 that float64 puts in another order
 _MATCHES: tuple[Match, ...] = ("exact", "alias", "vector")

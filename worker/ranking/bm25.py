@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
 """Passage numbers in descending order of score, and their scores."""
 
-_FEW_POSTINGS = 100_000
-"""Fewer postings are summed faster (.3 ms) than they are chosen from."""
+_FEW_POSTINGS = 100_000  # Fewer postings are summed faster (.3 ms) than they are chosen from.
 
 _READ_SHARE = 1 / 4
 """Share of a question's postings after which choosing is given up, so that it never costs much more than summing."""
@@ -193,10 +192,8 @@ def _has(postings: NDArray[np.int32], passages: NDArray[np.intp]) -> NDArray[np.
 
 # Source: bridge-masked.md 3 steps 0c and 0d.
 
-DEPTH = 10
-"""Passages of either ranking that are compared. Source: bridge-masked.md 4 (10-20 do no harm)."""
-ENOUGH = 3
-"""Common passages that make BM25 trusted in full. Source: bridge-masked.md 4 (2-4 do no harm)."""
+DEPTH = 10  # Passages of either ranking that are compared. Source: bridge-masked.md 4 (10-20 do no harm).
+ENOUGH = 3  # Common passages that make BM25 trusted in full. Source: bridge-masked.md 4 (2-4 do no harm).
 
 
 @dataclass(frozen=True, slots=True)

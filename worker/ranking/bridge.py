@@ -121,8 +121,7 @@ def cover(
 
 # Source: bridge-masked.md 1, 3 step 0.
 
-LEAST_COMMON = 5
-"""A name in so few passages is rare in every corpus. Source: bridge-masked.md 3."""
+LEAST_COMMON = 5  # A name in so few passages is rare in every corpus. Source: bridge-masked.md 3.
 
 _TOKEN = re.compile(r"[^\W_]+")
 _APOSTROPHES = frozenset("'’")

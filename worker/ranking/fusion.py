@@ -90,8 +90,7 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[int]], k: float = 60.0) -> l
 
 # Source: algorithms.md 2.9 (RRF+PPR).
 
-Scored = tuple[NDArray[np.intp], NDArray[np.float64]]
-"""Distinct item numbers and their scores."""
+Scored = tuple[NDArray[np.intp], NDArray[np.float64]]  # Distinct item numbers and their scores.
 
 
 def min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -266,8 +266,7 @@ def _hub_scores(scores: Scores, starts: Numbers, hubs: NDArray[np.intp], count: 
     return found
 
 
-hub_scores: Any = njit(cache=True)(_hub_scores)
-"""Compiled `_hub_scores`."""
+hub_scores: Any = njit(cache=True)(_hub_scores)  # Compiled `_hub_scores`.
 
 
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
@@ -410,11 +409,9 @@ def rank_passages(
 
 # Source: algorithms.md 4.8 (topic).
 
-MIN_SIMILARITY = 0.6
-"""Least cosine of a label that is taken for a topic. Source: algorithms.md 4.8."""
+MIN_SIMILARITY = 0.6  # Least cosine of a label that is taken for a topic. Source: algorithms.md 4.8.
 
-MATCHES = ("id", "exact", "alias", "vector")
-"""How a topic was found, the surest first."""
+MATCHES = ("id", "exact", "alias", "vector")  # How a topic was found, the surest first.
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,8 +222,7 @@ def _half_step(
 
 # Source: algorithms.md 2.7.
 
-_RATIO_DECIMALS = 9
-"""Products of counts and shares are rounded so, lest 29 % of 100 be 28."""
+_RATIO_DECIMALS = 9  # Products of counts and shares are rounded so, lest 29 % of 100 be 28.
 
 
 def hubs(df: NDArray[np.int64], percent: float) -> NDArray[np.intp]:
@@ -367,8 +366,7 @@ LEAST_EDGES = 1_000_000
 FREQUENT_SHARE = 1 / 256
 """Share of the passages above which an entity is frequent; chosen, flat between 1/64 and 1/1024 at 300,000 passages."""
 
-COLUMN_BYTES = 128 * 2**20
-"""Of the columns that are kept per walk: 53 of 300,000 passages, 6 of 2,500,000."""
+COLUMN_BYTES = 128 * 2**20  # Of the columns that are kept per walk: 53 of 300,000 passages, 6 of 2,500,000.
 
 _WHOLE_STEP_SHARE = 1 / 8
 """A step along more than this share of the edges is one product with the whole matrix, which reads them in order."""
@@ -376,11 +374,9 @@ _WHOLE_STEP_SHARE = 1 / 8
 _WHOLE_SUM_SHARE = 1 / 64
 """Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
 
-_BLOCK = 1 << 15
-"""Passages that columns are added for at once, so that their sum stays in the processor's cache."""
+_BLOCK = 1 << 15  # Passages that columns are added for at once, so that their sum stays in the processor's cache.
 
-Mass = tuple[NDArray[np.integer], NDArray[np.float64]]
-"""Ascending numbers of the nodes that hold some, and how much."""
+Mass = tuple[NDArray[np.integer], NDArray[np.float64]]  # Ascending numbers of the nodes that hold some, and how much.
 
 
 @dataclass(frozen=True, slots=True)

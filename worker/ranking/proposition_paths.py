@@ -30,8 +30,7 @@ Numbers = NDArray[np.intp]
 Kind = Literal["exact", "synonym", "jump"]
 Encode = Callable[[Sequence[str]], NDArray[np.floating]]
 """Vectors of shape (n, d) of n texts; the vector of a text does not depend on the other texts."""
-TextsOf = Callable[[Sequence[int]], Sequence[str]]
-"""Texts of propositions, given by number, in the order asked."""
+TextsOf = Callable[[Sequence[int]], Sequence[str]]  # Texts of propositions, given by number, in the order asked.
 
 _KINDS: tuple[Kind, ...] = ("exact", "synonym", "jump")
 _EXACT, _SYNONYM, _JUMP = range(3)

@@ -79,8 +79,7 @@ class PathRule:
     edge_weights: EdgeWeights = "counts"
 
 
-TOLERANCE = 1e-12
-"""Largest sum of errors over all nodes. Source: algorithms.md 0.4 (ppr_exact)."""
+TOLERANCE = 1e-12  # Largest sum of errors over all nodes. Source: algorithms.md 0.4 (ppr_exact).
 
 MAX_STEPS = 1000
 """Three times the 308 steps of a restart probability of .005; the paper's take 39 and 22 (on 86,000 edge entries)."""

@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 
-PER_MENTION = 0.1
-"""What a mention of an entity at hop 0 adds to a passage's score."""
+PER_MENTION = 0.1  # What a mention of an entity at hop 0 adds to a passage's score.
 
 Integers = NDArray[np.integer]
-NOTHING: Integers = np.empty(0, dtype=np.intp)
-"""No entities."""
+NOTHING: Integers = np.empty(0, dtype=np.intp)  # No entities.
 Path = tuple[int, ...]
 
 
@@ -186,8 +184,7 @@ def _levels(
 
 
 QUESTION = "question"
-EXPLAINED = 10
-"""So many passages are explained."""
+EXPLAINED = 10  # So many passages are explained.
 
 
 def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
@@ -228,8 +225,7 @@ def strongest_links(
     return links
 
 
-_FLOAT32 = 1e-6
-"""Vectors are stored in float32: a cosine this close below a threshold is at the threshold."""
+_FLOAT32 = 1e-6  # Vectors are stored in float32: a cosine this close below a threshold is at the threshold.
 
 
 class NameSearch:

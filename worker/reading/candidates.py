@@ -87,8 +87,7 @@ class Candidate(NamedTuple):
     around: Surroundings
 
 
-Span = tuple[str, str, int, int]
-"""Kind, answer, start and end within the sentence."""
+Span = tuple[str, str, int, int]  # Kind, answer, start and end within the sentence.
 
 
 class PreparedSpan(NamedTuple):

@@ -25,8 +25,7 @@ CONFIDENCES: Mapping[str, float] = {
 }  # fmt: skip
 """How often each rule is right, Laplace's estimate on comparisons of HotpotQA and 2Wiki; yes and no: reader.md."""
 
-MISSING = "not stated in the passages read"
-"""What is shown of a thing whose value no sentence states."""
+MISSING = "not stated in the passages read"  # What is shown of a thing whose value no sentence states.
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,7 @@ from polyhop.worker.reading.models import (
 )
 from polyhop.worker.reading.reader import RuleReader
 
-REPLY_TOKENS = 1_024
-"""Longest reply of a step."""
+REPLY_TOKENS = 1_024  # Longest reply of a step.
 _SCHEMA_VERSION = 1  # of the replies' forms: part of the cache's key, raised with every change; algorithms.md 0.3.
 _PATHS_SHARE = 0.7  # of the budget; chosen: a hub is judged by its paths, and what is linked gets what these leave
 _METADATA_SHARE = 0.5  # of what paths leave; chosen: fields are short, and passages get the rest
@@ -272,8 +271,7 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
     }
 
 
-_BEST_PATHS = 3
-"""Paths whose texts are a partial answer by rules. Source: algorithms.md 4.10."""
+_BEST_PATHS = 3  # Paths whose texts are a partial answer by rules. Source: algorithms.md 4.10.
 
 
 @dataclass(frozen=True, slots=True)

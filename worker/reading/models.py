@@ -107,12 +107,9 @@ def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> s
     return text[: sentence_ends[-1]] if sentence_ends else text[:reach] if within_sentence else ""
 
 
-READ_PASSAGES = 5
-"""Passages that a model reads (algorithms.md 3.9)."""
-READ_TOKENS = 6_000
-"""Tokens of the question, the notes and the passages, by `estimate_tokens`; chosen."""
-CHAIN_TOKENS = 14_000
-"""Tokens of the question and the chains: the QASA paper's for generation (algorithms.md 1.7)."""
+READ_PASSAGES = 5  # Passages that a model reads (algorithms.md 3.9).
+READ_TOKENS = 6_000  # Tokens of the question, the notes and the passages, by `estimate_tokens`; chosen.
+CHAIN_TOKENS = 14_000  # Tokens of the question and the chains: the QASA paper's for generation (algorithms.md 1.7).
 _NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other half
 _NO_NOTES = "(none)"
 ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred

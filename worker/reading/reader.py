@@ -32,10 +32,8 @@ from polyhop.worker.reading.question import ParsedQuestion, parse_question, stem
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.5
 """A short answer below it is a guess, and the sentences are the answer. Source: reader.md, Confidence and silence."""
-NOTHING = 0.1
-"""A sentence that says less of the question's words (by idf) is not shown: nothing was found."""
-_WORTHLESS = 0.03
-"""The sentence of a guess below it is not shown; chosen: right in 1 of 20."""
+NOTHING = 0.1  # A sentence that says less of the question's words (by idf) is not shown: nothing was found.
+_WORTHLESS = 0.03  # The sentence of a guess below it is not shown; chosen: right in 1 of 20.
 _ONE_STEP, _CHAIN, _EVIDENCE, _AGREES = -0.2, -0.7, 0.75, 1.2
 """Calibration; fitted on benchmarks/data/unseen (dev), MuSiQue-100 and the tuning halves of our own questions."""
 
@@ -53,8 +51,7 @@ def calibrated(confidence: float, *, is_shown: bool, is_chain: bool) -> float:
 NOT_ENGLISH = Reading("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
 """In an index of another language, and with `auto` for a question that is not English."""
 
-_KEPT_QUESTIONS = 64
-"""Questions that stay parsed: HubLink reads a question once for each hub."""
+_KEPT_QUESTIONS = 64  # Questions that stay parsed: HubLink reads a question once for each hub.
 
 
 class RuleReader:

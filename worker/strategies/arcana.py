@@ -51,15 +51,13 @@ class StartEntities:
     similarities: dict[int, float]  # Cosine by entity number, where similarity found them.
 
 
-EXPLAINED = 10
-"""So many passages of the graph's list are explained."""
+EXPLAINED = 10  # So many passages of the graph's list are explained.
 
 _SHOWN = 30  # entities; chosen: as many as `qasa` returns by default
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
 GRAPH_SEARCH, FUSION = "graph-search", "fusion"
-FETCH_UNIT = 100
-"""`over_fetch` counts passages in these."""
+FETCH_UNIT = 100  # `over_fetch` counts passages in these.
 
 
 class GraphSearchParameters(Parameters):

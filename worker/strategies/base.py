@@ -135,8 +135,7 @@ class StrategySpec:
 
 
 strategy = StrategySpec
-DECLARED: dict[str, StrategySpec] = {}
-"""Strategies whose module was imported, by name."""
+DECLARED: dict[str, StrategySpec] = {}  # Strategies whose module was imported, by name.
 
 
 class Found(NamedTuple):

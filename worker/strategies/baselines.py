@@ -361,8 +361,7 @@ def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str,
 class FusionParameters(LexicalParameters):
     """Parameters of `rrf`; where its ranking is a part of another strategy, it has the defaults."""
 
-    grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}
-    """Chosen around the defaults."""
+    grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}  # Chosen around the defaults.
 
     depth: int = Field(100, ge=1, le=10_000, description="Passages taken from each of the two rankings, default 100.")
     rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")

@@ -58,8 +58,7 @@ class BridgeLexicalParameters(Parameters):
 class BridgeParameters(BridgeLexicalParameters):
     """Parameters of `bridge`."""
 
-    grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}
-    """Likewise."""
+    grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}  # Likewise.
 
     lexical_weight: float = Field(
         0.3, ge=0, le=1000, description="mu: weight of BM25 beside the cosine among the seeds, default 0.3."

@@ -50,8 +50,7 @@ class MaskedQuestion:
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
 """Parameters in units of the local encoder's cosine. Source: bridge-masked.md 8, algorithms.md 2B.5."""
 
-_BLEND_ROUNDINGS = 4
-"""Roundings of a blended vector's components, as so many further dimensions in `cosine_error`."""
+_BLEND_ROUNDINGS = 4  # Roundings of a blended vector's components, as so many further dimensions in `cosine_error`.
 
 
 class BridgeMaskedParameters(BridgeParameters):

@@ -43,8 +43,7 @@ class NameLookup:
         return ("vector", ()) if merged is None else ("alias", (merged,))
 
 
-NODE_KINDS = {"entities": "entity", "terms": "term"}
-"""What one node is called, by what the keys of a graph are called."""
+NODE_KINDS = {"entities": "entity", "terms": "term"}  # What one node is called, by what the keys of a graph are called.
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,7 @@ class QuestionEntities:
     shares: NDArray[np.float64]
 
 
-Match = Callable[[str], QuestionEntities]
-"""A question's text to its entities."""
+Match = Callable[[str], QuestionEntities]  # A question's text to its entities.
 
 
 def match_meanings(

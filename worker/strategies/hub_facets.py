@@ -31,8 +31,7 @@ _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says ho
 
 NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
 
-FACET_ANSWER = "facet_answer"
-"""Key of the short answer among an evidence's data."""
+FACET_ANSWER = "facet_answer"  # Key of the short answer among an evidence's data.
 
 
 class HubFacetsParameters(Parameters):

@@ -199,8 +199,7 @@ def prompt_of(task: str) -> Prompt:
     return read_prompt(FilePath(__file__).parents[1] / folder / "prompts" / f"{task}.md")
 
 
-_SHOWN = 10
-"""Paths, alternatives of a topic and hubs without paths that are listed; the data hold all paths."""
+_SHOWN = 10  # Paths, alternatives of a topic and hubs without paths that are listed; the data hold all paths.
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ from polyhop.worker.ranking.similarity import cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, entity_vector, question_vector, strategy
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
-_SHOWN = 10
-"""Paths, and seeds of the first walk, that are listed; the beams hold the other paths."""
+_SHOWN = 10  # Paths, and seeds of the first walk, that are listed; the beams hold the other paths.
 _SIGNS = {"exact": "→", "synonym": "≈", "jump": "⇢"}
 _SIGNS_IN_WORDS = "→ by an entity that both name, ≈ by entities with similar names, ⇢ by a jump"
 
@@ -216,8 +215,7 @@ class PropRagParameters(Parameters):
 class TripleParameters(PropRagParameters):
     """Parameters of `triple-ppr`: those of `proprag` with another preset."""
 
-    grid: ClassVar[Mapping[str, str]] = {}
-    """Its preset searches no paths."""
+    grid: ClassVar[Mapping[str, str]] = {}  # Its preset searches no paths.
 
     preset: PathPreset = Field(
         "hipporag2",

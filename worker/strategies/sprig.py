@@ -76,8 +76,7 @@ def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[st
     return {alias: min(found) for alias, found in sorted(meanings.items()) if len(found) == 1}
 
 
-Label = Callable[[str], str]
-"""A name or title as written to the label of its node."""
+Label = Callable[[str], str]  # A name or title as written to the label of its node.
 
 _NORMS: Mapping[str, Label] = {"none": str, "simple": norm_simple, "lower": norm_lower}
 _TERMS = "plain"

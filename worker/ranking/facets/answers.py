@@ -26,17 +26,14 @@ besides except other others rank ranked sort sorted order ordered why
 _COMPARING = frozenset(_COMPARING_TEXT.split())
 """The answer is a comparison, a table, an order or a calculation: no short one."""
 
-MOST_ANSWERS = 10
-"""Longer lists are no short answers."""
+MOST_ANSWERS = 10  # Longer lists are no short answers.
 
 _COUNTING = frozenset(("many", "number", "title", "titles", "name", "names"))
 _COUNTED = (["how", "many"], ["number", "of"])
 
-LEAST_MET = 0.7
-"""How well a hub must meet each condition: parts of values and negation in other words are too little."""
+LEAST_MET = 0.7  # How well a hub must meet each condition: parts of values and negation in other words are too little.
 
-LEAST_ASKED = 0.65
-"""How much a field must be asked for: similarity alone, at most .5, is too little."""
+LEAST_ASKED = 0.65  # How much a field must be asked for: similarity alone, at most .5, is too little.
 
 PRECISION = 0.9
 """Share of answers that are right on the questions that rules were tuned on (benchmarks/hub_answers.py)."""
@@ -46,8 +43,7 @@ MOST_UNUSED = 1
 
 One more where a field is asked for, which is often evaluated or applied."""
 
-LEAST_LEAD = 1.25
-"""How many times as much as any other field the one is asked for that answers."""
+LEAST_LEAD = 1.25  # How many times as much as any other field the one is asked for that answers.
 
 
 @dataclass(frozen=True, slots=True)

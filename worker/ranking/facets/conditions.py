@@ -32,8 +32,7 @@ OPENERS = {"after": ABOVE, "since": ABOVE, "above": ABOVE, "over": ABOVE, "excee
 TIMES = frozenset(("after", "since", "before", "until", "till", "later", "newer", "earlier"))
 """Openers of a range of times rather than of amounts: fields of years go first, for others the fields of amounts."""
 INCLUSIVE = frozenset(("since", "until", "till"))
-LEAST_MOST = {"least": ABOVE, "most": BELOW}
-"""After `at`."""
+LEAST_MOST = {"least": ABOVE, "most": BELOW}  # After `at`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,9 @@ def _one_end(texts: Sequence[str], one: Measure, begin: int) -> NumberRange | No
     return None
 
 
-HUB = -1
-"""In place of a signature: the label of the hub itself."""
+HUB = -1  # In place of a signature: the label of the hub itself.
 
-NEAR = 3
-"""Words around a mention among which its introducer is looked for."""
+NEAR = 3  # Words around a mention among which its introducer is looked for.
 
 OTHER_WORDS = 0.6  # a value of the right polarity in other words than the question's; algorithms.md 4B, rule 4.
 
@@ -110,8 +107,7 @@ class Facet:
 
 
 _KIND = "kind kinds type types sort sorts class classes category categories form forms"
-_KINDS = frozenset(_KIND.split())
-"""Before `of`: what follows is asked for."""
+_KINDS = frozenset(_KIND.split())  # Before `of`: what follows is asked for.
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +240,7 @@ def _add_documents(
                     facet.documents[document] = max(strength * OTHER_WORDS, facet.documents.get(document, 0.0))
 
 
-NEGATION_REACH = 4
-"""Words before a mention in which a negation is looked for."""
+NEGATION_REACH = 4  # Words before a mention in which a negation is looked for.
 
 
 def _is_negated(words: Sequence[Word], mention: Mention, is_taken: NDArray[np.bool_]) -> bool:
@@ -277,8 +272,7 @@ FREQUENCIES = frozenset(_FREQUENCIES_TEXT.split())
 
 
 _AUXILIARIES_TEXT = "is are was were do does did has have had can could will would should may might must"
-AUXILIARIES = frozenset(_AUXILIARIES_TEXT.split())
-"""First words of questions for yes or no."""
+AUXILIARIES = frozenset(_AUXILIARIES_TEXT.split())  # First words of questions for yes or no.
 _CHOICES = frozenset(("or", "same", "alike", "similar", "different", "differ", "more", "less"))
 """A question with one of them that begins like one for yes or no asks for what is compared."""
 
@@ -298,11 +292,9 @@ def asked_kinds(words: Sequence[Word]) -> Kind:
     return kinds
 
 
-BEST_SHARE = 0.99
-"""Of the largest H: hubs that meet a question's conditions as well as any do."""
+BEST_SHARE = 0.99  # Of the largest H: hubs that meet a question's conditions as well as any do.
 
-NOT_EXTREME = 0.6
-"""Strength of numbers that are not the largest or smallest that a question asks for."""
+NOT_EXTREME = 0.6  # Strength of numbers that are not the largest or smallest that a question asks for.
 
 _EXTREMES = {
     **dict.fromkeys(("latest", "newest"), (Kind.TIME, True)),

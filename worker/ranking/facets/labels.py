@@ -153,8 +153,7 @@ def _stems(words: Sequence[Word]) -> tuple[str, ...]:
 Meanings = Sequence[Sequence[tuple[int, float]]]
 """By word of the question: stems of labels that it can stand for, with factors."""
 
-DECIMALS = 9
-"""Scores of readings are equal if they are so after rounding: summation order must not part alternatives."""
+DECIMALS = 9  # Scores of readings are equal if they are so after rounding: summation order must not part alternatives.
 
 PART_STRENGTH = 0.5  # flat from .5 to .6; algorithms.md 4B, parts of values.
 LONGEST_IN_PART = 3  # words; algorithms.md 4B, parts of values.

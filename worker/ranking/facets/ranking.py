@@ -100,22 +100,18 @@ class FacetRule:
     soft_weight: float = 0.7
 
 
-BEST_SIGNATURES = 4
-"""Signatures that a hub is judged by: those of its best paths."""
+BEST_SIGNATURES = 4  # Signatures that a hub is judged by: those of its best paths.
 
-HUB_LABEL_SHARE = 0.5
-"""Weight of a hub's own label."""
+HUB_LABEL_SHARE = 0.5  # Weight of a hub's own label.
 
-HUB_POWER = 8
-"""How much better hubs outweigh better paths; less costs up to .05 of recall@10 (trials)."""
+HUB_POWER = 8  # How much better hubs outweigh better paths; less costs up to .05 of recall@10 (trials).
 
 LEAST_OWN = 0.001  # algorithms.md 4B, rule 8.
 
 SIMILARITY_POWER = 3
 """How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
 
-KIND_WEIGHT = 0.2
-"""What a field gains whose values are of a kind that the question asks for in plain words."""
+KIND_WEIGHT = 0.2  # What a field gains whose values are of a kind that the question asks for in plain words.
 
 LEAST_FIELD = 0.45
 """How much a field must be asked for to come before conditions; .28 costs .025 of MRR on the museum's tuned half."""
@@ -123,11 +119,9 @@ LEAST_FIELD = 0.45
 GIVEN_SHARE = 0.95
 """Of the best score of other fields: what the values of conditions then keep at most; chosen, order is all it sets."""
 
-EXACT_TEXTS = 50_000
-"""Most vectors that are all compared with a question; of more, those of the best hubs by words."""
+EXACT_TEXTS = 50_000  # Most vectors that are all compared with a question; of more, those of the best hubs by words.
 
-EXACT_HUBS = 500
-"""How many; source: algorithms.md 4B, comparing theirs takes 2 ms, all of 140,000 texts 15 ms."""
+EXACT_HUBS = 500  # How many; source: algorithms.md 4B, comparing theirs takes 2 ms, all of 140,000 texts 15 ms.
 
 MOST_SIGNATURES = 10_000
 """With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
@@ -337,8 +331,7 @@ def _sum_of_best(entries: _Entries, scores: Floats, count: int) -> Floats:
     return sums
 
 
-sum_of_best: Any = njit(cache=True)(_sum_of_best)
-"""Compiled `_sum_of_best`."""
+sum_of_best: Any = njit(cache=True)(_sum_of_best)  # Compiled `_sum_of_best`.
 
 
 def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
