@@ -10,13 +10,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from polyhop.schemas.errors import (
-    MAX_QUESTION_CHARACTERS,
-    EmptyQuestionError,
-    ModelUnavailableError,
-    QuestionTooLongError,
-    retry_after_seconds,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import span
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.schemas.query import (
@@ -199,7 +193,7 @@ class AnsweredQuestion:
     total_seconds: float = 0.0
 
 
-class PartialOutageError(ModelUnavailableError):
+class PartialOutageError(errors.ModelUnavailableError):
     """A model answered some questions of a batch and was unavailable for the others.
 
     Attributes:
@@ -207,9 +201,9 @@ class PartialOutageError(ModelUnavailableError):
         retry_after_seconds: Its Retry-After in seconds, 0 if it did not say.
     """
 
-    def __init__(self, outage: ModelUnavailableError, answered: Sequence[AnsweredQuestion | None]) -> None:
+    def __init__(self, outage: errors.ModelUnavailableError, answered: Sequence[AnsweredQuestion | None]) -> None:
         self.answered = answered
-        self.retry_after_seconds = retry_after_seconds(outage)
+        self.retry_after_seconds = errors.retry_after_seconds(outage)
         super().__init__(str(outage))
 
 
@@ -299,7 +293,7 @@ class Answerer:
         outages = [read.outage for read in readings if read.outage is not None]
         if not outages:
             return answered
-        longest = max(outages, key=retry_after_seconds)
+        longest = max(outages, key=errors.retry_after_seconds)
         if len(outages) == len(answered):
             raise longest
         raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
@@ -373,10 +367,10 @@ class Answerer:
 def check_questions(questions: Sequence[Question]) -> None:
     """Refuses what nobody could answer."""
     for question in questions:
-        if len(question.text) > MAX_QUESTION_CHARACTERS:
-            raise QuestionTooLongError(len(question.text))
+        if len(question.text) > errors.MAX_QUESTION_CHARACTERS:
+            raise errors.QuestionTooLongError(len(question.text))
         if not any(character.isalnum() for character in question.text):
-            raise EmptyQuestionError("The question is empty; ask with at least one word.")
+            raise errors.EmptyQuestionError("The question is empty; ask with at least one word.")
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:

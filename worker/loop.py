@@ -19,17 +19,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CollectorRegistry, Counter, Histogram, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
-from polyhop.schemas.errors import (
-    ContractError,
-    ModelKeyError,
-    ModelUnavailableError,
-    PolyhopError,
-    QuestionTimeoutError,
-    StatementRejectedError,
-    StoreError,
-    redact,
-    retry_after_seconds,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import span
 from polyhop.schemas.query import Question
 from polyhop.schemas.queue import (
@@ -84,7 +74,9 @@ def serve_metrics(metrics: WorkerMetrics, port: int, address: str = LOOPBACK) ->
     try:
         server = make_server(address, port, application, ThreadingWSGIServer, _Silent)
     except OSError as error:
-        raise StoreError(f"Cannot serve metrics on {address}:{port}: {error.strerror}; choose another port.") from error
+        raise errors.StoreError(
+            f"Cannot serve metrics on {address}:{port}: {error.strerror}; choose another port."
+        ) from error
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
 
     def stop() -> None:
@@ -164,7 +156,7 @@ class BatchOutcome:
     failed: list[FailedQuestion] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
-    outage: ModelUnavailableError | None = None
+    outage: errors.ModelUnavailableError | None = None
 
 
 def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
@@ -199,10 +191,10 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
     except PartialOutageError as error:
         _take_apart(session, group, error, outcome)
-    except ModelUnavailableError as error:
+    except errors.ModelUnavailableError as error:
         outcome.outage = error
         outcome.released.extend(question.lease_token for question in group)
-    except ModelKeyError:
+    except errors.ModelKeyError:
         raise
     except TooLateError:
         answer_group(pool, group, outcome, watch)
@@ -226,7 +218,7 @@ def _answer_others(
     if len(slow) > 1:
         _answer_singly(pool, group, outcome, watch)
         return
-    outcome.failed.append(failed_question(slow[0], QuestionTimeoutError(watch.limit_seconds)))
+    outcome.failed.append(failed_question(slow[0], errors.QuestionTimeoutError(watch.limit_seconds)))
     answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, watch)
 
 
@@ -276,8 +268,8 @@ def _finished(session: IndexSession, question: ClaimedQuestion, answered: Answer
 
 def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
     """A question with what was raised for it, in words of a bounded length."""
-    text = (redact(str(error)) or type(error).__name__)[:LONGEST_ERROR]
-    is_retryable = isinstance(error, PolyhopError) and error.retryable
+    text = (errors.redact(str(error)) or type(error).__name__)[:LONGEST_ERROR]
+    is_retryable = isinstance(error, errors.PolyhopError) and error.retryable
     return FailedQuestion(lease_token, text, type(error).__name__, retryable=is_retryable)
 
 
@@ -336,7 +328,7 @@ class Heartbeat:
         """Removes the worker from the queue's list of workers."""
         try:
             self._queue.remove_worker(self._worker_id)
-        except PolyhopError:
+        except errors.PolyhopError:
             self._metrics.heartbeats_failed.inc()
 
     def _beat(self) -> None:
@@ -374,7 +366,7 @@ class Heartbeat:
             return
         self.held = ()
         if len(overdue) == 1:
-            self._queue.fail([failed_question(overdue[0], QuestionTimeoutError(self._watch.limit_seconds))])
+            self._queue.fail([failed_question(overdue[0], errors.QuestionTimeoutError(self._watch.limit_seconds))])
         self._queue.release([other for other in held if other not in overdue])
 
 
@@ -406,7 +398,7 @@ class WorkerLog:
             jobs = sorted({one.job_id for one in questions})
             self.write(logging.DEBUG, "claimed questions", questions=len(questions), jobs=jobs)
 
-    def is_passing(self, error: PolyhopError, doing: str) -> bool:
+    def is_passing(self, error: errors.PolyhopError, doing: str) -> bool:
         """Whether the queue is unavailable for now, which is noted once; False if waiting does not help."""
         if error.retryable and not self._is_out:
             self._is_out = True
@@ -516,7 +508,7 @@ class Worker:
                     self._is_interruptible = False
             except ReleasedError:
                 self._release_held()
-            except ModelKeyError:
+            except errors.ModelKeyError:
                 self._release_held()
                 raise
         finally:
@@ -583,7 +575,9 @@ class Worker:
         at_fault = {token for token in outcome.left if self._left.is_at_fault(names[token])}
         outcome.released = [token for token in outcome.released if token not in at_fault]
         outcome.failed.extend(
-            FailedQuestion(token, str(outcome.outage)[:LONGEST_ERROR], ModelUnavailableError.__name__, retryable=True)
+            FailedQuestion(
+                token, str(outcome.outage)[:LONGEST_ERROR], errors.ModelUnavailableError.__name__, retryable=True
+            )
             for token in sorted(at_fault)
         )
         self._store(outcome, names)
@@ -611,7 +605,7 @@ class Worker:
         if outcome.outage is not None:
             self.report.outages += 1
             self._metrics.outages.inc()
-            pause = self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
+            pause = self._breaker.trip(time.monotonic(), at_least=errors.retry_after_seconds(outcome.outage))
             said = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
             self._log.write(logging.WARNING, "the model is unavailable", error=said, pause=pause)
             self._heartbeat.report(said)
@@ -622,7 +616,7 @@ class Worker:
         """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
         try:
             accepted = self._stored(lambda: self._queue.finish(answers))
-        except (ContractError, StatementRejectedError) as error:
+        except (errors.ContractError, errors.StatementRejectedError) as error:
             if len(answers) != 1:
                 return sum(self._finish([answer], outcome) for answer in answers)
             outcome.failed.append(failed_question(answers[0].lease_token, error))
@@ -638,7 +632,7 @@ class Worker:
         """What the queue says; `otherwise` while it is unavailable, which is logged once."""
         try:
             return ask()
-        except PolyhopError as error:
+        except errors.PolyhopError as error:
             if not self._log.is_passing(error, doing):
                 raise
             return otherwise

@@ -7,24 +7,12 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
+from polyhop.schemas import types
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import ENGLISH, STOP_WORDS
 from polyhop.schemas.names import split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.schemas.types import (
-    ALIAS,
-    CUE,
-    DEFINED,
-    LOCATION,
-    PERSON,
-    PLACES,
-    UNSHOWN,
-    may_be_person,
-    mention_type,
-    name_type,
-    title_type,
-)
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, merged, sentences_of, triple_proposition
 
@@ -114,7 +102,7 @@ def sentence_propositions(
 
 _LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
 _ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
-_SPREADS = frozenset((PERSON, LOCATION))
+_SPREADS = frozenset((types.PERSON, types.LOCATION))
 # confidences; chosen: a list proves less than a part of a name, and that less than `or X`
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
 # least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
@@ -124,18 +112,18 @@ _SURE = 0.6
 def _drop_persons(rows: Mapping[str, Row]) -> None:
     """Takes the type from dates, numbers, headers and terms that look like persons."""
     for key, row in rows.items():
-        if row.type == PERSON and not may_be_person(row.surface, key, row.confidence or 0):
-            row.type, row.confidence = None, UNSHOWN
+        if row.type == types.PERSON and not types.may_be_person(row.surface, key, row.confidence or 0):
+            row.type, row.confidence = None, types.UNSHOWN
 
 
 def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Found, first_end: int) -> None:
     """Gives the title's type to what the first sentence begins with or says it is also called."""
-    if title.type is None or (title.confidence or 0) < DEFINED:
+    if title.type is None or (title.confidence or 0) < types.DEFINED:
         return
     for mention in names:
         if mention.start >= first_end:
             break
-        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in PLACES:
+        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in types.PLACES:
             _raise(rows[mention.key], title.type, _SAME)
 
 
@@ -144,10 +132,10 @@ def _type_parts(rows: Mapping[str, Row]) -> None:
     parts: set[str] = set()
     for key, row in rows.items():
         words = key.split()
-        if 1 < len(words) <= 4 and row.type == PERSON and (row.confidence or 0) >= _SURE:
+        if 1 < len(words) <= 4 and row.type == types.PERSON and (row.confidence or 0) >= _SURE:
             parts.update((words[0], words[-1]))
     for part in parts & rows.keys():
-        _raise(rows[part], PERSON, _PART)
+        _raise(rows[part], types.PERSON, _PART)
     # Gives a name with an article the type of that without: The Hermes is what Hermes is.
     for key, row in rows.items():
         bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
@@ -201,7 +189,7 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
             continue
         listed = [rows[mention.key] for mention in outer[begin:place]]
         surest = max(listed, key=lambda row: row.confidence or 0)
-        if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
+        if len(listed) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= types.CUE:
             for row in listed:
                 _raise(row, surest.type, _LISTED)
         begin = place
@@ -231,8 +219,8 @@ def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
     forms = title_forms(passage.title)
     if not forms:
         return {}
-    kind, confidence = title_type(passage.title, forms[0][0], passage.text)
-    rows = {key: Row(surface, kind, min(confidence, ALIAS), extractor, is_title=True) for key, surface in forms}
+    kind, confidence = types.title_type(passage.title, forms[0][0], passage.text)
+    rows = {key: Row(surface, kind, min(confidence, types.ALIAS), extractor, is_title=True) for key, surface in forms}
     rows[forms[0][0]].confidence = confidence
     return rows
 
@@ -243,12 +231,12 @@ def _add_names(
     """Adds all names: those in the title, then in order of first mention."""
     for mention in in_title:
         if mention.key not in rows:
-            rows[mention.key] = Row(mention.surface, *name_type(mention.key), extractor)
+            rows[mention.key] = Row(mention.surface, *types.name_type(mention.key), extractor)
         rows[mention.key].tf += 1
     for mention, home in zip(in_text, homes, strict=True):
         row = rows.get(mention.key)
         if row is None:
-            row = rows[mention.key] = Row(mention.surface, *name_type(mention.key), extractor)
+            row = rows[mention.key] = Row(mention.surface, *types.name_type(mention.key), extractor)
         if not row.is_title and len(row.spans) < TYPED_MENTIONS:
             type_by_place(row, mention.key, passage.text, mention.start, mention.end)
         row.add_place(mention.start, mention.end, home)
@@ -256,7 +244,7 @@ def _add_names(
 
 def type_by_place(row: Row, key: str, text: str, start: int, end: int) -> None:
     """Types a name by this place if that is surer than what is known. Source: algorithms.md 0.8 (F-TYPE)."""
-    kind, confidence = mention_type(key, text, start, end)
+    kind, confidence = types.mention_type(key, text, start, end)
     if row.confidence is None or confidence > row.confidence:
         row.type, row.confidence = kind, confidence
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError, StoreError
 from polyhop.schemas.records import LINK_OUT, BadRecord, Document, SourceRecord, Tombstone, Unread, unread_words
+from polyhop.warehouse.files import records
 from polyhop.warehouse.files.formats import (
     DOCUMENTS,
     INSTALL_OFFICE,
@@ -25,24 +26,6 @@ from polyhop.warehouse.files.formats import (
 )
 from polyhop.warehouse.files.graph_files import GRAPHS
 from polyhop.warehouse.files.questions import paragraph_record, question_set_of
-from polyhop.warehouse.files.records import (
-    MAX_RECORD_BYTES,
-    TEXT_FIELDS,
-    FaultError,
-    Row,
-    bad_record,
-    bad_row,
-    check_source,
-    damage,
-    fault_words,
-    guarded,
-    refuse_statements,
-    size_words,
-    suffix_of,
-    to_record,
-    to_tombstone,
-    usable,
-)
 from polyhop.warehouse.files.rows import NoColumnError
 
 _EMPTY = b" \t\r\n\v\f\xef\xbb\xbf"  # whitespace, and the mark of UTF-8
@@ -55,7 +38,7 @@ Convert = Callable[[Path], Document]  # reads a document file; raises FaultError
 
 def not_converted(_path: Path) -> Document:
     """For whoever reads texts alone."""
-    raise FaultError("files of this kind are not read here")
+    raise records.FaultError("files of this kind are not read here")
 
 
 def read_text_file(path: Path) -> Iterator[SourceRecord | BadRecord]:
@@ -76,7 +59,7 @@ def read_folder(
     for path, reason in _Walk(folder, others, follow_links=follow_links).files(folder):
         name = path.relative_to(folder).as_posix()
         if reason:
-            yield bad_record(name, 0, f"{UNOPENED}: {reason}")
+            yield records.bad_record(name, 0, f"{UNOPENED}: {reason}")
         elif _is_read(path):
             is_empty = False
             yield from _records(path, name, convert, others)
@@ -99,23 +82,23 @@ def _records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterato
         elif ending in DOCUMENTS:
             yield from document_records(path, name, convert, unread)
         elif ending not in TEXTS:
-            yield from records_of_others(path, suffix_of(path), name)
+            yield from records_of_others(path, records.suffix_of(path), name)
         elif not _is_empty(path):
             yield _record(path, name)
     except (ConfigurationError, StoreError):
         raise  # a package that does not load and a full disk are no faults of the file
     except PermissionError:
-        yield bad_record(name, 0, "the file cannot be read: permission denied")
+        yield records.bad_record(name, 0, "the file cannot be read: permission denied")
     except Exception as error:  # noqa: BLE001 - what parses a file from outside may fail in any way
-        why = str(error) if isinstance(error, PolyhopError | OSError | EOFError | zlib.error) else damage(error)
-        yield bad_record(name, 0, f"the file cannot be read to its end: {why}".rstrip("."))
+        why = str(error) if isinstance(error, PolyhopError | OSError | EOFError | zlib.error) else records.damage(error)
+        yield records.bad_record(name, 0, f"the file cannot be read to its end: {why}".rstrip("."))
 
 
 def _csv_records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
     """The rows of a CSV file with a column of texts, their ids below its path; else the file as a table."""
     try:
-        for row in row_reader(".csv")(path, TEXT_FIELDS):
-            found = row if isinstance(row, BadRecord) else to_record(row, name)
+        for row in row_reader(".csv")(path, records.TEXT_FIELDS):
+            found = row if isinstance(row, BadRecord) else records.to_record(row, name)
             if isinstance(found, BadRecord):
                 yield replace(found, source=name)
             else:
@@ -186,24 +169,26 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
 
 
 def _is_read(path: Path) -> bool:
-    return path.suffix.lower() in {*TEXTS, *DOCUMENTS} or is_of_others(suffix_of(path))
+    return path.suffix.lower() in {*TEXTS, *DOCUMENTS} or is_of_others(records.suffix_of(path))
 
 
 def _is_empty(path: Path) -> bool:
     with path.open("rb") as file:
-        return not file.read(_HEAD_BYTES).strip(_EMPTY) and not file.read(MAX_RECORD_BYTES).strip(_EMPTY)
+        return not file.read(_HEAD_BYTES).strip(_EMPTY) and not file.read(records.MAX_RECORD_BYTES).strip(_EMPTY)
 
 
 def _record(path: Path, name: str) -> SourceRecord | BadRecord:
     try:
         size_bytes = path.stat().st_size
-        if size_bytes > MAX_RECORD_BYTES:
-            raise FaultError(f"the file is larger than {size_words(MAX_RECORD_BYTES)}; split it or use JSON lines")
+        if size_bytes > records.MAX_RECORD_BYTES:
+            raise records.FaultError(
+                f"the file is larger than {records.size_words(records.MAX_RECORD_BYTES)}; split it or use JSON lines"
+            )
         found = text_reader(path.suffix.lower())(path.read_bytes(), path.stem)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - a parser may fail in any way on a file of any content
-        return bad_record(name, 0, fault_words(error))
+        return records.bad_record(name, 0, records.fault_words(error))
     return of_document(found, name)
 
 
@@ -211,10 +196,10 @@ def document_records(path: Path, name: str, convert: Convert, unread: Unread) ->
     """The record of a PDF, Office, EPUB or e-mail file, then of each file attached to it; bad ones have the reason."""
     try:
         found = convert(path)
-    except FaultError as fault:
+    except records.FaultError as fault:
         if str(fault).endswith(INSTALL_OFFICE):
             unread.add(f"{path.suffix.lower()} without the extra office", name)
-        yield bad_record(name, 0, str(fault))
+        yield records.bad_record(name, 0, str(fault))
     else:
         yield from _with_attached(found, name, unread)
 
@@ -230,7 +215,7 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
         if isinstance(document, str):
             if document.endswith(INSTALL_OFFICE):
                 unread.add(f"attached {PurePosixPath(part).suffix.lower()} without the extra office", own)
-            yield bad_record(own, 0, document)
+            yield records.bad_record(own, 0, document)
             continue
         # an attached document, with what is known of the message that it came with
         title = document.title or PurePosixPath(part).stem
@@ -244,14 +229,14 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
 def of_document(found: Document, name: str) -> SourceRecord | BadRecord:
     """The record of a document file, whose id is its path below the folder; bad if it breaks a rule for records."""
     fields = {"title": found.title, "text": found.text, "metadata": found.metadata}
-    return to_record(Row(0, fields, found.text[:800], found.sections), name, record_id=name)
+    return records.to_record(records.Row(0, fields, found.text[:800], found.sections), name, record_id=name)
 
 
 # Source: algorithms.md 6.5 for question sets.
 
 _Records = Iterator[SourceRecord | BadRecord]
 _Items = Iterator[SourceRecord | BadRecord | Tombstone]
-_CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
+_CORPUS_FIELDS = (*records.TEXT_FIELDS, "context", "paragraphs")
 
 
 def read_corpus(
@@ -271,40 +256,40 @@ def read_corpus(
     Raises:
         SourceError: At once if it cannot be read at all; while iterating if it breaks off or holds no record.
     """
-    suffix = suffix_of(source)
+    suffix = records.suffix_of(source)
     if suffix in GRAPHS and suffix not in CORPUS_FORMATS and source.is_file():
         raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
     # Documents, and what other packages read, need not be text.
     others = lambda: {*DOCUMENTS, *formats_of_others()}  # noqa: E731
-    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=others, decoded=TEXTS)
+    records.check_source(source, CORPUS_FORMATS, accepts_folder=True, others=others, decoded=TEXTS)
     if source.is_dir():
         found = read_folder(source, convert=convert, follow_links=follow_links, unread=unread)
-        return guarded(source, found, "record")
+        return records.guarded(source, found, "record")
     if suffix in DOCUMENTS and suffix not in CORPUS_FORMATS:
-        return guarded(
+        return records.guarded(
             source, document_records(source, source.name, convert, Unread() if unread is None else unread), "record"
         )
     if is_of_others(suffix):
-        return guarded(source, records_of_others(source, suffix, source.name), "record")
-    return guarded(source, CORPUS_FORMATS[suffix](source), "record")
+        return records.guarded(source, records_of_others(source, suffix, source.name), "record")
+    return records.guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 
 def read_graph_sources(source: Path) -> _Records:
     """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same."""
-    check_source(source, ROWS, accepts_folder=False)
+    records.check_source(source, ROWS, accepts_folder=False)
 
     def texts() -> _Records:
         is_first = True
-        for row in row_reader(suffix_of(source))(source, TEXT_FIELDS):
-            record = row if isinstance(row, BadRecord) else to_record(row, source.name)
-            if is_first and isinstance(row, Row):
-                refuse_statements(source, row.fields)
+        for row in row_reader(records.suffix_of(source))(source, records.TEXT_FIELDS):
+            record = row if isinstance(row, BadRecord) else records.to_record(row, source.name)
+            if is_first and isinstance(row, records.Row):
+                records.refuse_statements(source, row.fields)
                 is_first = False
-            if isinstance(row, Row) and isinstance(record, SourceRecord) and not record.id:
-                record = bad_row(source.name, row, "there is no id of a node: expected a field named id or _id")
+            if isinstance(row, records.Row) and isinstance(record, SourceRecord) and not record.id:
+                record = records.bad_row(source.name, row, "there is no id of a node: expected a field named id or _id")
             yield record
 
-    return guarded(source, texts(), "record")
+    return records.guarded(source, texts(), "record")
 
 
 def _row_records(path: Path) -> _Items:
@@ -312,26 +297,28 @@ def _row_records(path: Path) -> _Items:
     question_set, source = None, path.name
     is_first = True
     seen: set[bytes] = set()
-    for row in row_reader(suffix_of(path))(path, _CORPUS_FIELDS):
+    for row in row_reader(records.suffix_of(path))(path, _CORPUS_FIELDS):
         if isinstance(row, BadRecord):
             yield row
             continue
         if is_first:
-            refuse_statements(path, row.fields)
+            records.refuse_statements(path, row.fields)
             question_set = question_set_of(row.fields)
             is_first = False
         if question_set is None:
-            yield to_tombstone(row, source) or to_record(row, source)
+            yield records.to_tombstone(row, source) or records.to_record(row, source)
             continue
         item_paragraphs = question_set.paragraphs
-        paragraphs = usable(row, source, lambda row, _: item_paragraphs(row.fields))  # noqa: B023 - called at once
+        paragraphs = records.usable(row, source, lambda row, _: item_paragraphs(row.fields))  # noqa: B023 - called at once
         if isinstance(paragraphs, BadRecord):
             yield replace(paragraphs, reason=f"not a {question_set.name} item: {paragraphs.reason}")
             continue
         for number, paragraph in enumerate(paragraphs, start=1):
             record = paragraph_record(paragraph, row.line, source)
             if isinstance(record, BadRecord):
-                yield bad_record(record.source, record.line, f"paragraph {number}: {record.reason}", record.excerpt)
+                yield records.bad_record(
+                    record.source, record.line, f"paragraph {number}: {record.reason}", record.excerpt
+                )
             elif (key := bytes.fromhex(record.id)) not in seen:
                 seen.add(key)
                 yield record

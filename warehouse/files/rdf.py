@@ -30,17 +30,7 @@ from polyhop.schemas.graph import (
 )
 from polyhop.schemas.records import BadRecord
 from polyhop.schemas.text import content_hash
-from polyhop.warehouse.files.records import (
-    MAX_RECORD_BYTES,
-    FaultError,
-    bad_record,
-    check_characters,
-    checked_name,
-    fault_words,
-    open_bytes,
-    read_lines,
-    size_words,
-)
+from polyhop.warehouse.files import records
 
 # Source: reference/graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
 
@@ -74,8 +64,8 @@ class Vocabulary:
     def add(self, triples: Iterable[Triple]) -> None:
         """Takes up the labels among these triples; their order does not matter."""
         for own_id, _, label in filter(is_label, triples):
-            with suppress(FaultError):  # the triple itself is refused when it is read
-                name = checked_name("label", " ".join(label.name.split()))
+            with suppress(records.FaultError):  # the triple itself is refused when it is read
+                name = records.checked_name("label", " ".join(label.name.split()))
                 found = (label_preference(label.language, self._languages), name)
                 if name and found < self._labels.get(own_id, (chr(0x10FFFF), "")):
                     self._labels[own_id] = found
@@ -87,21 +77,21 @@ class Vocabulary:
     def line(self, triple: Triple) -> GraphLine:
         """What a triple says; raises FaultError if an id, a name or a value cannot be stored."""
         subject, predicate, value = triple
-        checked_name("subject", subject)
+        records.checked_name("subject", subject)
         if is_label(triple):
-            check_characters("label", value.name)
+            records.check_characters("label", value.name)
             named = Node(subject, value.name)
             return Description(named, label_preference(value.language, self._languages))
         if not value.is_literal:
-            checked_name("object", value.id)
+            records.checked_name("object", value.id)
         if predicate == RDF_TYPE and not value.is_literal:
-            return Description(Node(subject, "", (checked_name("type", self.name_of(value.id)),)))
-        check_characters("value", value.name)
-        return Statement(node(subject), checked_name("predicate", self.name_of(predicate)), value)
+            return Description(Node(subject, "", (records.checked_name("type", self.name_of(value.id)),)))
+        records.check_characters("value", value.name)
+        return Statement(node(subject), records.checked_name("predicate", self.name_of(predicate)), value)
 
 
 Term = NamedNode | BlankNode | Literal | QuotedTriple
-Found = tuple[int, str, Quad | FaultError]
+Found = tuple[int, str, Quad | records.FaultError]
 """Number and text of a line (0 and "" in Turtle), and its triple or what is wrong with it."""
 
 ROUNDS = 8
@@ -138,25 +128,29 @@ def _lines(
             vocabulary.add([_triple(quad)])
     for number, text, quad in read(path):
         try:
-            if isinstance(quad, FaultError):
+            if isinstance(quad, records.FaultError):
                 raise quad
             yield vocabulary.line(_checked(_triple(quad)))
         except Exception as error:  # noqa: BLE001 - one odd triple must not end the reading of a file
-            yield bad_record(path.name, number, fault_words(error), text or str(quad))
+            yield records.bad_record(path.name, number, records.fault_words(error), text or str(quad))
 
 
 def _ntriples(path: Path) -> Iterator[Found]:
-    with open_bytes(path) as stream:
-        for line in read_lines(stream):
+    with records.open_bytes(path) as stream:
+        for line in records.read_lines(stream):
             text = line.data.decode("utf-8", "surrogateescape")
             if line.is_too_long:
-                yield line.number, text, FaultError(f"the line is longer than {size_words(MAX_RECORD_BYTES)}")
+                yield (
+                    line.number,
+                    text,
+                    records.FaultError(f"the line is longer than {records.size_words(records.MAX_RECORD_BYTES)}"),
+                )
                 continue
             try:
                 for quad in list(parse(line.data, RdfFormat.N_TRIPLES, lenient=True)):
                     yield line.number, text, quad
             except SyntaxError as error:
-                yield line.number, text, FaultError(f"{_said(error)} at character {error.offset}")
+                yield line.number, text, records.FaultError(f"{_said(error)} at character {error.offset}")
 
 
 def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
@@ -173,7 +167,7 @@ def _turtle(path: Path, names: Mapping[str, str]) -> Iterator[Found]:
             named[term.value] = BlankNode(names.get(str(len(named)), str(len(named))))
         return named[term.value]
 
-    with open_bytes(path) as stream:
+    with records.open_bytes(path) as stream:
         try:
             for quad in parse(stream, RdfFormat.TURTLE, base_iri=_BASE, lenient=True):
                 yield 0, "", Quad(renamed(quad.subject), quad.predicate, renamed(quad.object))
@@ -195,7 +189,7 @@ def _checked(triple: Triple) -> Triple:
     for iri in (triple[0], triple[1], triple[2].id or triple[2].datatype or _BASE):
         if ":" not in iri or _NOT_IN_AN_IRI.search(iri):
             shown = "".join(filter(str.isprintable, iri))[:200]
-            raise FaultError(f"<{shown}> is not an absolute IRI without whitespace, quotes and brackets")
+            raise records.FaultError(f"<{shown}> is not an absolute IRI without whitespace, quotes and brackets")
     return triple
 
 

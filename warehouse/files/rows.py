@@ -14,22 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.records import BadRecord
-from polyhop.warehouse.files.records import (
-    EXCERPT_CHARACTERS,
-    MAX_RECORD_BYTES,
-    FaultError,
-    Line,
-    Row,
-    bad_record,
-    bad_row,
-    damage,
-    encoding_fault,
-    excerpt_of,
-    kind_of,
-    open_bytes,
-    read_lines,
-    size_words,
-)
+from polyhop.warehouse.files import records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,53 +25,57 @@ _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
-def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
+def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[records.Row | BadRecord]:
     """The objects of a file with one JSON object a line; empty lines are skipped."""
-    with open_bytes(path) as stream:
-        for line in read_lines(stream):
+    with records.open_bytes(path) as stream:
+        for line in records.read_lines(stream):
             if line.is_too_long or line.data.strip():
                 text = line.data.decode("utf-8", "surrogateescape")
                 try:
-                    yield Row(line.number, _object(line), text[:EXCERPT_CHARACTERS])
-                except FaultError as fault:
-                    yield bad_record(path.name, line.number, str(fault), text)
+                    yield records.Row(line.number, _object(line), text[: records.EXCERPT_CHARACTERS])
+                except records.FaultError as fault:
+                    yield records.bad_record(path.name, line.number, str(fault), text)
 
 
-def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
+def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[records.Row | BadRecord]:
     """The objects of a .json file: a list of them, or one a line whatever the file's name says."""
     first = ""
-    with open_bytes(path) as stream:
+    with records.open_bytes(path) as stream:
         while not first and (data := stream.read(_CHUNK)):
             first = data.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(_SPACE)[:1]
     if first == "[":
-        with open_bytes(path) as stream:
+        with records.open_bytes(path) as stream:
             for number, value in enumerate(_elements(_ListBuffer(stream, path)), start=1):
                 if isinstance(value, Mapping):
-                    yield Row(number, value)
+                    yield records.Row(number, value)
                 else:
-                    yield bad_record(path.name, number, f"not a JSON object but {kind_of(value)}", excerpt_of(value))
-    elif first == "{" and isinstance(next(json_lines(path), None), Row):  # its first line is an object of its own
+                    yield records.bad_record(
+                        path.name, number, f"not a JSON object but {records.kind_of(value)}", records.excerpt_of(value)
+                    )
+    elif first == "{" and isinstance(
+        next(json_lines(path), None), records.Row
+    ):  # its first line is an object of its own
         yield from json_lines(path)
     elif first:
         message = f"{path} is neither a JSON list of records nor has it one record a line; make it one of them."
         raise SourceError(message)
 
 
-def _object(line: Line) -> dict[str, object]:
+def _object(line: records.Line) -> dict[str, object]:
     if line.is_too_long:
-        raise FaultError(f"the line is longer than {size_words(MAX_RECORD_BYTES)}")
+        raise records.FaultError(f"the line is longer than {records.size_words(records.MAX_RECORD_BYTES)}")
     if b"\0" in line.data:
-        raise FaultError(f"the line contains a NUL byte at byte {line.data.index(0) + 1}")
+        raise records.FaultError(f"the line contains a NUL byte at byte {line.data.index(0) + 1}")
     try:
         value = _DECODER.decode(line.data.decode("utf-8").rstrip())
     except UnicodeDecodeError as error:
-        raise FaultError(f"the line is {encoding_fault(error)}") from error
+        raise records.FaultError(f"the line is {records.encoding_fault(error)}") from error
     except json.JSONDecodeError as error:
-        raise FaultError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
+        raise records.FaultError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
-        raise FaultError(f"JSON that cannot be read: {_limit(error)}") from error
+        raise records.FaultError(f"JSON that cannot be read: {_limit(error)}") from error
     if not isinstance(value, dict):
-        raise FaultError(f"not a JSON object but {kind_of(value)}")
+        raise records.FaultError(f"not a JSON object but {records.kind_of(value)}")
     return value
 
 
@@ -144,7 +133,7 @@ class _ListBuffer:
             try:
                 value, end = _DECODER.raw_decode(self._text, self.position)
             except json.JSONDecodeError as error:
-                if len(self._text) - self.position > MAX_RECORD_BYTES or not self._grow():
+                if len(self._text) - self.position > records.MAX_RECORD_BYTES or not self._grow():
                     raise self.fault(number, error.msg) from error
             except (ValueError, RecursionError) as error:
                 raise self.fault(number, _limit(error)) from error
@@ -176,11 +165,11 @@ class NoColumnError(SourceError):
     """No column of a table can hold what is looked for."""
 
 
-def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
+def csv_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadRecord]:
     """The rows of a CSV file (UTF-8, commas, quotes) with names in its first row, in lower case; no empty cells."""
-    csv.field_size_limit(MAX_RECORD_BYTES)
-    with open_bytes(path) as stream:
-        lines = _Lines(read_lines(stream))
+    csv.field_size_limit(records.MAX_RECORD_BYTES)
+    with records.open_bytes(path) as stream:
+        lines = _Lines(records.read_lines(stream))
         reader = csv.reader(lines, strict=True)
         header: list[str] = []
         while True:
@@ -191,8 +180,8 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
                     return
                 if header and cells:
                     if len(cells) > len(header):
-                        raise FaultError(f"the row has {len(cells)} cells, but there are {len(header)} columns")
-                    yield Row(start, {name: cell for name, cell in zip(header, cells, strict=False) if cell})
+                        raise records.FaultError(f"the row has {len(cells)} cells, but there are {len(header)} columns")
+                    yield records.Row(start, {name: cell for name, cell in zip(header, cells, strict=False) if cell})
                 elif cells:
                     header = [cell.strip().lower() for cell in cells]
                     require_column(header, path, needed)
@@ -201,15 +190,15 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
                     message = f"{path} has a quote in the row at line {start} that is never closed; fix it."
                     raise SourceError(message) from error
                 extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
-                yield bad_record(path.name, start, f"not CSV: {error}{extent}", lines.excerpt)
-            except FaultError as fault:
-                yield bad_record(path.name, start, str(fault), lines.excerpt)
+                yield records.bad_record(path.name, start, f"not CSV: {error}{extent}", lines.excerpt)
+            except records.FaultError as fault:
+                yield records.bad_record(path.name, start, str(fault), lines.excerpt)
 
 
 class _Lines:
     """Decoded lines for the csv module; a byte that is not UTF-8 becomes a lone surrogate, which records.py refuses."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
+    def __init__(self, lines: Iterator[records.Line]) -> None:
         self._lines = lines
         self.number = 0
         self.at_end = False
@@ -230,9 +219,9 @@ class _Lines:
             raise StopIteration
         self.number = line.number
         text = line.data.decode("utf-8", "surrogateescape")
-        self.excerpt = self.excerpt or text[:EXCERPT_CHARACTERS]
+        self.excerpt = self.excerpt or text[: records.EXCERPT_CHARACTERS]
         if line.is_too_long:
-            raise FaultError(f"the line is longer than {size_words(MAX_RECORD_BYTES)}")
+            raise records.FaultError(f"the line is longer than {records.size_words(records.MAX_RECORD_BYTES)}")
         return text
 
 
@@ -243,7 +232,7 @@ def require_column(columns: Collection[str], path: Path, needed: Collection[str]
         raise NoColumnError(f"{path} has no column named {' or '.join(needed)} (its columns: {found}); rename one.")
 
 
-def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
+def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[records.Row | BadRecord]:
     """The rows of a parquet file, numbered from 1; nulls are left out."""
     from pyarrow import parquet as pq
 
@@ -256,13 +245,13 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
             for cells in zip(*columns, strict=True):
                 number += 1
                 named = zip(batch.schema.names, cells, strict=True)
-                row = Row(number, {name: cell for name, cell in named if cell is not None})
-                unread = next((name for name, cell in row.fields.items() if isinstance(cell, FaultError)), None)
+                row = records.Row(number, {name: cell for name, cell in named if cell is not None})
+                unread = next((name for name, cell in row.fields.items() if isinstance(cell, records.FaultError)), None)
                 if unread is None:
                     yield row
                 else:
                     reason = f"the column {unread} holds what cannot be read: {row.fields[unread]}"
-                    yield bad_row(path.name, row, reason)
+                    yield records.bad_row(path.name, row, reason)
 
 
 def _values(column: "pa.Array") -> list[object]:
@@ -290,7 +279,7 @@ def _cell(value: "pa.Scalar") -> object:
         try:
             return value.cast(pa.string()).as_py()
         except pa.ArrowException:
-            return FaultError(damage(error))
+            return records.FaultError(records.damage(error))
 
 
 # Existing extractions: openie.jsonl, HippoRAG's OpenIE results, our own export. A row is whatever JSON object stands
@@ -342,11 +331,13 @@ def read_extractions(path: Path) -> Iterator[ExtractionRow]:
     except OSError as error:
         raise SourceError(f"Cannot read the extractions {path}: {error}; check the path.") from error
     except Exception as error:  # what unpacks and parses a file from outside may fail in any way
-        raise SourceError(f"Cannot read the extractions {path}: {damage(error)}; write the file again.") from error
+        raise SourceError(
+            f"Cannot read the extractions {path}: {records.damage(error)}; write the file again."
+        ) from error
 
 
 def _from_document(path: Path) -> Iterator[ExtractionRow]:
-    with open_bytes(path) as stream:
+    with records.open_bytes(path) as stream:
         try:
             document = json.loads(stream.read())
         except (ValueError, RecursionError) as error:

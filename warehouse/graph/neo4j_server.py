@@ -11,13 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    SourceError,
-    StatementRejectedError,
-    StoreError,
-    StoreUnavailableError,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, NODE_KINDS, GraphKind
 from polyhop.schemas.records import Address, BadRecord
@@ -70,7 +64,7 @@ class Neo4jConnection:
         try:
             self._driver = GraphDatabase.driver(address.uri, **options)
         except (exceptions.ConfigurationError, ValueError) as error:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or "
                 "neo4j+s://HOST."
             ) from error
@@ -112,7 +106,7 @@ class Neo4jConnection:
             found: list[list[dict[str, Any]]] = session.execute_write(work)
             return found
 
-    def write_held(self, hold: Query, wanted: Mapping[str, Any], then: Query, refusal: StoreError) -> None:
+    def write_held(self, hold: Query, wanted: Mapping[str, Any], then: Query, refusal: errors.StoreError) -> None:
         """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`."""
 
         def work(transaction: Any) -> None:
@@ -142,7 +136,7 @@ def require_version(version: str, uri: str) -> None:
     """Refuses servers that lack what the statements need: raises ConfigurationError before Neo4j 5.26."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < (5, 26):  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7
-        raise ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs 5.26 or newer.")
+        raise errors.ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs 5.26 or newer.")
 
 
 @contextmanager
@@ -162,23 +156,23 @@ def translated(address: Address) -> Iterator[None]:
         yield
     except exceptions.AuthError as error:
         said = f"Neo4j at {uri} refuses user '{address.user}'; check {address.credentials}."
-        raise ConfigurationError(said) from error
+        raise errors.ConfigurationError(said) from error
     except (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.TransientError, OSError) as error:
         if "Memory" in (getattr(error, "code", None) or ""):
-            raise StoreError(
+            raise errors.StoreError(
                 f"A statement needs more memory than Neo4j at {uri} gives it; raise server.memory.heap.max_size."
             ) from error
-        raise StoreUnavailableError(
+        raise errors.StoreUnavailableError(
             f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check "
             f"{address.named_by}."
         ) from error
     except (exceptions.Neo4jError, exceptions.DriverError) as error:
         code = getattr(error, "code", None) or ""
         if "DatabaseNotFound" in code:
-            raise ConfigurationError(f"Neo4j at {uri} has no database '{address.database}'.") from error
+            raise errors.ConfigurationError(f"Neo4j at {uri} has no database '{address.database}'.") from error
         if re.search(r"read[- ]?only", f"{code} {error}", re.IGNORECASE):
-            raise StoreError(f"Neo4j at {uri} is read-only; export to a server that accepts writes.") from error
-        raise StatementRejectedError(f"Neo4j at {uri} refused a statement: {_first_line(error)}.") from error
+            raise errors.StoreError(f"Neo4j at {uri} is read-only; export to a server that accepts writes.") from error
+        raise errors.StatementRejectedError(f"Neo4j at {uri} refused a statement: {_first_line(error)}.") from error
 
 
 def _first_line(error: BaseException) -> str:
@@ -211,7 +205,7 @@ def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator
     found = connection.read(cypher("source", "duplicate_ids"), {"ids": list(mapping.ids)})
     if found:
         count, own_id = found[0]["count"], found[0]["id"]
-        raise SourceError(
+        raise errors.SourceError(
             f"{count} nodes at {uri} have the id '{own_id}' (the first of the properties "
             f"{', '.join(mapping.ids)} that each has); set graph.neo4j_ids to properties whose values are unique in "
             "the whole database, or to nothing: then they have Neo4j's own ids, which no dump keeps."
@@ -230,7 +224,7 @@ def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator
     for row in connection.stream(cypher("source", "nodes")):
         yield from guarded(_node_lines(row, mapping))
     if not number:
-        raise SourceError(
+        raise errors.SourceError(
             f"Neo4j at {uri} holds no node in database '{connection.address.database}'; check NEO4J_DATABASE."
         )
     values = {"ids": list(mapping.ids), "predicates": list(mapping.predicates)}

@@ -19,17 +19,8 @@ from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
+from polyhop.schemas import errors
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.errors import (
-    BudgetExceededError,
-    ModelError,
-    ModelKeyError,
-    ModelRateLimitError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    ModelUnreachableError,
-    PolyhopError,
-)
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, claims_of
 from polyhop.warehouse.models.budget import Budget, believed, count_tokens
@@ -104,17 +95,17 @@ class RateLimiter:
             if max(self._latest) * (int(self.size) + 1) <= self._seconds_in_time:
                 self.size = min(self._most, self.size + (1.0 if self.size < self._halved_at else 1 / self.size))
 
-    def failed(self, started: float, error: PolyhopError) -> None:
+    def failed(self, started: float, error: errors.PolyhopError) -> None:
         """Half as many calls in flight if the model rate-limits (HTTP 429) or did not reply in time.
 
         Calls that had started, by the clock, at the last halving do not halve again. A rate limit makes every thread
         pause as long as it says (at most 300 s).
         """
-        if not isinstance(error, ModelRateLimitError | ModelTimeoutError):
+        if not isinstance(error, errors.ModelRateLimitError | errors.ModelTimeoutError):
             return
         with self._lock:
             now = self._clock()
-            if isinstance(error, ModelRateLimitError):
+            if isinstance(error, errors.ModelRateLimitError):
                 pause = min(error.retry_after_seconds or 0.0, MAX_PAUSE_SECONDS)
                 self._paused_until = max(self._paused_until, now + pause)
             if started >= self._last_halved:
@@ -245,7 +236,7 @@ class PaidCalls:
         """
         with self._limiter.call() as in_flight:
             if request.stop.is_set():
-                raise BudgetExceededError("The run is stopping; this call was not made.")
+                raise errors.BudgetExceededError("The run is stopping; this call was not made.")
             reserved = self._budget.reserve(tokens, longest)
             usage, own, text, error, call_id = Usage(), None, "", "OutcomeUnknown", None
             started = self._clock()
@@ -257,12 +248,12 @@ class PaidCalls:
                     answer = send()
                 except CallFailedError as failed:
                     error = type(failed.error).__name__
-                    if isinstance(failed.error, ModelKeyError):
+                    if isinstance(failed.error, errors.ModelKeyError):
                         request.stop.because(failed.error)  # before the limiter lets the next call go
                     usage = self._usage(*((tokens, longest) if failed.may_be_billed else (0, 0)), started)
-                    self._is_reached = self._is_reached or not isinstance(failed.error, ModelUnreachableError)
+                    self._is_reached = self._is_reached or not isinstance(failed.error, errors.ModelUnreachableError)
                     self._limiter.failed(started, failed.error)
-                    if isinstance(failed.error, ModelTimeoutError) and in_flight == 1:
+                    if isinstance(failed.error, errors.ModelTimeoutError) and in_flight == 1:
                         request.timeouts_alone += 1
                         self._timeouts_alone += 1
                     raise failed.error from failed
@@ -276,7 +267,7 @@ class PaidCalls:
                     self.replaced += is_replaced
                 try:
                     made = read(answer.value)
-                except PolyhopError as unread:
+                except errors.PolyhopError as unread:
                     error = type(unread).__name__
                     raise
                 error = ""
@@ -299,22 +290,22 @@ class PaidCalls:
         Not if the run is stopping, nor if we should wait for ever, nor if there never was a server, nor if too many
         calls timed out with the server to themselves: of this request, or of all before a reply.
         """
-        if request.stop.is_set() or not isinstance(error, ModelError):
+        if request.stop.is_set() or not isinstance(error, errors.ModelError):
             return False
-        if isinstance(error, ModelRateLimitError) and (error.retry_after_seconds or 0) > MAX_PAUSE_SECONDS:
+        if isinstance(error, errors.ModelRateLimitError) and (error.retry_after_seconds or 0) > MAX_PAUSE_SECONDS:
             return False
-        if isinstance(error, ModelUnreachableError) and not self._is_reached:
+        if isinstance(error, errors.ModelUnreachableError) and not self._is_reached:
             return False
         timeouts = request.timeouts_alone if self._has_replied else self._timeouts_alone
-        return error.retryable and not (isinstance(error, ModelTimeoutError) and timeouts >= MOST_TIMEOUTS_ALONE)
+        return error.retryable and not (isinstance(error, errors.ModelTimeoutError) and timeouts >= MOST_TIMEOUTS_ALONE)
 
 
 def wait_seconds(state: RetryCallState) -> float:
     """Exponential backoff with full jitter; nothing before a re-ask, and what the server said is the limiter's."""
     error = state.outcome.exception() if state.outcome else None
-    if not isinstance(error, ModelUnavailableError):
+    if not isinstance(error, errors.ModelUnavailableError):
         return 0.0
-    if isinstance(error, ModelRateLimitError) and error.retry_after_seconds is not None:
+    if isinstance(error, errors.ModelRateLimitError) and error.retry_after_seconds is not None:
         return random.uniform(0, 0.1)  # noqa: S311 - spreads calls, guards no secret
     longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (state.attempt_number - 1))
     return random.uniform(longest / 2, longest)  # noqa: S311 - as above

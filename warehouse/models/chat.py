@@ -15,19 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
-from polyhop.schemas.errors import (
-    MalformedReplyError,
-    ModelEndpointError,
-    ModelError,
-    ModelRateLimitError,
-    ModelRejectedError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    ModelUnreachableError,
-    PolyhopError,
-    ReplyRefusedError,
-)
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
 from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
@@ -39,9 +28,14 @@ from polyhop.warehouse.statements import read_prompt
 # of a bad reply, shown to the model again; chosen: some 2,000 tokens, which bounds the price
 SHOWN_CHARACTERS = 8_000
 MOST_FAILURES = 3  # of the first requests of a run; chosen: one or two may be chance; a wrong key fails every time
-_OUTAGES: dict[str, type[ModelError]] = {
+_OUTAGES: dict[str, type[errors.ModelError]] = {
     error.__name__: error
-    for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
+    for error in (
+        errors.ModelUnavailableError,
+        errors.ModelRateLimitError,
+        errors.ModelTimeoutError,
+        errors.ModelUnreachableError,
+    )
 }
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
@@ -128,7 +122,7 @@ class Chat(PaidCalls):
             for raw in texts:
                 if raw.error_class:
                     continue
-                with suppress(MalformedReplyError, ReplyRefusedError):
+                with suppress(errors.MalformedReplyError, errors.ReplyRefusedError):
                     reply, rung = read_reply(raw.text, request.task.reply)
                     usage = sum((other.usage for other in texts), Usage())
                     stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
@@ -166,13 +160,13 @@ class Chat(PaidCalls):
         def read(said: Completion) -> tuple[ReplyT, Rung]:
             try:
                 if said.refusal:
-                    raise ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
+                    raise errors.ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
                 if said.is_cut:
-                    raise MalformedReplyError(
+                    raise errors.MalformedReplyError(
                         f"The reply ended at its limit of {longest} tokens; the whole of it is needed, in fewer words."
                     )
                 reply, rung = read_reply(said.text, form)
-            except (MalformedReplyError, ReplyRefusedError) as error:
+            except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:
                 if len(messages) > 1:  # the second bad reply is the last
                     error.retryable = False
                 else:
@@ -194,36 +188,36 @@ class Chat(PaidCalls):
         found: dict[str, Any]
         try:
             found = dict(zip(("reply", "rung"), self._attempts(asked, attempt), strict=True))
-        except ModelError as error:
+        except errors.ModelError as error:
             found = {"error_class": type(error).__name__, "error": in_attempts(str(error), asked.usage.calls)}
-            if isinstance(error, ModelRateLimitError):
+            if isinstance(error, errors.ModelRateLimitError):
                 found["retry_after_seconds"] = error.retry_after_seconds
         return _outcome(model=self.model, attempts=asked.usage.calls, usage=asked.usage, **found)
 
-    def _first_error(self, outcome: ChatOutcome[Any]) -> PolyhopError | None:
+    def _first_error(self, outcome: ChatOutcome[Any]) -> errors.PolyhopError | None:
         """The error to end the run with until one request was accepted, None if it may continue.
 
         ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for a
         single call; else, if each of the first requests failed, a ModelError.
         """
         name = outcome.error_class
-        is_failure = name == ModelRejectedError.__name__ or (self._must_answer and name in _OUTAGES)
+        is_failure = name == errors.ModelRejectedError.__name__ or (self._must_answer and name in _OUTAGES)
         with self._lock:
             self._is_accepted = self._is_accepted or not is_failure
             self._failures += is_failure
             if self._is_accepted:
                 return None
-            if name == ModelUnreachableError.__name__:
-                return ModelEndpointError(
+            if name == errors.ModelUnreachableError.__name__:
+                return errors.ModelEndpointError(
                     f"{outcome.error.rstrip('.')}. Nothing was asked; start the server, or correct models.api_base."
                 )
-            if self._failures < MOST_FAILURES and name != ModelTimeoutError.__name__:
+            if self._failures < MOST_FAILURES and name != errors.ModelTimeoutError.__name__:
                 return None
         advice = {
-            "ModelTimeoutError": "raise models.timeout_seconds, or lower models.max_reply_tokens",
-            "ModelRejectedError": "check the model's name and its key",
+            "errors.ModelTimeoutError": "raise models.timeout_seconds, or lower models.max_reply_tokens",
+            "errors.ModelRejectedError": "check the model's name and its key",
         }.get(name, "run the same command again when the server replies")
-        return _OUTAGES.get(name, ModelRejectedError)(
+        return _OUTAGES.get(name, errors.ModelRejectedError)(
             f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
         )
 

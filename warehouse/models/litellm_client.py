@@ -27,20 +27,7 @@ import httpcore
 import httpx
 from pydantic import BaseModel
 
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    ContextTooLongError,
-    ModelKeyError,
-    ModelRateLimitError,
-    ModelRejectedError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    ModelUnreachableError,
-    PolyhopError,
-    ReplyRefusedError,
-    redact,
-    without_values,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.settings import ModelSettings
 
 T = TypeVar("T")
@@ -183,7 +170,7 @@ def said_by(error: BaseException) -> str:
     of_client = [str(cause).lower() for cause in causes if isinstance(cause, httpx.TransportError)]
     said = [*of_server[:1], *of_system[-1:], *of_client[-1:], ""][0] or str(error)
     words = " ".join(_PACKAGE_WORDS.sub("", _TRACE.sub("", said)).split()).rstrip(".")
-    return f"{redact(words)[:300] or 'the reply could not be understood'}."  # two lines of a terminal
+    return f"{errors.redact(words)[:300] or 'the reply could not be understood'}."  # two lines of a terminal
 
 
 def in_attempts(said: str, attempts: int) -> str:
@@ -238,7 +225,7 @@ class CallFailedError(Exception):
         may_be_billed: The server may have written a whole reply that never arrived.
     """
 
-    def __init__(self, error: PolyhopError, *, may_be_billed: bool) -> None:
+    def __init__(self, error: errors.PolyhopError, *, may_be_billed: bool) -> None:
         self.error = error
         self.may_be_billed = may_be_billed
         super().__init__(str(error))
@@ -247,7 +234,7 @@ class CallFailedError(Exception):
 def require_litellm() -> None:
     """Imports nothing."""
     if find_spec("litellm") is None:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             "Models of providers and of servers need the package litellm. Install it with: pip install "
             "'polyhop[models]', or in a checkout: uv sync --extra models"
         )
@@ -323,32 +310,32 @@ def named(model: str, api_base: str) -> str:
     return f"{api_base} ({model})" if api_base else model
 
 
-def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, bool]:
+def translated(error: Exception, model: str, where: str) -> tuple[errors.PolyhopError, bool]:
     """Our error for a vendor's, and whether the call may be billed."""
     litellm = import_litellm()
     said = said_by(error)
     if isinstance(error, litellm.ContextWindowExceededError):
-        return ContextTooLongError(f"The request is longer than {where} can read: {said}"), False
+        return errors.ContextTooLongError(f"The request is longer than {where} can read: {said}"), False
     if isinstance(error, litellm.ContentPolicyViolationError):
-        return ReplyRefusedError(f"{where} declined to answer: {said}"), False
+        return errors.ReplyRefusedError(f"{where} declined to answer: {said}"), False
     reach, status = reach_of(error), status_of(error)
     if reach is Reach.UNREACHED:
-        return ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
+        return errors.ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
     if reach is Reach.UNSENT or status == 401:
         missing: list[str] = sorted(litellm.validate_environment(model)["missing_keys"]) or [_key_variable(model)]
         names = (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
         unset = f"No key for {model}: set {names}."
-        return ModelKeyError(unset if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
+        return errors.ModelKeyError(unset if reach is Reach.UNSENT else f"{where} refuses the key: {said}"), False
     if reach is Reach.TIMED_OUT or status in {408, 504}:
-        late = ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds.")
+        late = errors.ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds.")
         return late, reach is Reach.TIMED_OUT
     retry_after = retry_after_seconds(error)
     if status == 429 or (status == 503 and retry_after is not None):
-        return ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after), False
+        return errors.ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after), False
     if status is not None and 400 <= status < 500 and status not in {409, 425}:
-        return ModelRejectedError(f"{where} does not accept the request ({status}): {said}"), False
+        return errors.ModelRejectedError(f"{where} does not accept the request ({status}): {said}"), False
     answered = f"HTTP {status}, " if reach is Reach.ANSWERED and status is not None else ""
-    return ModelUnavailableError(f"{where}{UNANSWERED}{answered}{said}"), reach is Reach.LOST
+    return errors.ModelUnavailableError(f"{where}{UNANSWERED}{answered}{said}"), reach is Reach.LOST
 
 
 PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
@@ -415,7 +402,7 @@ class Completions:
             ours, may_be_billed = translated(error, self._model, self._where)
             is_unsupported = isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error)
             is_unknown = isinstance(error, litellm.exceptions.LiteLLMUnknownProvider)
-            is_wrong = status_of(error) in {400, 422} and isinstance(ours, ModelRejectedError) and not is_unknown
+            is_wrong = status_of(error) in {400, 422} and isinstance(ours, errors.ModelRejectedError) and not is_unknown
             if is_unsupported and self._has_temperature:
                 self._has_temperature = False
             elif is_wrong and not self._is_form_proven and form < PLAIN:
@@ -426,7 +413,7 @@ class Completions:
                     self._form = 0
                 raise CallFailedError(ours, may_be_billed=may_be_billed) from error
             # The server refuses a parameter; the next call goes without it.
-            rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
+            rejected = errors.ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
             rejected.retryable = True
             raise CallFailedError(rejected, may_be_billed=False) from error
         self._is_form_proven = True
@@ -458,8 +445,8 @@ def _completion(answer: Any) -> Answer[Completion]:
     reason = getattr(choice, "finish_reason", None)
     stopped = "its content filter stopped it" if reason == "content_filter" else ""
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or stopped
-    text = without_values(getattr(message, "content", None) or "")
+    text = errors.without_values(getattr(message, "content", None) or "")
     # Reported tokens, 0 for what is no number; most servers' nonsense was left out before.
     usage = [getattr(getattr(answer, "usage", None), name, 0) for name in ("prompt_tokens", "completion_tokens")]
     counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
-    return Answer(Completion(text, redact(str(refusal)), reason == "length"), text, counts[0], counts[1])
+    return Answer(Completion(text, errors.redact(str(refusal)), reason == "length"), text, counts[0], counts[1])
