@@ -139,9 +139,12 @@ def compare_pairs(
     values: Mapping[str, Values], pairs: Sequence[tuple[str, str]], metrics: Sequence[str]
 ) -> dict[tuple[str, str], PairRows]:
     """A - B of every pair (a, b) by metric; a metric without a common question is left out."""
-    columns = {
-        (pair, metric): _differences(values[pair[0]], values[pair[1]], metric) for pair in pairs for metric in metrics
-    }
+    columns: dict[tuple[tuple[str, str], str], dict[int, float]] = {}
+    for pair in pairs:
+        both = list(enumerate(zip(values[pair[0]], values[pair[1]], strict=True)))
+        for metric in metrics:  # question number -> A - B, where the question counts on both sides
+            found = ((number, left[metric], right[metric]) for number, (left, right) in both)
+            columns[pair, metric] = {number: x - y for number, x, y in found if x is not None and y is not None}
     results = _bootstraps(columns)
     return {
         pair: {metric: results[pair, metric].as_row() for metric in metrics if (pair, metric) in results}
@@ -183,12 +186,6 @@ def _bootstraps(columns: Mapping[_Key, Mapping[int, float]]) -> dict[_Key, Paire
         table = np.array([list(columns[key].values()) for key in keys], dtype=np.float64).T
         found |= zip(keys, bootstrap_columns(table), strict=True)
     return found
-
-
-def _differences(a: Values, b: Values, metric: str) -> dict[int, float]:
-    """Question number -> A - B, where the question counts on both sides."""
-    found = enumerate((left[metric], right[metric]) for left, right in zip(a, b, strict=True))
-    return {number: x - y for number, (x, y) in found if x is not None and y is not None}
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -521,7 +521,9 @@ def _recall_curves(run: Document, prefix: str, noun: str) -> Figure | None:
     for place, label in enumerate(names):
         recall = [metric(run, label, f"{prefix}recall@{k}") or 0.0 for k in RECALL_DEPTHS]
         if place < HIGHLIGHTED or label in run["baselines"]:
-            axes.plot(RECALL_DEPTHS, recall, **_look(place), label=_label(label), markersize=5)
+            # no two of the first 77 look alike
+            colour, line, marker = (kinds[place % len(kinds)] for kinds in (COLOURS, LINES, MARKERS))
+            axes.plot(RECALL_DEPTHS, recall, f"{marker}{line}", color=colour, label=_label(label), markersize=5)
         else:
             axes.plot(RECALL_DEPTHS, recall, color=GREY, linewidth=0.8, zorder=1)
     axes.set_xscale("log")
@@ -567,15 +569,6 @@ def _figure(height: float, columns: int = 1, **shared: Any) -> tuple[Figure, lis
     made = Figure(figsize=(WIDTH_INCHES, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(made)
     return made, list(made.subplots(1, columns, squeeze=False, **shared).ravel())
-
-
-def _look(place: int) -> dict[str, Any]:
-    """How the strategy with this rank is drawn; no two of the first 77 look alike."""
-    return {
-        "color": COLOURS[place % len(COLOURS)],
-        "linestyle": LINES[place % len(LINES)],
-        "marker": MARKERS[place % len(MARKERS)],
-    }
 
 
 def _label(name: str) -> str:

@@ -169,7 +169,7 @@ def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> 
     return None
 
 
-def containment(index: TermImpacts, terms: Iterable[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
+def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Which of a few passages have which terms.
 
     Args:
@@ -181,13 +181,11 @@ def containment(index: TermImpacts, terms: Iterable[int], passages: NDArray[np.i
         Shape (m, n_terms).
     Cost: O(m log postings) per term.
     """
-    columns = [_has(index.passages[index.indptr[term] : index.indptr[term + 1]], passages) for term in terms]
-    return np.stack(columns, axis=1) if columns else np.zeros((len(passages), 0), dtype=np.bool_)
-
-
-def _has(postings: NDArray[np.int32], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
-    places = np.minimum(np.searchsorted(postings, passages.astype(np.int32)), len(postings) - 1)
-    return np.asarray(postings[places] == passages)
+    found, wanted = np.zeros((len(passages), len(terms)), dtype=np.bool_), passages.astype(np.int32)
+    for column, term in enumerate(terms):
+        postings = index.passages[index.indptr[term] : index.indptr[term + 1]]
+        found[:, column] = postings[np.minimum(np.searchsorted(postings, wanted), len(postings) - 1)] == wanted
+    return found
 
 
 # Source: bridge-masked.md 3 steps 0c and 0d.

@@ -205,13 +205,6 @@ def _insert(kept: Kept, size: int, path: Integers, count: int, values: Floats) -
     return size + 1
 
 
-def _append(kept: Kept, size: int, path: Integers, count: int, values: Floats) -> int:
-    """Appends a path to the kept ones."""
-    kept[0][size, :count] = path[:count]
-    kept[1][size], kept[2][size] = count, _compiled_mean(values, path, count)
-    return size + 1
-
-
 def _search(
     edges: Edges, values: Floats, starts: Integers, max_length: int, limit: int, max_paths: int
 ) -> tuple[Integers, Integers, Floats, bool, int]:
@@ -250,7 +243,9 @@ def _search(
             depth += 1
             path[depth], cursor[depth], totals[depth], is_on_path[target] = target, indptr[target], total, True
             if limit == 0:
-                size = _compiled_append(kept, size, path, depth + 1, values)
+                kept[0][size, : depth + 1] = path[: depth + 1]
+                kept[1][size], kept[2][size] = depth + 1, _compiled_mean(values, path, depth + 1)
+                size += 1
             else:
                 size = _compiled_insert(kept, size, path, depth + 1, values)
                 least = kept[2][size - 1] - SLACK * (1.0 + kept[2][0]) if size == limit else least
@@ -262,6 +257,5 @@ _compiled_upper = _compile(_upper)
 _compiled_mean = _compile(_mean)
 _compiled_is_before = _compile(_is_before)
 _compiled_insert = _compile(_insert)
-_compiled_append = _compile(_append)
 subgraph = _compile(_subgraph)
 search = _compile(_search)

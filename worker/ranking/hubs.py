@@ -91,7 +91,12 @@ class PathSearch:
                 f"The question's vectors have shape {queries.shape}, those of hub paths {self._vectors.shape}; encode "
                 "questions with the model that built the index."
             )
-        texts = self._text_scores(queries)
+        texts = np.empty(0)
+        if len(self._vectors):
+            products = self._vectors @ queries.astype(np.float32, copy=False).T
+            # the best of the queries; float32 makes a little more than 1 of equal texts
+            texts = np.clip(products.max(axis=1), 0, 1).astype(np.float64)
+            texts[self._missing] = -np.inf
         found = np.full(self.paths.path_count, -np.inf)
         if self._is_simple:
             found = texts.take(self._row_texts)
@@ -111,16 +116,6 @@ class PathSearch:
             return -1
         row = start + int(np.argmax(np.round(scores.texts[self._row_texts[start:end]], DECIMALS)))
         return int(self._row_triples[row])
-
-    def _text_scores(self, queries: NDArray[np.float32]) -> Scores:
-        if not len(self._vectors):
-            return np.empty(0)
-        products = self._vectors @ queries.astype(np.float32, copy=False).T
-        largest = products[:, 0] if products.shape[1] == 1 else products.max(axis=1)
-        # float32 makes a little more than 1 of equal texts
-        scores: Scores = np.clip(largest, 0, 1).astype(np.float64)
-        scores[self._missing] = -np.inf
-        return scores
 
 
 def best_paths(scores: Scores, hashes: NDArray[np.uint8], count: int) -> NDArray[np.intp]:

@@ -193,7 +193,10 @@ def walk_passages(
     held, back = stuck, 1.0
     for step in range(steps + 1):
         if step > 0:
-            scores = _half_step(transition, scores, 1 - restart, from_passages=not at_passages)
+            # scaled where there are fewer numbers, on the passages' side
+            keep = 1 - restart
+            moved = transition.to_passages @ scores * keep if at_passages else transition.to_entities @ (scores * keep)
+            scores = np.asarray(moved)
             back = restart + (1 - restart) * held
             held = back * stuck
         if at_passages:
@@ -207,17 +210,6 @@ def walk_passages(
 def stuck_mass(transition: BipartiteTransition, seeds: WalkSeeds) -> float:
     """Share of the seeds on passages without entity, from which no step leads on."""
     return float(seeds.passage_weights[transition.dangling[seeds.passages]].sum())
-
-
-def _half_step(
-    transition: BipartiteTransition, scores: NDArray[np.float64], factor: float, *, from_passages: bool
-) -> NDArray[np.float64]:
-    """`factor` times the product, scaled where there are fewer numbers, on the passages' side."""
-    if from_passages:
-        return np.asarray(transition.to_entities @ (scores * factor))
-    arrived = np.asarray(transition.to_passages @ scores)
-    arrived *= factor
-    return arrived
 
 
 # Source: algorithms.md 2.7.

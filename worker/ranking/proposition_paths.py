@@ -124,7 +124,14 @@ class _Paths:
         """As people and later steps read them; `numbers` are those of the propositions searched."""
         parts = (numbers[self.members], self.kinds, self.ends, self.scores)
         return tuple(
-            PropositionPath(tuple(members), tuple(map(_connection, kinds, ends)), score)
+            PropositionPath(
+                tuple(members),
+                tuple(
+                    Connection(_KINDS[kind], *(None if entity == _NO_ENTITY else entity for entity in pair))
+                    for kind, pair in zip(kinds, ends, strict=True)
+                ),
+                score,
+            )
             for members, kinds, ends, score in zip(*(part.tolist() for part in parts), strict=True)
         )
 
@@ -271,10 +278,6 @@ def _joined_vectors(
     offset_of = {text: offset for offset, text in enumerate(dict.fromkeys(text for texts in joined for text in texts))}
     vectors = encode(list(offset_of))
     return [vectors[[offset_of[text] for text in texts]] if texts else None for texts in joined]
-
-
-def _connection(kind: int, ends: Sequence[int]) -> Connection:
-    return Connection(_KINDS[kind], *(None if entity == _NO_ENTITY else entity for entity in ends))
 
 
 def _unit(vectors: NDArray[np.floating]) -> Scores:

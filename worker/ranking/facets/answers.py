@@ -158,7 +158,9 @@ def _said(
     if not values:
         return None
     if texts[0] in AUXILIARIES:
-        said = {_yes_or_no(value) for value in values}
+        negations = ("false", "no")
+        is_no = {any(w.is_negation for w in words_of(value)) or value.strip().lower() in negations for value in values}
+        said = {"no" if one else "yes" for one in is_no}
         return ((said.pop(),), YES_NO) if kind == Kind.YES_NO and is_one_hub and len(said) == 1 else None
     if kind == Kind.YES_NO:
         return None
@@ -168,9 +170,3 @@ def _said(
         (text, count), *others = values.most_common(2)
         return None if others and others[0][1] == count else ((text,), MOST_FREQUENT)
     return (tuple(text for text, _ in values.most_common()), VALUES) if len(values) <= MOST_ANSWERS else None
-
-
-def _yes_or_no(value: str) -> str:
-    """What a value of a field of yes and no says."""
-    is_no = any(word.is_negation for word in words_of(value)) or value.strip().lower() in ("false", "no")
-    return "no" if is_no else "yes"
