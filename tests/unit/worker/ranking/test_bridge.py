@@ -112,9 +112,11 @@ def test_relative_scores_of_nothing_are_zero() -> None:
 
 
 def test_golden_cover() -> None:
-    """G-BRIDGE-2: stems x (idf 2), y, z (1 each)."""
+    """G-BRIDGE-2: stems x (idf 2), y, z (1 each); and .2 + .1 ties with .3, though its sum is larger by an ulp."""
     contains = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
     assert cover(np.array([0.9, 0.8, 0.75, 0.7]), contains, np.array([2.0, 1, 1]), 1.0, 4) == [0, 3, 1, 2]
+    contains = np.array([[0, 0], [0, 0], [1, 0]], dtype=bool)
+    assert cover(np.array([0.9, 0.3, 0.2]), contains, np.array([1.0, 9]), 1.0, 3) == [0, 1, 2]
 
 
 def test_a_question_without_known_stems_keeps_the_order() -> None:

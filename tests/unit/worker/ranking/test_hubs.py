@@ -212,6 +212,12 @@ def test_hubs_are_chosen_in_rounds_and_stand_by_weighted_score(
     assert [*chosen(STORE, rule).items()] == [*expected.items()]
 
 
+def test_a_later_round_chooses_no_more_hubs_than_places_are_left() -> None:
+    """The four best paths are all of H1; the next round looks at two paths for one place."""
+    store = {"H1": {f"p{n}": 0.9 for n in range(4)}, "H2": {"q": 0.5}, "H3": {"r": 0.4}}
+    assert list(chosen(store, ChoiceRule(2, 2, 0.0))) == ["H1", "H2"]
+
+
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
