@@ -60,7 +60,7 @@ FILES += [*PROJECT.glob("polyhop/*.py"), *(file for glob in PAGES for file in PR
 
 def test_no_forbidden_word_is_written() -> None:
     files = [file for file in FILES if str(file.relative_to(PROJECT)) not in NOT_OURS]
-    assert len(files) > 300
+    assert len(files) > 250
     assert [hit for file in files for hit in found_in(file)] == []
 
 

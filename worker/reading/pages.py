@@ -439,8 +439,8 @@ class Similarity:
         total = fsum(self.idf(stem) for stem in stems)
         return fsum(self.idf(stem) for stem in stems if stem in held) / total if total else 0.0
 
-    def best_pair(self, question: Question, pages: Sequence[Page]) -> list[Shown]:
-        """The two sentences that say most of a question together, the one that says less of it last.
+    def best_sentences(self, question: Question, pages: Sequence[Page]) -> list[Shown]:
+        """The two sentences that say most of a question together, then the one that adds most to them.
 
         Of all pairs of the shortlist (the sentences with the most words of the question, by idf): the cosine of the
         question with the sum of their vectors (0 without), the words they cover, and whether one names the other page.
@@ -464,13 +464,17 @@ class Similarity:
             cosines = vectors @ question.vector.astype(np.float64)
             near = (cosines[:, None] + cosines) / np.sqrt(np.maximum(2 + 2 * (vectors @ vectors.T), 1e-9))
 
-        def worth(pair: tuple[int, int]) -> float:
+        def worth(pair: tuple[int, int], given: frozenset[str] = frozenset()) -> float:
             (one, first, _), (other, second, _) = (listed[number] for number in pair)
-            covered = self.share(stems, held[pair[0]] | held[pair[1]])
+            covered = self.share(stems, given.union(held[pair[0]], held[pair[1]]))
             is_same = one is other
             link = not is_same and (first.has_any(other.title_keys) or second.has_any(one.title_keys))
             pages_link = is_same or one.mentions(other.title_keys) or other.mentions(one.title_keys)
             return round(float(near[pair]) + COVERED * covered + LINKED * link + SAME_CHAIN * pages_link, 9)
 
         best = max(combinations(range(len(listed)), 2), key=worth)
-        return sorted((listed[number] for number in best), key=lambda one: -one.share)
+        given = held[best[0]] | held[best[1]]
+        rest = [number for number in range(len(listed)) if number not in best]
+        third = max(rest, key=lambda number: max(worth((one, number), given) for one in best), default=None)
+        pair = sorted((listed[number] for number in best), key=lambda one: -one.share)
+        return pair if third is None else [*pair, listed[third]]

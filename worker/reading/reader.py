@@ -34,17 +34,17 @@ MIN_CONFIDENCE = 0.5
 """A short answer below it is a guess, and the sentences are the answer. Source: reader.md, Confidence and silence."""
 NOTHING = 0.1  # A sentence that says less of the question's words (by idf) is not shown: nothing was found.
 _WORTHLESS = 0.03  # The sentence of a guess below it is not shown; chosen: right in 1 of 20.
-_ONE_STEP, _CHAIN, _EVIDENCE, _AGREES = -0.2, -0.7, 0.75, 1.2
+_BIAS, _EVIDENCE, _AGREES = -0.7, 0.75, 1.2
 """Calibration; fitted on benchmarks/data/unseen (dev), MuSiQue-100 and the tuning halves of our own questions."""
 
 
-def calibrated(confidence: float, *, is_shown: bool, is_chain: bool) -> float:
-    """How often an extracted answer is right: by its evidence, and whether it stands in the best sentences.
+def calibrated(confidence: float, *, is_shown: bool) -> float:
+    """How often an extracted answer is right: by its evidence, and whether it stands in the two best sentences.
 
     At most `EXTRACTED_FACTOR`: of those above it half were wrong on a corpus of 90 pages (the demo).
     """
     share = min(max(confidence / EXTRACTED_FACTOR, 1e-6), 1 - 1e-3)
-    bias = (_CHAIN if is_chain else _ONE_STEP) + _AGREES * is_shown
+    bias = _BIAS + _AGREES * is_shown
     return min(EXTRACTED_FACTOR, 1 / (1 + exp(-(bias + _EVIDENCE * log(share / (1 - share))))))
 
 
@@ -103,11 +103,12 @@ class RuleReader:
             confidence = computed.confidence
             reading = Reading(computed.answer, confidence, from_values, "computed", confidence=confidence)
             return replace(self._shown(reading), rule=computed.rule, values=computed.values)
-        said = [one for one in self._similar.best_pair(question, pages) if one.share >= NOTHING]
-        sentences = [one.page.cite(one.sentence) for one in said]
+        best_three = self._similar.best_sentences(question, pages)
+        sentences = [one.page.cite(one.sentence) for one in best_three if one.share >= NOTHING]
+        pair = [one.page.cite(one.sentence) for one in best_three[:2] if one.share >= NOTHING]
         if computed is not None:
             stated = [value.sentence for value in computed.values if value.sentence is not None]
-            shown = tuple(dict.fromkeys((*stated, *sentences)))
+            shown = tuple(dict.fromkeys((*stated, *pair)))
             return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(candidate.key for candidate in candidates if candidate.kind != PHRASE)
@@ -118,9 +119,9 @@ class RuleReader:
         if best is None:
             return Reading("", sentences=tuple(sentences))
         own = best.candidate.page.cite(best.candidate.sentence)
-        confidence = round(calibrated(best.confidence, is_shown=own in sentences, is_chain=bool(evidence.inner)), 6)
+        confidence = round(calibrated(best.confidence, is_shown=own in pair), 6)
         after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
-        shown = tuple(dict.fromkeys((own, *sentences) if confidence >= self.min_confidence else after))
+        shown = tuple(dict.fromkeys((own, *pair) if confidence >= self.min_confidence else after))
         return self._shown(Reading(best.candidate.answer, best.score, shown, "extracted", confidence=confidence))
 
     def _shown(self, reading: Reading) -> Reading:
