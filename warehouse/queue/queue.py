@@ -270,17 +270,18 @@ class QuestionQueue:
         Raises:
             ContractError: If a result is not JSON-able; then nothing is stored.
         """
-        by_token = {}
-        for question in finished:
-            how = {"version": question.version, "strategy": question.strategy, "seconds": question.seconds}
-            said = {"answer": storable(question.answer), "result_json": to_json(dict(question.result))}
-            by_token[question.lease_token] = how | said
+        by_token = {question.lease_token: (question, to_json(dict(question.result))) for question in finished}
 
         def work(tx: Transaction) -> set[str]:
             before = tx.rows("finish.finished_before", **_held(by_token)) if tx.attempt > 1 else []
             closed = tx.rows("finish.finish", **_held(by_token), now=tx.now)
             if closed:
-                results = ({**row, **by_token[row["lease_token"]], "now": tx.now} for row in closed)
+                results = []
+                for row in closed:
+                    each, text = by_token[row["lease_token"]]
+                    how = {"version": each.version, "strategy": each.strategy, "seconds": each.seconds}
+                    how |= {"answer": storable(each.answer), "result_json": text, "now": tx.now}
+                    results.append({**row, **how})
                 tx.run_many("finish.add_result", results)
             return {row["lease_token"] for row in (*before, *closed)}
 
