@@ -47,12 +47,7 @@ from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.records import place_of
-from polyhop.warehouse.files.versions import (
-    begin_run,
-    end_run,
-    stage_timings,
-    starter,
-)
+from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts

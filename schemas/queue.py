@@ -260,10 +260,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
     queue, share = spec.queue, spec.min_confidence
     called = f"its queue is called '{queue}'"
     rules = (  # no worker could be set to serve such a queue
-        (
-            "," not in queue,
-            f"{called}: a comma separates queues in `polyhop worker --queues`; submit once per queue",
-        ),
+        ("," not in queue, f"{called}: a comma separates queues in `polyhop worker --queues`; submit once per queue"),
         (
             queue == queue.strip() and queue.isprintable(),
             f"{called}: whitespace around it and unprintable characters are not served",

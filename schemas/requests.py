@@ -148,9 +148,8 @@ class MaintenanceReport:
         return {**asdict(self), "before": asdict(self.before), "after": asdict(self.after)}
 
 
-ALL = "all"
+ALL = "all"  # Stands for every strategy.
 OWN = "own"  # Stands for the strategies that an index was built for, where `all` stands for all that there are.
-"""Stands for every strategy."""
 MAX_COMBINATIONS = 100  # Variants that one label with ranges may stand for; chosen: more rows than a report can show.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 

@@ -547,10 +547,7 @@ _GONE: Mapping[str, tuple[object, str]] = {
         "what the server allows",
         "warehouse/models/calls.py; models.requests_per_minute and models.concurrency limit calls",
     ),
-    "propositions.include": (
-        "stated",
-        "schemas/propositions.py NOUNS; triple-ppr searches triples",
-    ),
+    "propositions.include": ("stated", "schemas/propositions.py NOUNS; triple-ppr searches triples"),
     "propositions.synonym_neighbours": (100, "tasks/propositions/stage.py SYNONYMS"),
     "propositions.synonym_threshold": (0.8, "tasks/propositions/stage.py SYNONYMS"),
     "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),

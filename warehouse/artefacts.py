@@ -13,14 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.graph import (
-    BipartiteGraph,
-    Entity,
-    LexicalIndex,
-    RelationGraph,
-    new_numbers,
-    row_starts,
-)
+from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
 from polyhop.schemas.languages import recorded_language
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
 from polyhop.schemas.settings import ExtractionSettings, stored_section

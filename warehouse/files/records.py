@@ -17,15 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from polyhop.schemas.errors import PolyhopError, SourceError
-from polyhop.schemas.records import (
-    BadRecord,
-    Prediction,
-    QuestionRecord,
-    Section,
-    Source,
-    SourceRecord,
-    Tombstone,
-)
+from polyhop.schemas.records import BadRecord, Prediction, QuestionRecord, Section, Source, SourceRecord, Tombstone
 
 R = TypeVar("R", QuestionRecord, Prediction)
 T = TypeVar("T")

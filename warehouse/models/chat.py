@@ -171,12 +171,7 @@ class Chat(PaidCalls):
                     error.retryable = False
                 else:
                     inputs = {"reason": str(error), "reply": said.text[:SHOWN_CHARACTERS]}
-                    messages.append(
-                        {
-                            "role": "user",
-                            "content": read_prompt(_REASK).render(inputs),
-                        }
-                    )
+                    messages.append({"role": "user", "content": read_prompt(_REASK).render(inputs)})
                 raise
             return reply, rung if len(messages) == 1 else Rung.REASKED
 

@@ -23,13 +23,7 @@ from polyhop.worker.ranking.bridge import common_count, flat_walk_part, is_unnes
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import Found, question_vector, strategy
-from polyhop.worker.strategies.bridge import (
-    IN_COSINES,
-    REFERENCE_RANK,
-    BridgeParameters,
-    BridgeStrategy,
-    Similarity,
-)
+from polyhop.worker.strategies.bridge import IN_COSINES, REFERENCE_RANK, BridgeParameters, BridgeStrategy, Similarity
 from polyhop.worker.strategies.entities import QuestionEntities, entity_meanings, match_meanings
 
 COMMON_SHARE = 0.01  # L / N: names in more of the passages (and in more than 5) are not masked; bridge-masked.md 4.

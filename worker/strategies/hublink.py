@@ -45,14 +45,7 @@ from polyhop.worker.ranking.hubs import (
 )
 from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import estimate_tokens
-from polyhop.worker.strategies.base import (
-    CallBound,
-    Parameters,
-    entity_vector,
-    has_word,
-    question_vector,
-    strategy,
-)
+from polyhop.worker.strategies.base import CallBound, Parameters, entity_vector, has_word, question_vector, strategy
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
