@@ -474,6 +474,7 @@ class NamePair:
     b: str
     type: str = ""  # Type that both must have for the pair to count, "" for any.
     place: str = ""  # File and line, for messages.
+    are_same: bool = True
 
 
 Kind = Literal["rename", "merge", "split", "retype", "delete"]

@@ -436,8 +436,10 @@ class ResolutionSettings(Section):
         "name",
         description="What makes two mentions of one name one entity: the name, name and type, or name and context.",
     )
-    must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
-    cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
+    links: str = Field(
+        "",
+        description="CSV file of name pairs (a,b) that are one entity, or with `no` in a third column (same) are not.",
+    )
 
 
 class Settings(Section):
@@ -553,6 +555,13 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "queue.ageing_seconds": (60, "warehouse/queue/queue.py AGEING_SECONDS"),
     "queue.max_depth": (1_000_000, "warehouse/queue/queue.py MAX_DEPTH"),
     "queue.retention_days": (30, "warehouse/queue/queue.py RETENTION_DAYS; `maintain --queue-days` takes another"),
+    **dict.fromkeys(
+        ["resolution.must_link", "resolution.cannot_link"],
+        (
+            "what resolution.links says: one file, whose column `same` has `no` for pairs to keep apart",
+            "docs/how-to/entities.md",
+        ),
+    ),
     "resolution.max_cluster": (40, "tasks/resolution/resolve.py MAX_CLUSTER"),
     "runner.address": ("what DASK_SCHEDULER_ADDRESS says", "flows/runner.py DaskPool"),
     "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),

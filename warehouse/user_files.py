@@ -104,8 +104,9 @@ def read_links(file: str) -> tuple[NamePair, ...]:
     pairs = []
     try:
         header = [cell.strip().lower() for cell in next(reader, [])]
-        if header not in (["a", "b"], ["a", "b", "type"]):
-            raise ConfigurationError(f"{file} line 1: the header must be a,b or a,b,type, not '{','.join(header)}'.")
+        if header[:2] != ["a", "b"] or sorted(header[2:]) not in ([], ["same"], ["type"], ["same", "type"]):
+            message = f"{file} line 1: the header must be a,b, with type or same after them, not '{','.join(header)}'."
+            raise ConfigurationError(message)
         for row in reader:
             cells = [cell.strip() for cell in row]
             if not any(cells):
@@ -117,8 +118,12 @@ def read_links(file: str) -> tuple[NamePair, ...]:
                 if not any(map(str.isalnum, name)):
                     message = f"{place}: '{name}' is not a name; write two names with letters or digits."
                     raise ConfigurationError(message)
-            kind = cells[2].upper() if len(cells) == 3 else ""
-            pairs.append(NamePair(cells[0], cells[1], kind, f"{Path(file).name} line {reader.line_num}"))
+            said = dict(zip(header, cells, strict=True))
+            same = said.get("same", "").lower() or "yes"
+            if same not in ("yes", "no"):
+                raise ConfigurationError(f"{place}: same must be yes or no, not '{same}'.")
+            where = f"{Path(file).name} line {reader.line_num}"
+            pairs.append(NamePair(cells[0], cells[1], said.get("type", "").upper(), where, are_same=same == "yes"))
     except csv.Error as error:
         raise ConfigurationError(f"{file} line {reader.line_num}: {error}.") from error
     return tuple(pairs)

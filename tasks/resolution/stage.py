@@ -267,7 +267,8 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     with no_search_for_cycles():
         rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
         names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
-        links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
+        pairs = read_links(chosen.links)
+        links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))
         links = edited_links(links, edits, {name.key for name in names} if edits else ())
         resolution = with_senses(resolve(names, links, _judge(build, connection, senses.families)), senses)
     # Key map, written descriptions and decisions into their temporary tables.
@@ -324,11 +325,8 @@ class Resolve(Stage):
     def settings(self, build: Build) -> dict[str, object]:
         """Who decides about names, and how."""
         chosen = build.settings.resolution
-        said: dict[str, object] = {
-            "method": chosen.method,
-            "must_link": links_hash(chosen.must_link),
-            "cannot_link": links_hash(chosen.cannot_link),
-        }
+        # two names of links: as before there was one file, so that an index without links is not derived again
+        said: dict[str, object] = {"method": chosen.method, "must_link": links_hash(chosen.links), "cannot_link": ""}
         edits = edits_hash(build.folder)
         if edits:
             said["edits"] = edits
@@ -355,7 +353,7 @@ class Resolve(Stage):
             titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
             _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
             chosen = build.settings.resolution
-            has_links = chosen.must_link or chosen.cannot_link or read_edits(build.folder)
+            has_links = chosen.links or read_edits(build.folder)
             if before is not None and not has_links and are_names_kept(connection):
                 # Takes over what was decided about names: the key map, and every decision with its reason.
                 _run(connection, "resolve_update", "keep_key_map", "keep_decisions")

@@ -23,11 +23,10 @@ CORPUS: list[dict[str, object]] = [
 @pytest.fixture
 def indexed(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> Run:
     """Commands on an index of these passages, with link files."""
-    (tmp_path / "must.csv").write_text("a,b\nBlue Giant,Zorgon Corp\n")
-    (tmp_path / "cannot.csv").write_text("a,b\nUlm,Paris\n")
+    (tmp_path / "links.csv").write_text("a,b,same\nBlue Giant,Zorgon Corp,\nUlm,Paris,no\n")
     done = polyhop(
         *("index", write_corpus(CORPUS), "--index", "tiny", "--set", "strategies=bridge-lexical,graph"),
-        *("--set", "resolution.must_link=must.csv", "--set", "resolution.cannot_link=cannot.csv"),
+        *("--set", "resolution.links=links.csv"),
     )
     assert done.returncode == 0, done.stderr
     return polyhop
@@ -44,7 +43,7 @@ def test_names_are_explained(indexed: Run) -> None:
     assert (one["same"], one["reason"]) == (True, "'zorgon corp' only adds corp to 'zorgon'")
     assert [decision["key"] for decision in one["decisions"]] == ["zorgon", "zorgon corp"]
     assert explained(indexed, "Blue Giant", "zorgon")["same"] is True
-    assert "cannot-link 'ulm' is not 'paris' (cannot.csv line 2)" in explained(indexed, "Paris", "Ulm")["reason"]
+    assert "cannot-link 'ulm' is not 'paris' (links.csv line 3)" in explained(indexed, "Paris", "Ulm")["reason"]
     apart = explained(indexed, "Paris", "Paris, Texas")
     assert (apart["same"], "same words" in apart["reason"]) == (False, True)
     unseen = explained(indexed, "Danuba", "Ulm")
@@ -66,7 +65,7 @@ def test_a_question_finds_the_passages_of_the_entity_under_its_other_names(index
 
 def test_bad_links_and_names_are_one_sentence(indexed: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("a,b\nUlm\n")
-    done = indexed("index", write_corpus(CORPUS), "--index", "tiny", "--set", "resolution.must_link=bad.csv")
+    done = indexed("index", write_corpus(CORPUS), "--index", "tiny", "--set", "resolution.links=bad.csv")
     assert (done.returncode, done.stderr) == (2, "polyhop: bad.csv line 2: 1 columns instead of 2.\n")
     done = indexed("entities", "explain", "!!!", "'; DROP TABLE entities; --", "--index", "tiny")
     assert (done.returncode, done.stderr.startswith("polyhop: '!!!' is not a name")) == (2, True)

@@ -103,7 +103,7 @@ def test_a_reply_of_no_use_is_replaced_by_rules_and_says_so(towns: Any, model_se
     answer = ask(towns, model_server)
     reading = answer["reading"]
     assert (reading["by"], reading["fallback"]["error_class"]) == ("rules", "MalformedReplyError")
-    assert answer["answer"]
+    assert answer["guess"]
     assert reading["spent"]["calls"] >= 1
 
 

@@ -42,7 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Path:
 
     for added in (records[:-1], records):
         (folder / "corpus.jsonl").write_text((DEMO / "corpus.jsonl").read_text() + "".join(added))
-        run("index", "corpus.jsonl", "--index", "demo", "--set", "resolution.must_link=links.csv")
+        run("index", "corpus.jsonl", "--index", "demo", "--set", "resolution.links=links.csv")
     run("submit", DEMO / "questions.jsonl", "--index", "demo")
     run("submit", "late.jsonl", "--index", "demo", "--deadline", "0.01")
     run("worker", "--until-empty")

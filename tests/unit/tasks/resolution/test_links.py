@@ -79,10 +79,10 @@ def test_a_name_that_no_passage_has_leads_to_its_entity() -> None:
 
 def test_a_file_of_pairs_is_read(tmp_path: Path) -> None:
     file = tmp_path / "links.csv"
-    file.write_text('\ufeffa,b,type\n"Curie, Marie", Marie Curie ,person\n\nA,B,\n', encoding="utf-8")
+    file.write_text('\ufeffa,b,type,same\n"Curie, Marie", Marie Curie ,person,\n\nA,B,, No\n', encoding="utf-8")
     assert read_links(str(file)) == (
         NamePair("Curie, Marie", "Marie Curie", "PERSON", "links.csv line 2"),
-        NamePair("A", "B", "", "links.csv line 4"),
+        NamePair("A", "B", "", "links.csv line 4", are_same=False),
     )
     assert read_links("") == ()
     before = links_hash(str(file))
@@ -94,8 +94,10 @@ def test_a_file_of_pairs_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("x,y\nA,B\n", "line 1: the header must be a,b or a,b,type, not 'x,y'"),
-        ("", "line 1: the header must be a,b or a,b,type"),
+        ("x,y\nA,B\n", "line 1: the header must be a,b, with type or same after them, not 'x,y'"),
+        ("a,b,same,same\n", "line 1: the header must be a,b, with type or same after them"),
+        ("", "line 1: the header must be a,b, with type or same after them"),
+        ("a,b,same\nA,B,maybe\n", "line 2: same must be yes or no, not 'maybe'"),
         ("a,b\nA,B\nA\n", "line 3: 1 columns instead of 2"),
         ("a,b\nA,!!!\n", "line 2: '!!!' is not a name"),
         ('a,b\n"A,B\n', "line 2: unexpected end of data"),

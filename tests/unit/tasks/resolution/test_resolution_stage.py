@@ -166,7 +166,7 @@ def test_golden_rewriting_of_triples(tmp_path: Path) -> None:
     RELATIONS.append(("p2", 0, "louis xiii", "same as", "louis xiii of france"))
     RELATIONS.append(("p2", 1, "louis xiii", "king of", "acme"))
     try:
-        _, rows = run(tmp_path, must_link=str(links))
+        _, rows = run(tmp_path, links=str(links))
     finally:
         del RELATIONS[3:]
     query = "SELECT s.key, relation FROM relations JOIN entities AS s ON s.entity_id = source_id ORDER BY 1"
@@ -203,7 +203,7 @@ def test_off_leaves_names_alone_and_follows_links_all_the_same(tmp_path: Path) -
     assert rows("SELECT kind FROM aliases") == [("title",)]
     links = tmp_path / "links.csv"
     links.write_text("a,b\nAda,Acme\n")
-    counts, rows = run(tmp_path / "linked", method="off", must_link=str(links))
+    counts, rows = run(tmp_path / "linked", method="off", links=str(links))
     assert counts["merged_names"] == 1
     assert rows("SELECT alias_key, reason FROM aliases WHERE kind = 'manual' ORDER BY 1") == [
         ("acme", "must-link 'ada' = 'acme' (links.csv line 2)"),
@@ -221,7 +221,7 @@ def test_the_fingerprint_sees_method_identity_and_link_files(tmp_path: Path) -> 
         ("a,b\nX,Y\n", {}),
     ):
         links.write_text(content)
-        settings = {"root": str(tmp_path), "resolution.must_link": str(links), **flags}
+        settings = {"root": str(tmp_path), "resolution.links": str(links), **flags}
         seen.add(RESOLVE.fingerprint(prepared(parse_settings({"test": settings}))))
     assert len(seen) == 4
 
