@@ -209,8 +209,8 @@ class Chat(PaidCalls):
             if self._failures < MOST_FAILURES and name != errors.ModelTimeoutError.__name__:
                 return None
         advice = {
-            "errors.ModelTimeoutError": "raise models.timeout_seconds, or lower models.max_reply_tokens",
-            "errors.ModelRejectedError": "check the model's name and its key",
+            errors.ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.max_reply_tokens",
+            errors.ModelRejectedError.__name__: "check the model's name and its key",
         }.get(name, "run the same command again when the server replies")
         return _OUTAGES.get(name, errors.ModelRejectedError)(
             f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
