@@ -271,14 +271,13 @@ def _work(root: Path) -> None:
 def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
     question = str(QUESTIONS[1]["question"])
     ask = ("ask", question, "--index", "towns", "--strategy", "bm25", "--json")
-    unsure = ("--set", "reader.min_confidence=1")
-    given, silent = (json.loads(command(*ask, *more).stdout) for more in ((), unsure))
+    given, silent = (json.loads(command(*ask, "--set", f"reader.min_confidence={least}").stdout) for least in (0.1, 1))
     assert given["answer"] == silent["guess"] != ""
     assert silent["answer"] == ""
     assert any(silent["guess"] in sentence["text"] for sentence in silent["sentences"])
     assert silent["reading"]["confidence"] == given["reading"]["confidence"] < 1
     submit = ("submit", "questions.jsonl", "--skip-bad", "--index", "towns", "--strategy", "bm25", "--json")
-    jobs = [json.loads(command(*submit, *more).stdout)["job_id"] for more in ((), ("--min-confidence", "1"))]
+    jobs = [json.loads(command(*submit, "--min-confidence", least).stdout)["job_id"] for least in ("0.1", "1")]
     _work(root)
     answers = [
         {row["id"]: row for row in map(json.loads, command("results", str(job)).stdout.splitlines())} for job in jobs
@@ -287,7 +286,7 @@ def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Comma
     assert {row["answer"] for row in answers[1].values()} == {""}
     assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
     listed = json.loads(command("jobs", "--json").stdout)
-    assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: None, jobs[1]: 1}
+    assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: 0.1, jobs[1]: 1}
 
 
 def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentences(
