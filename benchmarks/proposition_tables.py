@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import sentences_beside_triples
 from evaluation import PROJECT, polyhop
 from machine import describe_machine
 
@@ -77,7 +76,11 @@ def build(root: Path, data: Path) -> None:
     index("musique-openie", f"import:{data / 'openie.jsonl'}")
     sentences, joined = root / "sentences.jsonl", root / "sentences-and-triples.jsonl"
     polyhop(str(root), "export", "extraction", str(sentences), "--index", "musique")
-    sentences_beside_triples.main(data / "openie.jsonl", sentences, joined)
+    propositions = {row["id"]: row["propositions"] for row in map(json.loads, sentences.open(encoding="utf-8"))}
+    with joined.open("w", encoding="utf-8") as file:  # the triples of one, each passage with the sentences of the other
+        for row in map(json.loads, (data / "openie.jsonl").open(encoding="utf-8")):
+            row["propositions"] = propositions.get(row["id"], [])
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
     index("sentences", f"import:{joined}")
 
 

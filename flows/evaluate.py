@@ -603,9 +603,7 @@ def _tried(settings: Settings, request: requests.TuningRequest) -> tuple[Strateg
         raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
     spec, metric = spec_of(label.partition(":")[0].strip()), request.metric
     if metric not in reporting.ALL_METRICS:
-        raise ConfigurationError(
-            f"There is no metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}."
-        )
+        raise ConfigurationError(f"Unknown metric '{metric}' to tune by; metrics: {', '.join(reporting.ALL_METRICS)}.")
     if metric in reporting.ANSWER_METRICS and not settings.reader.reads:
         raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
     if metric in TRIPLE_METRICS and not spec.ranks_triples:

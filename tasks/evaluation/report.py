@@ -506,7 +506,7 @@ def parse_gate(text: str) -> Gate:
             f"like recall@5=.65 or bridge:em=.1, not '{text}'."
         )
     if metric.strip() not in ALL_METRICS:
-        raise ConfigurationError(f"--fail-below knows no metric '{metric.strip()}'; metrics: {', '.join(ALL_METRICS)}.")
+        raise ConfigurationError(f"--fail-below: unknown metric '{metric.strip()}'; metrics: {', '.join(ALL_METRICS)}.")
     return Gate(metric.strip(), threshold, strategy.strip() if colon else None)
 
 

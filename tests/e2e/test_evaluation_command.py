@@ -214,7 +214,10 @@ def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_as
     [
         (("questions.jsonl",), "needs a question file and an index"),
         (("--index", "towns"), "needs a question file and an index"),
-        (("questions.jsonl", "--index", "towns", "--fail-below", "recal@5=.5"), "no metric 'recal@5'; metrics: recall"),
+        (
+            ("questions.jsonl", "--index", "towns", "--fail-below", "recal@5=.5"),
+            "unknown metric 'recal@5'; metrics: recall",
+        ),
         (("questions.jsonl", "--index", "towns", "--fail-below", "dense:em=.5"), "'dense', which is not evaluated"),
         (("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--baseline", "dense"), "evaluated: bm25"),
         (("questions.jsonl", "--index", "towns", "--strategies", ","), "no strategy to evaluate"),

@@ -89,7 +89,7 @@ def test_answers_are_read_where_the_metric_judges_them(command: Command) -> None
 
 def test_a_wrong_request_is_wrong_usage_and_stores_nothing(command: Command, root: Path) -> None:
     done = command("tune", *ARGUMENTS, "--metric", "recall@7")
-    assert "There is no metric 'recall@7' to tune by" in str(done.exception)
+    assert "Unknown metric 'recall@7' to tune by" in str(done.exception)
     done = command("tune", *ARGUMENTS, "--strategy", "bm25", "--sample", "20")
     assert "there are 20 to tune on and 4 to keep back" in str(done.exception)
     assert not (root / "tunings").exists()

@@ -94,8 +94,8 @@ class PathSearch:
         texts = np.empty(0)
         if len(self._vectors):
             products = self._vectors @ queries.astype(np.float32, copy=False).T
-            # the best of the queries; float32 makes a little more than 1 of equal texts
-            texts = np.clip(products.max(axis=1), 0, 1).astype(np.float64)
+            largest = products[:, 0] if products.shape[1] == 1 else products.max(axis=1)
+            texts = np.clip(largest, 0, 1).astype(np.float64)  # float32 makes a little more than 1 of equal texts
             texts[self._missing] = -np.inf
         found = np.full(self.paths.path_count, -np.inf)
         if self._is_simple:

@@ -25,7 +25,7 @@ def questions(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("strategy", "options", "sentence"),
     [
-        ("bm25:b=.3", {"metric": "recall"}, "There is no metric 'recall' to tune by; metrics: recall@1, "),
+        ("bm25:b=.3", {"metric": "recall"}, "Unknown metric 'recall' to tune by; metrics: recall@1, "),
         ("bm25", {"metric": "em"}, "Tuning by em needs answers, and --reader none reads none."),
         ("bm25", {"metric": "triple_mrr"}, "needs ranked triples, and strategy 'bm25' ranks none"),
         ("dense", {}, "Strategy 'dense' has no values of its own to try; name some, like bridge:graph_weight="),

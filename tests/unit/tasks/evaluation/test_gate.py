@@ -40,7 +40,7 @@ def test_a_gate_written_otherwise_is_refused(text: str) -> None:
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         ConfigurationError,
-        match=r"no metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\.",
+        match=r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\.",
     ):
         parse_gate("bridge:recal@5=.5")
 
