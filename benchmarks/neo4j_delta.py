@@ -1,7 +1,8 @@
 """What an export to Neo4j writes after 20 documents were edited, 20 deleted and 20 added, and whether it is all of it.
 
 Run: uv run python benchmarks/neo4j_delta.py ROOT INDEX CORPUS   (CORPUS: the .jsonl that INDEX was built from)
-Works on copies of the index and of the caches in a temporary root, and on a server of its own (tests/neo4j_server).
+Works on copies of the index and of the caches in a temporary root, and on a server of its own
+(tests/support/neo4j_process.py).
 """
 
 import json
@@ -15,7 +16,7 @@ from typing import Any
 
 from machine import describe_machine
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer

@@ -2,7 +2,7 @@
 
 Run: uv run python benchmarks/neo4j_export.py [ENTITIES] [RELATIONS]   (20000 and 50000; vectors of 384 dimensions)
 Every twentieth entity is a hub with ten paths of two entities each.
-Starts a server of its own (tests/neo4j_server), with a throwaway folder.
+Starts a server of its own (tests/support/neo4j_process.py), with a throwaway folder.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from machine import describe_machine
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 

@@ -4,7 +4,7 @@ Same shape as the QASA paper's Table VI: T = 1 to 4, gate on and off, a block pe
 questions in one run, serially; ten questions first do not count; of REPEATS passes (1) each question's least counts.
 Encoding is left out. Run: uv run python benchmarks/neo4j_latency.py ROOT INDEX=QUESTIONS… [--repeats N]
 Exports first whatever the server lacks. The server is that of NEO4J_URI and NEO4J_PASSWORD; without NEO4J_URI one of
-its own, with a throwaway folder (tests/neo4j_server).
+its own, with a throwaway folder (tests/support/neo4j_process.py).
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from machine import describe_machine
 from numpy.typing import NDArray
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from agreement import disagreement
 from graph_fixture import address_of
 from neo4j_process import Neo4jServer

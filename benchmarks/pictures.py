@@ -1,6 +1,7 @@
 """Makes the pictures of README.md: a page of `polyhop ask --html`, and a run on the dashboard of a Prefect server.
 
-Run: uv run python benchmarks/pictures.py   (about a minute; chromium is installed as tests/browser_fixture does it)
+Run: uv run python benchmarks/pictures.py   (about a minute; chromium is installed as
+tests/support/browser_process.py does it)
 
 Both are of the demo's corpus: the run indexes it twice, the second time with a record less, so that the dashboard shows
 what changed.
@@ -18,7 +19,7 @@ from PIL import Image
 from prefect_overhead import clean, prefect_server
 
 PROJECT = Path(__file__).resolve().parent.parent
-sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
+sys.path.append(str(PROJECT / "tests" / "support"))
 IMAGES = PROJECT / "docs" / "images"
 DEMO = PROJECT / "polyhop" / "demo"
 WIDTH = 1280

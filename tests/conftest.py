@@ -36,22 +36,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
-MODEL_SERVER = PROJECT / "tests" / "model_server"
-sys.path.append(str(MODEL_SERVER))
-sys.path.append(str(PROJECT / "tests" / "memory_index"))
-sys.path.append(str(PROJECT / "tests" / "plain_ranking"))
-sys.path.append(str(PROJECT / "tests" / "document_files"))
-sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
-sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
-sys.path.append(str(PROJECT / "tests" / "prefect_server"))
-sys.path.append(str(PROJECT / "tests" / "command_processes"))
-sys.path.append(str(PROJECT / "tests" / "memory_folder"))
-sys.path.append(str(PROJECT / "tests" / "dying_processes"))
-sys.path.append(str(PROJECT / "tests" / "llama_server"))
-sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
-sys.path.append(str(PROJECT / "tests" / "bare_environment"))
-sys.path.append(str(PROJECT / "tests" / "shown_commands"))
-sys.path.append(str(PROJECT / "tests" / "contract"))
+SUPPORT = PROJECT / "tests" / "support"
+sys.path.append(str(SUPPORT))
 sys.path.append(str(PROJECT / "benchmarks" / "papers"))
 
 
@@ -208,7 +194,7 @@ def demo_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def commands() -> Iterator[Any]:
-    """Commands in processes that are forked from one which has done the imports; see tests/command_processes/."""
+    """Commands in processes forked from one which has done the imports; see tests/support/command_processes.py."""
     from command_processes import Commands
 
     started = Commands()
@@ -280,7 +266,7 @@ def main_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture
 def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
-    """A scripted model server in this process; script and records are those of tests/model_server/."""
+    """A scripted model server in this process; script and records are those of tests/support/scripted_server.py."""
     from scripted_server import ModelServer
 
     from polyhop.warehouse.models.litellm_client import close_connections
@@ -294,7 +280,7 @@ def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def neo4j_server() -> Iterator[Any]:
-    """A real Neo4j 5.26 Community on a free loopback port, with a throwaway folder; see tests/neo4j_server/."""
+    """A real Neo4j 5.26 Community on a free port, with a throwaway folder; see tests/support/neo4j_process.py."""
     from neo4j_process import Neo4jServer
 
     server = Neo4jServer()
@@ -306,7 +292,7 @@ def neo4j_server() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Debian's chromium without a window, in a process of its own; see tests/browser_fixture/."""
+    """Debian's chromium without a window, in a process of its own; see tests/support/browser_process.py."""
     from browser_process import Browser
 
     opened = Browser()

@@ -43,7 +43,7 @@ def of_names(path: str) -> list[ChatRequest[Any]]:
 
 
 def one_reply(error: str) -> Opened:
-    made = loaded("model_server/one_reply.py")
+    made = loaded("support/one_reply.py")
     return made.OneReply(error or {"text": "x"}), of_reply(Said)
 
 
@@ -95,7 +95,7 @@ def session(error: str) -> Opened:
 
 
 FAKES: dict[str, Callable[[str], Opened]] = {
-    "model_server/one_reply.py OneReply": one_reply,
+    "support/one_reply.py OneReply": one_reply,
     "unit/tasks/extraction/test_model_batch.py TableModel": table,
     "unit/tasks/extraction/test_stage.py Model": extraction,
     "unit/tasks/resolution/test_resolution_stage.py ScriptedModel": merging,

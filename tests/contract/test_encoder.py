@@ -28,7 +28,7 @@ FAKES = {
 }
 """Classes of tests in place of an encoder, and how their vectors come about."""
 NO_ENCODERS = {
-    "memory_index/memory_index.py MemoryIndex": "what memory_services hand on",
+    "support/memory_index.py MemoryIndex": "what memory_services hand on",
     "unit/warehouse/test_named_encoders.py SentenceTransformer": "another package's interface, under NamedEncoder",
     "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
     "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",

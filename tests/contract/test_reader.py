@@ -46,7 +46,7 @@ class Echo:
     def ask(self, requests: Sequence[Any]) -> list[Any]:
         reply = {"reasoning": "r", "citations": [1], "sufficient": True, "used": [1], "ids": [1]}
         said = [self._error_class or {**reply, "answer": f"<{dict(one.inputs)['question']}>"} for one in requests]
-        made = loaded("model_server/one_reply.py").OneReply
+        made = loaded("support/one_reply.py").OneReply
         return [made(one).ask([request])[0] for one, request in zip(said, requests, strict=True)]
 
 

@@ -23,7 +23,7 @@ TEXTS = (
     "\ud800 \x00 東京 (Paris) AND 'river' OR *",
 )
 FAKES = (
-    "memory_index/word_triples.py WordTriples",
+    "support/word_triples.py WordTriples",
     "unit/worker/test_batched_strategies.py Loud",
     "unit/worker/test_session.py Paths",
 )

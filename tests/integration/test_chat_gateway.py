@@ -580,7 +580,7 @@ print(chat.ask([request])[0].error_class)
 def test_the_server_runs_as_a_process_and_logs_its_requests(tmp_path: Path) -> None:
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     script.write_text(json.dumps({"play": ["error"], "replies": {"prop.entities": '{"entities": ["Zoe"]}'}}))
-    program = Path(__file__).resolve().parents[1] / "model_server" / "server.py"
+    program = Path(__file__).resolve().parents[1] / "support" / "model_server.py"
     command = [sys.executable, str(program), "--port", "0", "--script", str(script), "--log", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

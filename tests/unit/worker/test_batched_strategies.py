@@ -28,7 +28,7 @@ from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
 PROJECT = Path(__file__).resolve().parents[3]
-PATHS = os.environ | {"PYTHONPATH": str(PROJECT / "tests" / "memory_index")}
+PATHS = os.environ | {"PYTHONPATH": str(PROJECT / "tests" / "support")}
 TEXTS = ("ab", "c", "defg")
 
 

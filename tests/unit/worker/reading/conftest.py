@@ -1,4 +1,4 @@
-"""The reader without a model over a corpus in memory; see tests/memory_index/reading_index.py."""
+"""The reader without a model over a corpus in memory; see tests/support/reading_index.py."""
 
 from collections.abc import Callable
 

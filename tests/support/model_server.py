@@ -1,4 +1,4 @@
-"""The scripted model server as a process: `python tests/model_server/server.py --port 0 --script FILE --log FILE`.
+"""The scripted model server as a process: `python tests/support/model_server.py --port 0 --script FILE --log FILE`.
 
 Prints its address, appends each request to the log as a line of JSON and lists them all at GET /requests.
 """

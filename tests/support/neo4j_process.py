@@ -190,7 +190,7 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    """A server to try things with, until Ctrl-C: `uv run python tests/neo4j_server/neo4j_process.py`."""
+    """A server to try things with, until Ctrl-C: `uv run python tests/support/neo4j_process.py`."""
     server = Neo4jServer()
     try:
         server.start()
