@@ -1,31 +1,54 @@
-"""Triples as statements: what a line may hold, and what is wrong with those that cannot be used."""
+"""Knowledge graphs in files, triples and RDF: what a line may hold, and what is wrong with those of no use."""
 
 import gzip
 import json
+import sys
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from polyhop.schemas.errors import SourceError
-from polyhop.schemas.graph import Node, Statement
-from polyhop.schemas.records import BadRecord
+from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.schemas.graph import Description, GraphLine, Node, Statement
+from polyhop.schemas.records import BadRecord, GraphServer, source_of
+from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.graph_files import GRAPHS, described_graphs, read_graph
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES
 
 ADA = {"id": "Q1", "name": "Ada Lovelace", "types": ["Person", "Writer"]}
-BABBAGE = {"id": 2, "name": "Charles Babbage", "types": None}
+TRIPLE = {"subject": ADA, "predicate": "p", "object": "o"}
+TEXT = {"id": "a", "title": "Ada", "text": "Ada wrote notes."}
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+A, P, B = "<http://x/Ada_L>", "<http://x/p>", "<http://x/b>"
+A_P_B = f"{A} {P} {B} .\n"
 
 
-def read(path: Path, *lines: object) -> list[Any]:
+def node(own_id: str) -> Node:
+    return Node(own_id, "", is_literal=False)
+
+
+STATED = Statement(node("http://x/Ada_L"), "p", node("http://x/b"))
+
+
+def write(path: Path, *lines: object) -> Path:
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")
-    return list(read_graph(path))
+    return path
+
+
+def read(folder: Path, text: str, name: str = "g.nt", *languages: str) -> list[GraphLine | BadRecord]:
+    return list(read_graph(write(folder / name, text), languages))
 
 
 def test_a_triple_of_two_nodes(tmp_path: Path) -> None:
-    found = read(tmp_path / "g.jsonl", {"subject": ADA, "predicate": "knows", "object": BABBAGE})
+    babbage = {"id": 2, "name": "Charles Babbage", "types": None}
+    path = write(tmp_path / "g.jsonl", {"subject": ADA, "predicate": "knows", "object": babbage})
     ada = Node("Q1", "Ada Lovelace", ("Person", "Writer"))
-    assert found == [Statement(ada, "knows", Node("2", "Charles Babbage"))]
+    assert list(read_graph(path)) == [Statement(ada, "knows", Node("2", "Charles Babbage"))]
 
 
 @pytest.mark.parametrize(
@@ -46,74 +69,289 @@ def test_a_triple_of_two_nodes(tmp_path: Path) -> None:
     ],
 )
 def test_an_object_is_a_node_or_a_value(tmp_path: Path, object_: object, node: Node) -> None:
-    (found,) = read(tmp_path / "g.jsonl", {"subject": ADA, "predicate": "p", "object": object_})
+    (found,) = read_graph(write(tmp_path / "g.jsonl", {**TRIPLE, "object": object_}))
     assert isinstance(found, Statement)
     assert found.object == node
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("change", "reason"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes at character 2"),
         ("[1]", "not a JSON object but a list"),
-        ({"predicate": "p", "object": "o"}, "there is no subject"),
-        ({"subject": "Q1", "predicate": "p", "object": "o"}, "the subject is not an object with an id but a string"),
-        ({"subject": {"name": "Ada"}, "predicate": "p", "object": "o"}, "the subject has no id"),
-        ({"subject": {"id": " "}, "predicate": "p", "object": "o"}, "the id of the subject is empty"),
-        ({"subject": {"id": "a\nb"}, "predicate": "p", "object": "o"}, "the id of the subject contains a control"),
-        ({"subject": {"id": 1.5}, "predicate": "p", "object": "o"}, "the id of the subject is neither a string nor"),
-        ({"subject": ADA, "object": "o"}, "there is no predicate"),
-        ({"subject": ADA, "predicate": "", "object": "o"}, "there is no predicate"),
-        ({"subject": ADA, "predicate": "  ", "object": "o"}, "the predicate is empty"),
-        ({"subject": ADA, "predicate": ["p"], "object": "o"}, "the predicate is neither a string nor a whole number"),
-        ({"subject": ADA, "predicate": "p"}, "there is no object"),
-        ({"subject": ADA, "predicate": "p", "object": ["a"]}, "the object is not a string but a list"),
-        ({"subject": ADA, "predicate": "p", "object": {"name": "x"}}, "the object has no id"),
-        ({"subject": ADA, "predicate": "p", "object": {"literal": True}}, "the object has neither an id nor a value"),
-        ({"subject": ADA, "predicate": "p", "object": {"id": 1, "literal": 1}}, "'literal' of the object is not true"),
-        ({"subject": ADA, "predicate": "p", "object": {"id": 1, "name": {}}}, "the name of the object is not a string"),
-        ({"subject": {"id": 1, "types": {}}, "predicate": "p", "object": 1}, "the types of the subject are not a list"),
-        ({"subject": {"id": 1, "types": [{}]}, "predicate": "p", "object": 1}, "the type of the subject is neither a"),
-        (
-            {"subject": {"id": 1, "name": "a\0"}, "predicate": "p", "object": 1},
-            "the name of the subject contains a NUL",
-        ),
+        ({"subject": None}, "there is no subject"),
+        ({"subject": "Q1"}, "the subject is not an object with an id but a string"),
+        ({"subject": {"name": "Ada"}}, "the subject has no id"),
+        ({"subject": {"id": " "}}, "the id of the subject is empty"),
+        ({"subject": {"id": "a\nb"}}, "the id of the subject contains a control"),
+        ({"subject": {"id": 1.5}}, "the id of the subject is neither a string nor"),
+        ({"subject": {"id": 1, "types": {}}}, "the types of the subject are not a list"),
+        ({"subject": {"id": 1, "types": [{}]}}, "the type of the subject is neither a"),
+        ({"subject": {"id": 1, "name": "a\0"}}, "the name of the subject contains a NUL"),
+        ({"predicate": None}, "there is no predicate"),
+        ({"predicate": ""}, "there is no predicate"),
+        ({"predicate": "  "}, "the predicate is empty"),
+        ({"predicate": ["p"]}, "the predicate is neither a string nor a whole number"),
+        ({"object": None}, "there is no object"),
+        ({"object": ["a"]}, "the object is not a string but a list"),
+        ({"object": {"name": "x"}}, "the object has no id"),
+        ({"object": {"literal": True}}, "the object has neither an id nor a value"),
+        ({"object": {"id": 1, "literal": 1}}, "'literal' of the object is not true"),
+        ({"object": {"id": 1, "name": {}}}, "the name of the object is not a string"),
     ],
 )
-def test_what_is_wrong_with_a_line(tmp_path: Path, line: object, reason: str) -> None:
-    good = {"subject": ADA, "predicate": "p", "object": "o"}
-    first, bad = read(tmp_path / "g.jsonl", good, line)
+def test_what_is_wrong_with_a_line(tmp_path: Path, change: str | dict[str, Any], reason: str) -> None:
+    changed = (
+        {} if isinstance(change, str) else {name: one for name, one in (TRIPLE | change).items() if one is not None}
+    )
+    line = change if isinstance(change, str) else json.dumps(changed)
+    first, bad = read_graph(write(tmp_path / "g.jsonl", TRIPLE, line))
     assert isinstance(first, Statement)
     assert isinstance(bad, BadRecord)
-    assert (bad.source, bad.line) == ("g.jsonl", 2)
+    assert (bad.source, bad.line, bad.excerpt) == ("g.jsonl", 2, line)
     assert bad.reason.startswith(reason)
-    assert bad.excerpt == (line if isinstance(line, str) else json.dumps(line))[:200].strip()
 
 
-def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "g.jsonl.gz"
-    line = json.dumps({"subject": ADA, "predicate": "p", "object": "o"})
-    path.write_bytes(gzip.compress(f"\n{line}\n\n{line}\n".encode()))
-    assert len(list(read_graph(path))) == 2
+@pytest.mark.parametrize(
+    ("name", "content"), [("g.jsonl.gz", f"\n{json.dumps(TRIPLE)}\n\n"), ("g.nt.gz", A_P_B), ("g.ttl.gz", A_P_B)]
+)
+def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(content.encode()))
+    (found,) = read_graph(tmp_path / name)
+    assert isinstance(found, Statement)
+    assert found.predicate == "p"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("g.jsonl", b"", "is empty"),
-        ("g.jsonl", b"\n\n", "holds no statement; at least one is needed"),
-        ("g.csv", b"a,b\n", r"known formats are \.jsonl, \.jsonl\.gz, \.nt, \.nt\.gz, \.ttl, \.ttl\.gz"),
-        ("g.jsonl.gz", b"not packed", "it is not gzip, or damaged"),
+        ("g.jsonl", "", "is empty"),
+        ("g.jsonl", "\n\n", "holds no statement; at least one is needed"),
+        ("g.csv", "a,b\n", r"known formats are \.jsonl, \.jsonl\.gz, \.nt, \.nt\.gz, \.ttl, \.ttl\.gz"),
+        ("g.jsonl.gz", "not packed", "it is not gzip, or damaged"),
+        ("g.ttl", "#\nx:a x:b x:c .", "is not Turtle: line 2 cannot be read .*; fix it"),
+        ("g.ttl", f'#\n{A} {P} "open .\n', "is not Turtle: line 2 cannot be read .*; fix it"),
+        ("g.ttl", f"#\n{A} {P}", "is not Turtle: line 2 cannot be read .*; fix it"),
+        ("g.ttl", f"{A}\n\n\n???", "is not Turtle: line 4 cannot be read"),
+        ("g.ttl", f'{A} {P} """long\n\n', "is not Turtle: line [123] cannot be read"),
+        ("g.ttl", f"#\n{A} {P} " + f"[ {P} " * 3000, "is not Turtle: line 2 cannot be read .Unexpected end"),
+        ("g.ttl", "@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
-    tmp_path: Path, name: str, content: bytes, said: str
+    tmp_path: Path, name: str, content: str, said: str
 ) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(SourceError, match=said) as caught:
         list(read_graph(tmp_path / name))
+    assert "\n" not in str(caught.value)
 
 
-def test_every_format_has_a_reader_and_is_described(tmp_path: Path) -> None:
+def test_a_folder_is_no_graph(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="is a folder; name a file in it"):
+        read_graph(tmp_path)
+
+
+def test_every_format_has_a_reader_and_is_described() -> None:
     assert described_graphs() == ".jsonl(.gz), .nt(.gz), .ttl(.gz)"
     assert all(reader.count(":") == 1 and ending.startswith(".") for ending, reader in GRAPHS.items())
+
+
+@pytest.mark.parametrize("before", [[], ["{"], [""]])
+def test_texts_are_no_graph(tmp_path: Path, before: list[str]) -> None:
+    with pytest.raises(SourceError, match=r"x\.jsonl holds texts, not triples .*; name it without --graph"):
+        list(read_graph(write(tmp_path / "x.jsonl", *before, TEXT)))
+    assert len(list(read_graph(write(tmp_path / "x.jsonl", TRIPLE, TEXT)))) == 2
+
+
+@pytest.mark.parametrize("before", [[], ["{"]])
+def test_triples_are_no_corpus_and_no_texts_for_nodes(tmp_path: Path, before: list[str]) -> None:
+    for texts_of in (read_corpus, read_graph_sources):
+        with pytest.raises(SourceError, match=r"x\.jsonl holds triples of a knowledge graph, .*; name it with --graph"):
+            list(texts_of(write(tmp_path / "x.jsonl", *before, TRIPLE)))
+        assert len(list(texts_of(write(tmp_path / "x.jsonl", {**TRIPLE, "text": "a p o"}, TRIPLE)))) == 2
+
+
+@pytest.mark.parametrize("name", ["g.nt", "g.ttl.gz"])
+def test_rdf_is_no_corpus(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SourceError, match="is a knowledge graph, not a corpus; name it with --graph"):
+        read_corpus(write(tmp_path / name, "x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("neo4j://localhost:7687", GraphServer("neo4j://localhost:7687")),
+        ("bolt+s://db", GraphServer("bolt+s://db")),
+        ("a/b.jsonl", Path("a/b.jsonl")),
+        ("neo4j.jsonl", Path("neo4j.jsonl")),
+        ("s3://a/b", Path("s3://a/b")),
+    ],
+)
+def test_addresses_of_databases_are_told_from_files(text: str, source: Path | GraphServer) -> None:
+    assert source_of(text) == source
+
+
+@pytest.mark.parametrize("address", ["neo4j://ada:hush-hush@db:7687", "bolt://hush-hush@db"])
+def test_an_address_with_a_password_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="set NEO4J_USER and NEO4J_PASSWORD") as caught:
+        source_of(address)
+    assert "hush" not in str(caught.value)
+
+
+def test_labels_and_types_describe_nodes_and_the_rest_are_statements(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        f'# a comment\n\n{A} <http://x/knows> {B} .\n{A} {LABEL} "Ada"@en .\n{A} {TYPE} <http://x/C1> .\n'
+        f'<http://x/knows> {LABEL} "is  acquainted\\n with" .\n<http://x/C1> {LABEL} "Person" .\n'
+        f'{A} <http://x/p#age> "36" .',
+    )
+    assert found == [
+        Statement(node("http://x/Ada_L"), "is acquainted with", node("http://x/b")),
+        Description(Node("http://x/Ada_L", "Ada"), "001 en"),
+        Description(Node("http://x/Ada_L", "", ("Person",))),
+        Description(Node("http://x/knows", "is  acquainted\n with"), "000"),
+        Description(Node("http://x/C1", "Person"), "000"),
+        Statement(node("http://x/Ada_L"), "age", Node("", "36", is_literal=True)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("term", "value"),
+    [
+        ('"a"', Node("", "a", is_literal=True)),
+        ('""', Node("", "", is_literal=True)),
+        (f'"a"^^<{XSD}string>', Node("", "a", is_literal=True)),
+        (f'"01"^^<{XSD}integer>', Node("", "01", is_literal=True, datatype=f"{XSD}integer")),
+        (f'"nonsense"^^<{XSD}integer>', Node("", "nonsense", is_literal=True, datatype=f"{XSD}integer")),
+        ('"chat"@fr-BE', Node("", "chat", is_literal=True, language="fr-BE")),
+        (r'"a\"b\\c\n\u00e9"', Node("", 'a"b\\c\né', is_literal=True)),
+    ],
+)
+@pytest.mark.parametrize("name", ["g.nt", "g.ttl"])
+def test_literals_are_kept_as_written_with_datatype_and_language(
+    tmp_path: Path, name: str, term: str, value: Node
+) -> None:
+    (found,) = read(tmp_path, f"{A} {P} {term} .\n", name)
+    assert isinstance(found, Statement)
+    assert (found.object.name, found.object.is_literal, found.object.datatype) == (value.name, True, value.datatype)
+    assert found.object.language == value.language.lower()
+
+
+@pytest.mark.parametrize(
+    ("languages", "first"),
+    [
+        (("en",), ["en", "en-gb", "none", "de", "fr"]),
+        (("fr", "en"), ["fr", "en", "en-gb", "none", "de"]),
+        ((), ["none", "de", "en", "en-gb", "fr"]),
+    ],
+)
+def test_labels_are_preferred_by_language(tmp_path: Path, languages: tuple[str, ...], first: list[str]) -> None:
+    tags = ["de", "", "en-gb", "fr", "en"]
+    lines = [f'{A} {LABEL} "{tag or "none"}"{"@" + tag if tag else ""} .\n' for tag in tags]
+    found = [line for line in read(tmp_path, "".join(lines), "g.nt", *languages) if isinstance(line, Description)]
+    assert [line.node.name for line in sorted(found, key=lambda line: line.preference)] == first
+    for order in permutations(lines):
+        *_, stated = read(tmp_path, "".join(order).replace(A, P) + A_P_B, "g.nt", *languages)
+        assert isinstance(stated, Statement)
+        assert stated.predicate == first[0]
+
+
+def test_names_without_a_label_are_the_last_part_of_the_iri(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{A} <http://x/a%20b_c/> {B} .\n{A} {TYPE} <urn:k:Big_Town> .\n")
+    assert [line.predicate for line in found if isinstance(line, Statement)] == ["a b c"]
+    assert [line.node.types for line in found if isinstance(line, Description)] == [("Big Town",)]
+
+
+def test_odd_labels_and_types_are_relations_and_name_nothing(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, f'{A} {LABEL} {B} .\n{A} {TYPE} "Person" .\n{P} {LABEL} "  ", "a\\u0000b", {B} .\n{A_P_B}', "g.ttl"
+    )
+    assert [(line.predicate, line.object.name) for line in found if isinstance(line, Statement)] == [
+        ("label", ""),
+        ("type", "Person"),
+        ("label", ""),
+        ("p", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f'{A} {P} "open .', "Unexpected end of file at character 31"),
+        (f'{A} {P} "a" b" .', "The subject of a triple must be an IRI or a blank node at character 35"),
+        (f"{A} {P} .", "The object of a triple must be an IRI, a blank node or a literal at character 31"),
+        (f"{A} .", "The predicate of a triple must be an IRI at character 18"),
+        (f"{A} _:b {B} .", "The predicate of a triple must be an IRI at character 18"),
+        (f"{A} {P} {B}", "Quads must be followed by a dot"),
+        (f"{A} {P} {B} . x", "The subject of a triple must be an IRI or a blank node at character 46"),
+        (f'"a" {P} "b" .', "The subject of a triple must be an IRI or a blank node at character 1"),
+        (f"<a> {P} {B} .", "<a> is not an absolute IRI without whitespace, quotes and brackets"),
+        (f"<http://x/a b> {P} {B} .", "<http://x/a b> is not an absolute IRI without whitespace"),
+        (f"{A} <p> {B} .", "<p> is not an absolute IRI"),
+        (f'{A} {P} "a"^^<b> .', "<b> is not an absolute IRI"),
+        (f"{A} {P} <b .", "Unexpected end of file at character 31"),
+        (f"_: {P} {B} .", "A blank node ID cannot be empty at character 1"),
+        (f'{A} {P} "a\\u0000" .', "the value contains a NUL character at character 2"),
+        (f'{A} {LABEL} "a\\u0000" .', "the label contains a NUL character at character 2"),
+        (f'{A} {P} "\\uD800" .', "UTF-16 surrogate escape sequence"),
+        (f'{A} {P} "\\UFFFFFFFF" .', "The escape sequence '\\UFFFFFFFF' is encoding FFFFFFFF that is not"),
+        (f"<http://x/\\u0001> {P} {B} .", "the subject contains a control character (U+0001)"),
+    ],
+)
+def test_a_bad_line_is_set_aside_alone(tmp_path: Path, line: str, reason: str) -> None:
+    first, bad, last = read(tmp_path, f"{A_P_B}{line}\n{A_P_B}")
+    assert first == last == STATED
+    assert isinstance(bad, BadRecord)
+    assert (bad.source, bad.line, bad.reason[: len(reason)]) == ("g.nt", 2, reason)
+    assert bad.excerpt
+
+
+def test_bytes_that_are_not_utf_8_and_lines_that_are_too_long_are_set_aside(tmp_path: Path) -> None:
+    long = b'"' + b"x" * MAX_RECORD_BYTES + b'" .\n'
+    (tmp_path / "g.nt").write_bytes(f'{A_P_B}{A} {P} "'.encode() + b'\xff" .\n' + long + A_P_B.encode())
+    first, invalid, too_long, last = read_graph(tmp_path / "g.nt")
+    assert first == last == STATED
+    assert [one.reason for one in (invalid, too_long) if isinstance(one, BadRecord)] == [
+        "Invalid UTF-8: invalid utf-8 sequence of 1 bytes from index 0 at character 32",
+        "the line is longer than 64 MB",
+    ]
+
+
+def test_blank_nodes_of_n_triples_keep_their_names(tmp_path: Path) -> None:
+    assert read(tmp_path, f"_:a.1 {P} _:b .") == [Statement(node("_:a.1"), "p", node("_:b"))]
+
+
+def ids(folder: Path, text: str) -> set[tuple[str, str, str]]:
+    found = read(folder, f"@prefix x: <http://x/> .\n{text}", "g.ttl")
+    return {(s.subject.id, s.predicate, s.object.id or s.object.name) for s in found if isinstance(s, Statement)}
+
+
+def test_blank_nodes_of_turtle_get_ids_from_what_is_said_of_them(tmp_path: Path) -> None:
+    towns = "x:ada x:lives [ x:town x:London ; x:since [ x:year 1840 ] ] . "
+    first = ids(tmp_path, towns)
+    assert len(first) == 4
+    assert ids(tmp_path, towns) == first
+    renamed = "_:z x:year 1840 . _:y x:since _:z ; x:town x:London . x:bob x:knows [] . x:ada x:lives _:y ."
+    assert first < ids(tmp_path, renamed)
+    other = ids(tmp_path, towns.replace("1840", "1841"))
+    assert len({a for a, _, _ in other} & {a for a, _, _ in first}) == 1  # Ada herself
+
+
+def test_equal_blank_nodes_of_turtle_stay_apart(tmp_path: Path) -> None:
+    found = ids(tmp_path, "x:a x:p [ x:q 1 ], [ x:q 1 ] .")
+    assert len({value for own, predicate, value in found if predicate == "p"}) == 2
+
+
+def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file(tmp_path: Path) -> None:
+    assert read(tmp_path, f"<#a> {P} <b> .", "g.ttl") == [Statement(node("file:///#a"), "p", node("file:///b"))]
+
+
+@pytest.mark.parametrize("name", ["g.nt", "g.ttl"])
+def test_a_missing_package_is_said_with_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyoxigraph", None)
+    monkeypatch.delitem(sys.modules, "polyhop.warehouse.files.rdf", raising=False)
+    with pytest.raises(ConfigurationError, match=r"package pyoxigraph: pip install 'polyhop\[rdf\]'"):
+        read(tmp_path, A_P_B, name)

@@ -1,0 +1,344 @@
+"""Each corpus format, a small real file in and all records out; folders with their links; the shared corpora."""
+
+import csv
+import gzip
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from polyhop import cli
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.records import SourceRecord, Unread
+from polyhop.schemas.text import record_id
+from polyhop.warehouse.files.corpora import read_corpus
+
+LINES = [
+    json.dumps({"id": "a", "title": "Ada", "text": "Ada wrote.", "metadata": {"year": 1843}}),
+    json.dumps({"_id": 7, "contents": "Bob read.", "lang": "en"}),
+]
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def read(source: Path) -> list[SourceRecord]:
+    """The records of a source that holds nothing else."""
+    return [record for record in read_corpus(source) if isinstance(record, SourceRecord) or pytest.fail(repr(record))]
+
+
+def only(path: Path, content: str | bytes) -> SourceRecord:
+    (record,) = read(write(path, content))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "second"),
+    [
+        ("c.jsonl", "\n".join(LINES), 2),
+        ("c.jsonl", f"\ufeff{LINES[0]}\r\n\r\n{LINES[1]}", 3),
+        ("c.jsonl.gz", gzip.compress("\n".join(LINES).encode()), 2),
+        ("c.json", f"[\n{LINES[0]},\n{LINES[1]}]", 2),
+        ("c.json", "\n".join(LINES), 2),
+    ],
+    ids=["lines", "byte order mark, Windows line ends and an empty line", "gzip", "list", "lines called .json"],
+)
+def test_json_is_read_as_lines_or_as_a_list(tmp_path: Path, name: str, content: str | bytes, second: int) -> None:
+    assert read(write(tmp_path / name, content)) == [
+        SourceRecord("a", "Ada", "Ada wrote.", name, 1, {"year": 1843}),
+        SourceRecord("7", "", "Bob read.", name, second, {"lang": "en"}),
+    ]
+
+
+def test_a_json_list_is_read_across_the_borders_of_what_is_buffered(tmp_path: Path) -> None:
+    texts = [("é" * 700_000) + str(number) for number in range(4)]
+    path = write(tmp_path / "c.json", json.dumps([{"text": text} for text in texts], ensure_ascii=False))
+    assert [record.text for record in read(path)] == texts
+
+
+def test_a_hipporag_corpus_has_no_ids_of_its_own(tmp_path: Path) -> None:
+    content = json.dumps([{"title": "Ada", "text": "Ada wrote.", "idx": 0}])
+    assert only(tmp_path / "c.json", content) == SourceRecord("", "Ada", "Ada wrote.", "c.json", 1, {"idx": 0})
+
+
+def test_csv_takes_columns_by_name_and_the_rest_as_metadata(tmp_path: Path) -> None:
+    long = "word " * 200_000
+    with (tmp_path / "c.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        rows = [["Title", "TEXT", "Id", "lang"], ["Ada", 'two\nlines, "quoted"', "a", "en"], ["", long, "", ""]]
+        csv.writer(file).writerows(rows)
+    assert read(tmp_path / "c.csv") == [
+        SourceRecord("a", "Ada", 'two\nlines, "quoted"', "c.csv", 2, {"lang": "en"}),
+        SourceRecord("", "", long, "c.csv", 4, {}),
+    ]
+
+
+def test_parquet_of_many_batches(tmp_path: Path) -> None:
+    numbers = list(range(1000))
+    table = pa.table({"id": numbers, "text": [f"text {n}" for n in numbers], "score": [float("nan")] + [0.5] * 999})
+    pq.write_table(table, tmp_path / "c.parquet")
+    records = read(tmp_path / "c.parquet")
+    assert records[0] == SourceRecord("0", "", "text 0", "c.parquet", 1, {"score": None})
+    assert records[999] == SourceRecord("999", "", "text 999", "c.parquet", 1000, {"score": 0.5})
+
+
+def test_a_text_file_is_one_record(tmp_path: Path) -> None:
+    record = only(tmp_path / "Ada.txt", "One.\n\nTwo.\n")
+    assert record == SourceRecord("Ada.txt", "Ada", "One.\n\nTwo.\n", "Ada.txt", 0, {})
+
+
+def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tmp_path: Path) -> None:
+    for name in ("b.md", "a/z.txt", "a/b/c.HTM", ".git/x.txt", ".hidden.txt", "a/picture.png", "c.html"):
+        write(tmp_path / name, f"text of {name}")
+    assert read(tmp_path) == [
+        SourceRecord(name, title, f"text of {name}", name, 0, {})
+        for name, title in (("a/b/c.HTM", "c"), ("a/z.txt", "z"), ("b.md", "b"), ("c.html", "c"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "title", "text"),
+    [
+        ("Intro\n# Ada  Lovelace #\nText", "Ada Lovelace", "Intro\n\nAda Lovelace\n\nText"),
+        ("# C#\nText", "C#", "C#\n\nText"),
+        ("# ##\n# Second", "Second", "Second"),
+        ("```\n# comment\n```\n# Real\n", "Real", "# comment\n\nReal"),
+        ('---\ntitle: "Front"\n---\nText', "Front", "Text"),
+        ("---\r\ntitle: Front\r\n---\r\nText\r\n", "Front", "Text"),
+        ("---\ntitle: Front\n---\n# Heading\nText", "Heading", "Heading\n\nText"),
+        ("---\na rule, not front matter", "file", "a rule, not front matter"),
+        ("## only a second level", "file", "only a second level"),
+        ("Underlined\n===\nText", "Underlined", "Underlined\n\nText"),
+    ],
+)
+def test_markdown_title_and_front_matter(tmp_path: Path, content: str, title: str, text: str) -> None:
+    record = only(tmp_path / "file.md", content)
+    assert (record.id, record.title, record.text) == ("file.md", title, text)
+
+
+def test_the_fields_of_front_matter_are_metadata(tmp_path: Path) -> None:
+    record = only(tmp_path / "f.md", "---\ntitle: x\nauthor: 'Ada'\ntags: [a, b]\n  deep: 1\n---\nText")
+    assert record.metadata == {"author": "Ada", "tags": "[a, b]"}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("*bold* [link](http://x), `code` &amp;\n<b>more</b>", "bold link, code & more"),
+        ("- one\n  - inner\n- two", "one\ninner\ntwo"),
+        ("| Name | Born |\n|------|-----:|\n| Ada  | 1815 |", "Name | Born\nAda | 1815"),
+        ('```python\nif x:\n\n    return "a   b"\n```\n\n> quoted', 'if x:\n\n    return "a   b"\n\nquoted'),
+    ],
+)
+def test_markup_of_markdown_is_gone_and_its_lists_tables_and_code_can_be_read(
+    tmp_path: Path, content: str, text: str
+) -> None:
+    assert only(tmp_path / "f.md", content).text == text
+
+
+def test_headings_of_markdown_are_paths(tmp_path: Path) -> None:
+    record = only(tmp_path / "f.md", "Before\n# A\none\n### C\ntwo\n## B\nthree\n# D\n")
+    assert [(record.text[s.start :].split("\n")[0], s.headings) for s in record.sections] == [
+        ("Before", ()),
+        ("A", ("A",)),
+        ("C", ("A", "C")),
+        ("B", ("A", "B")),
+        ("D", ("D",)),
+    ]
+
+
+def test_html_keeps_visible_text_with_blocks_on_their_own_lines(tmp_path: Path) -> None:
+    content = """<!DOCTYPE html><html><head><title> Ada
+      Lovelace</title><style>p {}</style></head><body><nav>Home</nav><script>x()</script><!-- no -->
+      <h1>Ada</h1><p>She <b>wrote</b>\n the first&nbsp;program.<p>In 1843.<ul><li>one<li>two</ul>
+      <table><tr><td>a</td><td>b</td></tr></table>first<br>second<pre>a\n  b</pre></body></html>"""
+    record = only(tmp_path / "x.html", content)
+    assert record.title == "Ada Lovelace"
+    assert record.text == (
+        "Ada\n\nShe wrote the first program.\n\nIn 1843.\n\none\ntwo\n\na | b\n\nfirst\nsecond\n\na\n  b"
+    )
+
+
+MAIN = "<p>The engine weaves patterns. " * 5
+LINKS = "<ul><li><a href=1>Home</a><li><a href=2>News</a><li><a href=3>Imprint</a></ul>"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{LINKS}{{}}<div>{LINKS}</div>",
+        "<header>Home</header><main>{}</main><aside>Imprint</aside><footer>News</footer>",
+        "<div role=banner>Home</div><article>{}</article><p>News and more from elsewhere</p>",
+        "<div class='cookie-banner big'>Home News</div>{}<div id=sidebar>Imprint</div>",
+        "<p hidden>Home</p>{}<div aria-hidden=true>News</div>",
+        "{}<dialog>Home</dialog><select><option>News</select><button>Imprint</button>",
+    ],
+)
+def test_what_stands_around_the_text_of_a_page_is_left_out(tmp_path: Path, around: str) -> None:
+    text = only(tmp_path / "x.html", around.format(MAIN)).text
+    assert text.count("The engine weaves patterns.") == 5
+    assert not any(word in text for word in ("Home", "News", "Imprint"))
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (LINKS, "Home\nNews\nImprint"),
+        ("<footer>all there is</footer>", "all there is"),
+        ("<article>Teaser</article>" + "<p>text of the page</p>" * 3, "Teaser" + "\n\ntext of the page" * 3),
+        ("<body class='sidebar'><p>text</body>", "text"),
+        ("<p>See <a href=1>one</a> link.", "See one link."),
+        ('<meta charset="latin-1"><p>Café</p>'.encode("latin-1"), "Café"),
+        ("<div>" * 5_000 + "deep", "deep"),
+    ],
+    ids=["links", "footer", "teaser", "sidebar", "link in text", "another encoding", "deeply nested"],
+)
+def test_a_page_is_never_left_without_its_text(tmp_path: Path, page: str | bytes, text: str) -> None:
+    assert only(tmp_path / "x.html", page).text == text
+
+
+@pytest.mark.parametrize(("content", "title"), [("<h1>A <i>b</i></h1>c", "A b"), ("<p>c", "x"), ("https://a.b/c", "x")])
+def test_html_without_title_is_called_after_its_heading_or_its_file(tmp_path: Path, content: str, title: str) -> None:
+    assert only(tmp_path / "x.html", content).title == title
+
+
+def hotpot(*context: tuple[str, list[str]], **extra: Any) -> dict[str, Any]:
+    return {"question": "Who?", "answer": "Ada", "supporting_facts": [["Ada", 0]], "context": context, **extra}
+
+
+def musique(*paragraphs: tuple[str, str]) -> dict[str, Any]:
+    return {"question": "Who?", "paragraphs": [{"title": title, "paragraph_text": text} for title, text in paragraphs]}
+
+
+ADA_WROTE, BOB_READ = ("Ada", ["Ada wrote.", " In 1843."]), ("Bob", ["Bob read."])
+ADA_LINE, BOB_LINE = ("Ada", "Ada wrote. In 1843.", 1), ("Bob", "Bob read.", 1)
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        (
+            [hotpot(ADA_WROTE, BOB_READ), hotpot(BOB_READ, ("Bob", ["Another."]))],
+            [ADA_LINE, BOB_LINE, ("Bob", "Another.", 2)],
+        ),
+        ([hotpot(("Ada", ["Ada wrote.", "In 1843."]), evidences=[])], [ADA_LINE]),
+        ([musique(ADA_LINE[:2], BOB_LINE[:2]), musique(BOB_LINE[:2])], [ADA_LINE, BOB_LINE]),
+    ],
+    ids=["HotpotQA joins sentences by nothing", "2Wiki with a blank", "MuSiQue"],
+)
+def test_a_question_set_is_the_union_of_its_paragraphs(
+    tmp_path: Path, items: list[dict[str, Any]], expected: list[tuple[str, str, int]]
+) -> None:
+    assert read(write(tmp_path / "c.json", json.dumps(items))) == [
+        SourceRecord(record_id(title, text), title, text, "c.json", line, {}) for title, text, line in expected
+    ]
+
+
+def test_hotpotqa_in_parquet_has_its_context_in_columns(tmp_path: Path) -> None:
+    context = {"title": ["Ada"], "sentences": [ADA_WROTE[1]]}
+    pq.write_table(pa.table({"id": ["q1"], "question": ["Who?"], "context": [context]}), tmp_path / "h.parquet")
+    assert [(record.title, record.text, record.line) for record in read(tmp_path / "h.parquet")] == [ADA_LINE]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A folder with one page of its own; beside it, a secret and another folder."""
+    (tmp_path / "corpus" / "below").mkdir(parents=True)
+    write(tmp_path / "corpus" / "own.txt", "Ada Lovelace wrote for Charles Babbage.")
+    write(tmp_path / "corpus" / ".hidden" / "kept.txt", "Charles Babbage lived in London.")
+    write(tmp_path / "passwd", "root:x:0:0")
+    write(tmp_path / "outside" / "deep" / "secret.txt", "hunter2")
+    return tmp_path / "corpus"
+
+
+def ids_of(folder: Path, *, follow_links: bool = False) -> tuple[list[str], dict[str, int]]:
+    """Ids of what is read, and what is not by kind."""
+    unread = Unread()
+    records = list(read_corpus(folder, follow_links=follow_links, unread=unread))
+    return [record.id for record in records if isinstance(record, SourceRecord)], dict(unread)
+
+
+def test_links_out_of_the_folder_are_counted_and_read_only_if_asked(corpus: Path) -> None:
+    (corpus / "passwd.txt").symlink_to(corpus.parent / "passwd")
+    (corpus / "relative.md").symlink_to("../outside/deep/secret.txt")
+    (corpus / "below" / "outside").symlink_to(corpus.parent / "outside")
+    assert ids_of(corpus) == (["own.txt"], {"link out of the folder": 3})
+    followed = ["below/outside/deep/secret.txt", "own.txt", "passwd.txt"]  # the relative link leads to the first
+    assert ids_of(corpus, follow_links=True) == (followed, {})
+
+
+@pytest.mark.parametrize("follow_links", [False, True])
+def test_a_link_that_stays_inside_is_read_once(corpus: Path, follow_links: bool) -> None:
+    (corpus / "a.txt").symlink_to(corpus / "own.txt")
+    (corpus / "below" / "b.txt").symlink_to("../own.txt")
+    (corpus / "hidden.txt").symlink_to(corpus / ".hidden" / "kept.txt")
+    (corpus / "later.txt").symlink_to(corpus / ".hidden" / "kept.txt")
+    (corpus / "again").symlink_to(corpus / "below")
+    (corpus.parent / "link").symlink_to(corpus)
+    for folder in (corpus, corpus.parent / "link"):
+        assert ids_of(folder, follow_links=follow_links) == (["hidden.txt", "own.txt"], {})
+
+
+@pytest.mark.parametrize("follow_links", [False, True])
+def test_circles_of_links_end(corpus: Path, follow_links: bool) -> None:
+    (corpus / "below" / "up").symlink_to(corpus)
+    (corpus / "self.txt").symlink_to("self.txt")
+    (corpus.parent / "outside" / "back").symlink_to(corpus)
+    (corpus.parent / "outside" / "round").symlink_to(corpus.parent / "outside")
+    (corpus / "out").symlink_to(corpus.parent / "outside")
+    assert ids_of(corpus, follow_links=follow_links) == (
+        (["out/deep/secret.txt", "own.txt"], {"broken link": 1})
+        if follow_links
+        else (["own.txt"], {"broken link": 1, "link out of the folder": 1})
+    )
+
+
+def test_a_folder_of_links_alone_says_how_to_read_them(tmp_path: Path) -> None:
+    write(tmp_path / "one.txt", "text")
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "one.txt").symlink_to(tmp_path / "one.txt")
+    with pytest.raises(SourceError, match=r"1 link out of the folder.*corpus.follow_links=true"):
+        read(tmp_path / "pages")
+
+
+def test_an_index_run_says_what_it_did_not_read_also_if_nothing_has_changed(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (corpus / "passwd.txt").symlink_to(corpus.parent / "passwd")
+    for name in ("a.zip", "B.ZIP", "below/c.png", "LICENSE"):
+        write(corpus / name, b"%PDF-1.7")
+
+    def index(*options: str) -> tuple[dict[str, Any], str]:
+        command = ["polyhop", "index", corpus, "--index", "linked", "--set", "strategies=bm25", "--json", *options]
+        monkeypatch.setattr(sys, "argv", [*map(str, command), "--root", str(corpus.parent / "root")])
+        with suppress(SystemExit):
+            cli.main()
+        said = capsys.readouterr()
+        return json.loads(said.out), said.err.strip()
+
+    first, said = index()
+    assert said == (
+        "5 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--set corpus.follow_links=true reads it), "
+        "1 no suffix: B.ZIP, LICENSE, a.zip, below/c.png, passwd.txt."
+    )
+    assert first["counts"]["passages"] == 1
+    assert first["unread"] == {".png": 1, ".zip": 2, "link out of the folder": 1, "no suffix": 1}
+    assert index()[1] == said
+    followed, said = index("--set", "corpus.follow_links=true")
+    assert (followed["counts"]["passages"], said.partition(":")[0]) == (2, "4 files were not read")
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("musique100/corpus.jsonl", 1890), ("wiki2/corpus.jsonl", 6119), ("wiki20k/corpus.jsonl.gz", 20_519)],
+)
+def test_a_shared_corpus_is_read_whole(shared_data: Path, name: str, count: int) -> None:
+    assert len({record.id for record in read(shared_data / name)}) == count
