@@ -7,6 +7,8 @@ import os
 import random
 import subprocess
 import tempfile
+import tracemalloc
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,17 @@ from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.formats import DOCUMENTS, ROWS, TEXTS, text_reader
 from polyhop.warehouse.files.graph_files import GRAPHS, read_graph
 from polyhop.warehouse.files.questions import PREDICTION_FORMATS, QUESTION_FORMATS, read_predictions, read_questions
-from polyhop.warehouse.files.records import MAX_RECORD_BYTES, open_bytes, read_lines
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, check_source, guarded, open_bytes, read_lines, suffix_of
 from polyhop.warehouse.files.rows import read_extractions
 
 GOOD = b'{"id": "good", "text": "fine"}'
+NO_TEXT = "there is no text: expected a field named text, contents or body"
+NO_ID = "the id is neither a string nor a whole number but"
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
 def faults_of(source: Path) -> list[tuple[int, str]]:
@@ -44,9 +53,9 @@ def faults_of(source: Path) -> list[tuple[int, str]]:
         (b'["a"]', "not a JSON object but a list"),
         (b"12", "not a JSON object but a number"),
         (b"null", "not a JSON object but null"),
-        (b'{"title": "a"}', "there is no text: expected a field named text, contents or body"),
-        (b'{"text": null}', "there is no text: expected a field named text, contents or body"),
-        (b'{"text": NaN}', "there is no text: expected a field named text, contents or body"),
+        (b'{"title": "a"}', NO_TEXT),
+        (b'{"text": null}', NO_TEXT),
+        (b'{"text": NaN}', NO_TEXT),
         (b'{"text": " \\n"}', "the text is empty"),
         (b'{"text": 5}', "the text is not a string but a number"),
         (b'{"body": ["a"]}', "the body is not a string but a list"),
@@ -54,60 +63,65 @@ def faults_of(source: Path) -> list[tuple[int, str]]:
         (b'{"text": "a\0b"}', "the line contains a NUL byte at byte 12"),
         (b'{"text": "a\\ud83d"}', "the text is not valid UTF-8 (half a character, U+D83D at character 2)"),
         (b'{"text": "caf\xe9"}', "the line is not UTF-8 (invalid byte 0xe9 at byte 14)"),
-        (b'{"id": true, "text": "a"}', "the id is neither a string nor a whole number but true or false"),
-        (b'{"id": 1.5, "text": "a"}', "the id is neither a string nor a whole number but a number"),
-        (b'{"id": ["x"], "text": "a"}', "the id is neither a string nor a whole number but a list"),
+        (b'{"id": true, "text": "a"}', f"{NO_ID} true or false"),
+        (b'{"id": 1.5, "text": "a"}', f"{NO_ID} a number"),
+        (b'{"id": ["x"], "text": "a"}', f"{NO_ID} a list"),
         (b'{"id": "x\\ny", "text": "a"}', "the id contains a control character (U+000A)"),
-        (b'{"id": "\\u0007x", "text": "a"}', "the id contains a control character (U+0007)"),
         (b'{"title": {}, "text": "a"}', "the title is not a string but an object"),
         (b'{"text": ' + b"9" * 5000 + b"}", "JSON that cannot be read: a number has too many digits"),
         (b'{"text": ' + b"[" * 100_000 + b"}", "JSON that cannot be read: it is nested too deeply"),
         (b'{"text": "a", "x": ' + b"[" * 40 + b"]" * 40 + b"}", "the metadata is nested more than 32 levels deep"),
+        (b'{"text": "' + b"x" * MAX_RECORD_BYTES + b'"}', "the line is longer than 64 MB"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path, line: bytes, reason: str) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(GOOD + b"\n" + line + b"\n")
-    assert faults_of(path) == [(2, reason)]
+    assert faults_of(write(tmp_path / "c.jsonl", GOOD + b"\n" + line + b"\n")) == [(2, reason)]
 
 
 def test_a_bad_record_shows_the_beginning_of_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(b"\xffx" + b"y" * 1000)
-    (bad,) = read_corpus(path)
+    (bad,) = read_corpus(write(tmp_path / "c.jsonl", b"\xffx" + b"y" * 1000))
     assert bad == BadRecord("c.jsonl", 1, "the line is not UTF-8 (invalid byte 0xff at byte 1)", "\\udcffx" + "y" * 198)
-
-
-def test_a_line_above_the_limit_is_passed_over_without_being_held(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(b'{"text": "' + b"x" * MAX_RECORD_BYTES + b'"}\n' + GOOD)
-    assert faults_of(path) == [(1, "the line is longer than 64 MB")]
 
 
 @pytest.mark.parametrize(("length", "is_too_long"), [(9, False), (10, False), (11, True), (12, True), (3000, True)])
 def test_the_limit_counts_a_line_without_its_end(tmp_path: Path, length: int, is_too_long: bool) -> None:
-    path = tmp_path / "c"
-    path.write_bytes(b"x" * length + b"\nlast")
-    with open_bytes(path) as stream:
+    with open_bytes(write(tmp_path / "c", b"x" * length + b"\nlast")) as stream:
         lines = list(read_lines(stream, limit=10))
     assert [(line.number, line.is_too_long) for line in lines] == [(1, is_too_long), (2, False)]
     assert lines[1].data == b"last"
 
 
+LONG = "word " * 1000
+ROW = json.dumps({"id": "a", "text": LONG})
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "again", "end"),
+    [("c.jsonl", "", f"{ROW}\n", ""), ("c.json", f"[{ROW}", f",\n{ROW}", "]"), ("c.csv", "text\n", f"{LONG}\n", "")],
+)
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str, begin: str, again: str, end: str) -> None:
+    path = write(tmp_path / name, f"{begin}{again * 3000}{end}".encode())
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_corpus(path)) >= 3000
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 5_000_000 < path.stat().st_size / 2
+
+
 def test_bad_elements_of_a_json_list(tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    path.write_bytes(b'[3, {"text": "caf\xe9"}, ' + GOOD + b"]")
+    path = write(tmp_path / "c.json", b'[3, {"text": "caf\xe9"}, ' + GOOD + b"]")
     invalid = "the text is not valid UTF-8 (invalid byte 0xe9 at character 4)"
     assert faults_of(path) == [(1, "not a JSON object but a number"), (2, invalid)]
 
 
 def test_bad_rows_of_a_csv_file(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_bytes(b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,fine\n')
-    assert faults_of(path) == [
+    assert faults_of(write(tmp_path / "c.csv", b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,fine\n')) == [
         (2, "the row has 3 cells, but there are 2 columns"),
         (3, "not CSV: ',' expected after '\"'"),
-        (4, "there is no text: expected a field named text, contents or body"),
+        (4, NO_TEXT),
         (5, "the text is not valid UTF-8 (invalid byte 0xe9 at character 4)"),
     ]
 
@@ -116,19 +130,35 @@ def test_bad_rows_of_a_parquet_file(tmp_path: Path) -> None:
     invalid = pa.array([b"fine", None, b"caf\xe9"]).view(pa.string())
     pq.write_table(pa.table({"id": ["good", "b", "c"], "text": invalid}), tmp_path / "c.parquet")
     assert faults_of(tmp_path / "c.parquet") == [
-        (2, "there is no text: expected a field named text, contents or body"),
+        (2, NO_TEXT),
         (3, "the text is not valid UTF-8 (invalid byte 0xe9 at character 4)"),
     ]
 
 
+def test_values_of_parquet_that_python_does_not_have_are_read_as_text_or_set_aside(tmp_path: Path) -> None:
+    fine = pa.array([datetime.datetime(2024, 1, 1), None]).cast(pa.timestamp("ns"))
+    nanoseconds = pa.array([1_704_067_200_000_000_001, None], pa.timestamp("ns"))
+    late = pa.array([None, [1 << 50]], pa.list_(pa.timestamp("ms")))
+    pq.write_table(pa.table({"text": ["a", "b"], "day": fine, "at": nanoseconds, "l": late}), tmp_path / "c.parquet")
+    good, bad = read_corpus(tmp_path / "c.parquet")
+    assert isinstance(good, SourceRecord)
+    assert good.metadata == {"day": "2024-01-01 00:00:00", "at": "2024-01-01 00:00:00.000000001"}
+    assert isinstance(bad, BadRecord)
+    assert (bad.line, bad.reason[:50]) == (2, "the column l holds what cannot be read: OverflowEr")
+
+
+def said_of_a_folder(folder: Path) -> list[tuple[str, str] | str]:
+    """Ids of what is read, sources and reasons of what is not."""
+    return [(r.source, r.reason) if isinstance(r, BadRecord) else r.id for r in read_corpus(folder)]
+
+
 def test_bad_files_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes("да\n".encode("windows-1251"))
-    (tmp_path / "c\n.txt").write_bytes(b"text")
-    (tmp_path / "good.txt").write_bytes(b"text")
+    write(tmp_path / "a.txt", "да\n".encode("windows-1251"))
+    write(tmp_path / "c\n.txt", b"text")
+    write(tmp_path / "good.txt", b"text")
     with (tmp_path / "z.txt").open("wb") as file:
         file.truncate(MAX_RECORD_BYTES + 1)
-    records = list(read_corpus(tmp_path))
-    assert [(r.source, r.reason) if isinstance(r, BadRecord) else r.id for r in records] == [
+    assert said_of_a_folder(tmp_path) == [
         ("a.txt", "the file is not UTF-8 (invalid byte 0xe4 at byte 1); save it as UTF-8"),
         ("c\n.txt", "the id contains a control character (U+000A)"),
         "good.txt",
@@ -137,15 +167,14 @@ def test_bad_files_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_bad_items_and_paragraphs_of_a_question_set(tmp_path: Path) -> None:
-    items = [
-        {"question": "?", "context": [["A", ["fine"]], ["B", []], [None, ["no title"]], [["C"], ["x"]]]},
-        {"question": "?", "context": [["A", "B", "C"]]},
-        {"question": "?", "context": [["A", [1]]]},
-        {"question": "?"},
+    items: list[dict[str, Any]] = [
+        {"context": [["A", ["fine"]], ["B", []], [None, ["no title"]], [["C"], ["x"]]]},
+        {"context": [["A", "B", "C"]]},
+        {"context": [["A", [1]]]},
+        {},
     ]
-    path = tmp_path / "hotpot.json"
-    path.write_text(json.dumps(items), encoding="utf-8")
-    records = list(read_corpus(path))
+    content = json.dumps([{"question": "?", **item} for item in items]).encode()
+    records = list(read_corpus(write(tmp_path / "hotpot.json", content)))
     assert [r.text for r in records if isinstance(r, SourceRecord)] == ["fine", "no title"]
     assert [(r.line, r.reason) for r in records if isinstance(r, BadRecord)] == [
         (1, "paragraph 2: the text is empty"),
@@ -157,34 +186,54 @@ def test_bad_items_and_paragraphs_of_a_question_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "suffix"),
+    [("a.jsonl", ".jsonl"), ("a.JSONL.GZ", ".jsonl.gz"), ("a.b.csv", ".csv"), ("a", ""), (".gz", ""), ("a.gz", ".gz")],
+)
+def test_a_suffix_names_the_format_also_of_a_packed_file(name: str, suffix: str) -> None:
+    assert suffix_of(Path("folder") / name) == suffix
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("c.jsonl", b"", "{path} is empty; name a file with at least one record."),
-        ("c.jsonl", b"\n \n", "{path} holds no record; at least one is needed."),
-        ("c.json", b" [ ]", "{path} holds no record; at least one is needed."),
-        ("c.csv", b"text\n", "{path} holds no record; at least one is needed."),
-        ("c.txt", b" \n", "{path} holds no record; at least one is needed."),
-        ("c.txt", b"\x89PNG\r\n\x1a\n", "{path} is not a text file: it is a PNG image."),
-        ("c", b"\x7fELF\2\1", "{path} is not a text file: it is a program."),
-        ("c.jsonl", bytes(range(32)), "{path} is not a text file: it is binary."),
-        ("c.jsonl", "text".encode("utf-16"), "{path} is not a text file: it is UTF-16; save it as UTF-8."),
-        ("c.jsonl.gz", GOOD, "{path} cannot be read: it is not gzip, or damaged; copy it again, or let its name not"),
-        ("c.json", b'{"text":\n"a"}', "{path} is neither a JSON list of records nor has it one record a line;"),
-        ("c.json", b'"text"', "{path} is neither a JSON list of records nor has it one record a line;"),
-        ("c.json", b"[] []", "{path} continues after the end of its JSON list; fix the file."),
-        ("c.json", b"[", "{path} is not JSON: record 1 of its list cannot be read (the file ends before it);"),
-        ("c.csv", b"a;b\n1;2\n", "{path} has no column named text or contents or body or context or paragraphs (its c"),
-        ("c.parquet", b"PAR1 no parquet", "{path} cannot be read: it is damaged or not what its name says; write it"),
-        ("c.odt", b"text", "{path} has an unknown format; known formats are .csv, .csv.gz, .docx, .eml, .epub, .htm,"),
-        ("c.tar.gz", b"\x1f\x8b", "{path} has an unknown format; known formats are .csv, .csv.gz, .docx, .eml,"),
+        ("c.jsonl", b"", "is empty; name a file with at least one record."),
+        ("c.jsonl", b"\n \n", "holds no record; at least one is needed."),
+        ("c.json", b" [ ]", "holds no record; at least one is needed."),
+        ("c.csv", b"text\n", "holds no record; at least one is needed."),
+        ("c.txt", b" \n", "holds no record; at least one is needed."),
+        ("c.txt", b"\x89PNG\r\n\x1a\n", "is not a text file: it is a PNG image."),
+        ("c", b"\x7fELF\2\1", "is not a text file: it is a program."),
+        ("c.csv", b"PK\x03\x04rest", "is not a text file: it is a ZIP archive or office document; unpack it first."),
+        ("c.jsonl", bytes(range(32)), "is not a text file: it is binary."),
+        ("c.jsonl", "text".encode("utf-16"), "is not a text file: it is UTF-16; save it as UTF-8."),
+        ("c.jsonl.gz", GOOD, "cannot be read: it is not gzip, or damaged; copy it again, or let its name not"),
+        ("c.json", b'{"text":\n"a"}', "is neither a JSON list of records nor has it one record a line;"),
+        ("c.json", b'"text"', "is neither a JSON list of records nor has it one record a line;"),
+        ("c.json", b"[] []", "continues after the end of its JSON list; fix the file."),
+        ("c.json", b"[", "is not JSON: record 1 of its list cannot be read (the file ends before it);"),
+        ("c.csv", b"a;b\n1;2\n", "has no column named text or contents or body or context or paragraphs (its c"),
+        ("c.csv", b'text\nfine\n"open\na\nb\n', "has a quote in the row at line 3 that is never closed"),
+        ("c.parquet", b"PAR1 no parquet", "cannot be read: it is damaged or not what its name says; write it"),
+        ("c.odt", b"text", "has an unknown format; known formats are .csv, .csv.gz, .docx, .eml, .epub, .htm,"),
+        ("c.tar.gz", b"\x1f\x8b", "has an unknown format; known formats are .csv, .csv.gz, .docx, .eml,"),
     ],
 )
 def test_a_source_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
+    path = write(tmp_path / name, content)
     with pytest.raises(SourceError) as caught:
         list(read_corpus(path))
-    assert str(caught.value).startswith(message.format(path=path))
+    assert str(caught.value).startswith(f"{path} {message}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.jsonl", b"\0\1ok"), ("a.jsonl.gz", gzip.compress(b"{}")), ("a.own", bytes(range(256)))]
+)
+def test_a_few_odd_characters_packed_files_and_those_of_other_packages_are_no_fault(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    check_source(
+        write(tmp_path / name, content), {".jsonl", ".jsonl.gz"}, accepts_folder=False, others=lambda: {".own"}
+    )
 
 
 def test_a_missing_source_is_refused_before_iterating(tmp_path: Path) -> None:
@@ -192,51 +241,64 @@ def test_a_missing_source_is_refused_before_iterating(tmp_path: Path) -> None:
         read_corpus(tmp_path / "nothing.jsonl")
 
 
-def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path) -> None:
-    for name in ("a.png", "b.png", "c.jsonl", "LICENSE"):
-        (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(
-        SourceError, match=r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file itself\."
-    ):
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["a.png", "b.png", "c.jsonl", "LICENSE"],
+            r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file",
+        ),
+        ([], "none at all; name another folder"),
+    ],
+)
+def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path, names: list[str], message: str) -> None:
+    for name in names:
+        write(tmp_path / name, b"x")
+    with pytest.raises(SourceError, match=message):
         list(read_corpus(tmp_path))
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="none at all; name another folder"):
-        list(read_corpus(tmp_path))
+PACKED = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().encode() for _ in range(2000)))
 
 
-def test_a_truncated_gzip_yields_what_came_before_and_then_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl.gz"
-    whole = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().encode() for _ in range(2000)))
-    path.write_bytes(whole[: len(whole) // 2])
-    records: list[Any] = []
-    with pytest.raises(
-        SourceError, match=r"cannot be read after record \d+: it breaks off in the middle; copy or download it"
-    ):
-        read_all(path, records)
-    assert len(records) > 500
+@pytest.mark.parametrize(
+    ("name", "content", "least", "message"),
+    [
+        ("c.jsonl.gz", PACKED[: len(PACKED) // 2], 500, r"after record \d+: it breaks off in the middle; copy or"),
+        ("c.json", b"[" + GOOD + b", {]", 1, "record 2 of its list cannot be read"),
+    ],
+)
+def test_a_broken_file_yields_what_came_before_and_then_says_so(
+    tmp_path: Path, name: str, content: bytes, least: int, message: str
+) -> None:
+    records: list[object] = []
+    with pytest.raises(SourceError, match=message):
+        records.extend(read_corpus(write(tmp_path / name, content)))
+    assert len(records) >= least
+    assert all(isinstance(record, SourceRecord) for record in records)
 
 
-def read_all(path: Path, into: list[Any]) -> None:
-    for record in read_corpus(path):
-        into.append(record)  # noqa: PERF402 - keeps what was read before the error
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (EOFError(), "cannot be read after record 2: it breaks off in the middle"),
+        (gzip.BadGzipFile("x"), "after record 2: it is not gzip, or damaged"),
+        (zlib.error("x"), "after record 2: it is not gzip, or damaged"),
+        (PermissionError(13, "no"), "permission denied; allow reading it"),
+        (OSError(5, "no"), "Input/output error; check the disk"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "damaged or not what its name says"),
+        (KeyError("k"), "damaged or not what its name says"),
+    ],
+)
+def test_whatever_a_parser_raises_is_one_sentence(error: Exception, words: str) -> None:
+    def broken() -> Iterator[int]:
+        yield from (0, 1)
+        raise error
 
-
-def test_a_broken_json_list_yields_what_came_before_and_then_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    path.write_bytes(b"[" + GOOD + b", {]")
-    records: list[Any] = []
-    with pytest.raises(SourceError, match=r"record 2 of its list cannot be read"):
-        read_all(path, records)
-    assert [r.id for r in records if isinstance(r, SourceRecord)] == ["good"]
-
-
-def test_a_quote_that_is_never_closed_is_not_one_bad_row(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_bytes(b'text\nfine\n"open\na\nb\n')
-    with pytest.raises(SourceError, match="a quote in the row at line 3 that is never closed"):
-        list(read_corpus(path))
+    found: list[int] = []
+    with pytest.raises(SourceError, match=words):
+        found.extend(guarded(Path("a.jsonl"), broken(), "record"))
+    assert found == [0, 1]
 
 
 @pytest.fixture
@@ -247,10 +309,8 @@ def powerless() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "secret").mkdir()
-        (folder / "secret" / "c.txt").write_bytes(b"x")
-        (folder / "c.jsonl").write_bytes(GOOD)
-        (folder / "good.txt").write_bytes(b"x")
-        (folder / "hidden.txt").write_bytes(b"x")
+        for file in ("secret/c.txt", "c.jsonl", "good.txt", "hidden.txt"):
+            write(folder / file, GOOD)
         for closed in ("secret", "c.jsonl", "hidden.txt"):
             (folder / closed).chmod(0)
         text_reader(".txt")  # readers are imported when used, which that user may not do
@@ -263,15 +323,11 @@ def powerless() -> Iterator[Path]:
             (folder / "secret").chmod(0o755)
 
 
-@pytest.mark.parametrize("name", ["c.jsonl", "secret", "secret/c.txt"])
-def test_a_source_that_may_not_be_read(powerless: Path, name: str) -> None:
-    with pytest.raises(SourceError, match=r"cannot be read: permission denied; allow reading it"):
-        read_corpus(powerless / name)
-
-
-def test_files_of_a_folder_that_may_not_be_read(powerless: Path) -> None:
-    records = list(read_corpus(powerless))
-    assert [(r.source, r.reason) if isinstance(r, BadRecord) else r.id for r in records] == [
+def test_what_may_not_be_read_is_said_of_a_source_and_of_the_files_of_a_folder(powerless: Path) -> None:
+    for name in ("c.jsonl", "secret", "secret/c.txt"):
+        with pytest.raises(SourceError, match=r"cannot be read: permission denied; allow reading it"):
+            read_corpus(powerless / name)
+    assert said_of_a_folder(powerless) == [
         "good.txt",
         ("hidden.txt", "the file cannot be read: permission denied"),
         ("secret", "the folder cannot be opened: permission denied"),
@@ -318,11 +374,13 @@ HOSTILE = (
 )
 
 
-def sound_files(folder: Path) -> Iterator[bytes]:
+@pytest.fixture(scope="module")
+def sound_files(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     """Well-formed content of each format with a signature, with values that Python has no words for."""
-    for make in (made.word, made.slides, made.sheets, made.epub, made.mail):
-        yield make(folder / "sound").read_bytes()
-    yield made.pdf(folder / "sound", [["text"]], outline=[("text", 0)]).read_bytes()
+    path = tmp_path_factory.mktemp("sound") / "sound"
+    makers = (made.word, made.slides, made.sheets, made.epub, made.mail)
+    files = [make(path).read_bytes() for make in makers]
+    files.append(made.pdf(path, [["text"]], outline=[("text", 0)]).read_bytes())
     odd = {
         "late": pa.array([1 << 50], pa.timestamp("ms")),
         "fine": pa.array([(1 << 60) + 1], pa.timestamp("ns")),
@@ -331,8 +389,9 @@ def sound_files(folder: Path) -> Iterator[bytes]:
     }
     for name, column in odd.items():
         table = {"id": ["a"], "text": ["t"], "question": ["q"], "prediction": ["p"], "answer": ["a"], name: column}
-        pq.write_table(pa.table(table), folder / "sound")
-        yield (folder / "sound").read_bytes()
+        pq.write_table(pa.table(table), path)
+        files.append(path.read_bytes())
+    return files
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
@@ -347,32 +406,19 @@ def damaged(content: bytes) -> Iterator[bytes]:
 
 @pytest.mark.parametrize(("name", "ending"), [(name, ending) for name in READERS for ending in READERS[name][0]])
 def test_whatever_a_file_holds_is_read_refused_in_a_sentence_or_set_aside_by_record(
-    tmp_path: Path, converter: Converter, name: str, ending: str
+    tmp_path: Path, converter: Converter, sound_files: list[bytes], name: str, ending: str
 ) -> None:
-    (tmp_path / "read").mkdir()
-    path = tmp_path / "read" / f"c{ending}"
-    sound = (one for content in sound_files(tmp_path) for one in damaged(content)) if name == "corpus" else ()
-    for content in (*HOSTILE, *sound, *sound_files(tmp_path)):
+    path = tmp_path / f"c{ending}"
+    sound = [one for content in sound_files for one in damaged(content)] if name == "corpus" else sound_files
+    for content in (*HOSTILE, *sound):
         is_packed = ending.endswith(".gz") and not content.startswith(b"\x1f\x8b")
-        path.write_bytes(gzip.compress(content) if is_packed else content)
+        path.write_bytes(gzip.compress(content, 1) if is_packed else content)
         said: list[str] = []
         try:
             said += [one.reason for one in READERS[name][1](path, converter) if isinstance(one, BadRecord)]
         except PolyhopError as error:
             said.append(str(error))
         assert all(words.isprintable() for words in said)
-
-
-def test_values_of_parquet_that_python_does_not_have_are_read_as_text_or_set_aside(tmp_path: Path) -> None:
-    fine = pa.array([datetime.datetime(2024, 1, 1), None]).cast(pa.timestamp("ns"))
-    nanoseconds = pa.array([1_704_067_200_000_000_001, None], pa.timestamp("ns"))
-    late = pa.array([None, [1 << 50]], pa.list_(pa.timestamp("ms")))
-    pq.write_table(pa.table({"text": ["a", "b"], "day": fine, "at": nanoseconds, "l": late}), tmp_path / "c.parquet")
-    good, bad = read_corpus(tmp_path / "c.parquet")
-    assert isinstance(good, SourceRecord)
-    assert good.metadata == {"day": "2024-01-01 00:00:00", "at": "2024-01-01 00:00:00.000000001"}
-    assert isinstance(bad, BadRecord)
-    assert (bad.line, bad.reason[:50]) == (2, "the column l holds what cannot be read: OverflowEr")
 
 
 @pytest.mark.parametrize(
