@@ -89,11 +89,6 @@ def test_parquet_of_many_batches(tmp_path: Path) -> None:
     assert records[999] == SourceRecord("999", "", "text 999", "c.parquet", 1000, {"score": 0.5})
 
 
-def test_a_text_file_is_one_record(tmp_path: Path) -> None:
-    record = only(tmp_path / "Ada.txt", "One.\n\nTwo.\n")
-    assert record == SourceRecord("Ada.txt", "Ada", "One.\n\nTwo.\n", "Ada.txt", 0, {})
-
-
 def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tmp_path: Path) -> None:
     for name in ("b.md", "a/z.txt", "a/b/c.HTM", ".git/x.txt", ".hidden.txt", "a/picture.png", "c.html"):
         write(tmp_path / name, f"text of {name}")
@@ -239,12 +234,6 @@ def test_a_question_set_is_the_union_of_its_paragraphs(
     assert read(write(tmp_path / "c.json", json.dumps(items))) == [
         SourceRecord(record_id(title, text), title, text, "c.json", line, {}) for title, text, line in expected
     ]
-
-
-def test_hotpotqa_in_parquet_has_its_context_in_columns(tmp_path: Path) -> None:
-    context = {"title": ["Ada"], "sentences": [ADA_WROTE[1]]}
-    pq.write_table(pa.table({"id": ["q1"], "question": ["Who?"], "context": [context]}), tmp_path / "h.parquet")
-    assert [(record.title, record.text, record.line) for record in read(tmp_path / "h.parquet")] == [ADA_LINE]
 
 
 @pytest.fixture

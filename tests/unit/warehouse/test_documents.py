@@ -17,7 +17,6 @@ from polyhop.schemas.records import BadRecord, Document, Section, SourceRecord, 
 from polyhop.tasks.passages.records import split_record
 from polyhop.warehouse.cache.database import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter, document_key
-from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.formats import DOCUMENTS
 from polyhop.warehouse.files.records import FaultError
@@ -267,6 +266,22 @@ DEEP = b"<w:document xmlns:w='%s'>" % made.W.encode() + b"<w:p>" * 5_000
 BOMB = f"{made.BOMB}<x>&i;</x>"
 OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 DRM = '<e><CipherReference URI="OEBPS/a%20a.xhtml"/></e>'
+CONTAINER = '<c><rootfile full-path="../../etc/passwd"/></c>'
+OPF = f"{made.BOMB}<package><title>&i;</title></package>"
+
+
+def word_that_understates(path: Path) -> None:
+    made.claiming(made.with_member(made.word(path), BODY, bytes(8 << 20)), BODY, 9)
+
+
+def word_of_many(path: Path) -> None:
+    made.zipped(path, {f"word/{number}": b"" for number in range(20_001)})
+
+
+def sheets_with_a_bomb(path: Path) -> None:
+    made.with_member(made.sheets(path), SHEET, BOMB.encode())
+
+
 HOSTILE: dict[str, tuple[str, Make, str]] = {
     "encrypted PDF": (".pdf", lambda p: made.pdf(p, [["x"]], is_encrypted=True), "it is encrypted with a password"),
     "PDF of pictures": (".pdf", lambda p: made.pdf(p, [[], []]), "it has no text: 2 pages of pictures or drawings"),
@@ -281,49 +296,17 @@ HOSTILE: dict[str, tuple[str, Make, str]] = {
     "Word of one bad member": (".docx", word(BODY, b"<w:document"), "it is damaged (XMLSyntaxError: "),
     "deep Word": (".docx", word(BODY, DEEP), "it is damaged ("),
     "zip bomb": (".docx", word("word/media/zeros", bytes(17 << 20)), "it would unpack to 18 MB, more than 16"),
-    "zip bomb of many": (
-        ".docx",
-        lambda p: made.zipped(p, {f"word/{number}": b"" for number in range(20_001)}),
-        "it holds 20,001 files, more than 20,000",
-    ),
-    "zip that understates": (
-        ".docx",
-        lambda p: made.claiming(made.with_member(made.word(p), BODY, bytes(8 << 20)), BODY, 9),
-        "it is damaged (",
-    ),
+    "zip bomb of many": (".docx", word_of_many, "it holds 20,001 files, more than 20,000"),
+    "zip that understates": (".docx", word_that_understates, "it is damaged ("),
     "encrypted zip": (".docx", encrypted_zip, "it is encrypted with a password"),
-    "entity bomb in Word": (
-        ".docx",
-        word(BODY, BOMB.encode()),
-        f"{BODY} in it declares a document type, which Office files never do",
-    ),
+    "entity bomb in Word": (".docx", word(BODY, BOMB.encode()), f"{BODY} in it declares a document type, which Office"),
     "entity bomb in UTF-16": (".docx", word(BODY, BOMB.encode("utf-16")), f"{BODY} in it declares a document type"),
-    "PowerPoint without text": (
-        ".pptx",
-        lambda p: made.slides(p, has_text=False),
-        "it has no text: 1 slide of pictures, or nothing at all",
-    ),
-    "entity bomb in Excel": (
-        ".xlsx",
-        lambda p: made.with_member(made.sheets(p), SHEET, BOMB.encode()),
-        f"{SHEET} in it declares a document type",
-    ),
+    "PowerPoint without text": (".pptx", lambda p: made.slides(p, has_text=False), "it has no text: 1 slide of pictur"),
+    "entity bomb in Excel": (".xlsx", sheets_with_a_bomb, f"{SHEET} in it declares a document type"),
     "EPUB without a spine": (".epub", lambda p: made.epub(p, spine=""), "it is damaged (it has no spine: "),
-    "EPUB of missing chapters": (
-        ".epub",
-        epub("OEBPS/a a.xhtml", ""),
-        "it is damaged (OEBPS/a a.xhtml is missing in it)",
-    ),
-    "EPUB that leads out": (
-        ".epub",
-        epub("META-INF/container.xml", '<c><rootfile full-path="../../etc/passwd"/></c>'),
-        "it is damaged (../../etc/passwd is missing in it)",
-    ),
-    "entity bomb in EPUB": (
-        ".epub",
-        epub("OEBPS/book.opf", f"{made.BOMB}<package><title>&i;</title></package>"),
-        "it is damaged (",
-    ),
+    "EPUB of missing chapters": (".epub", epub("OEBPS/a a.xhtml", ""), "it is damaged (OEBPS/a a.xhtml is missing"),
+    "EPUB that leads out": (".epub", epub("META-INF/container.xml", CONTAINER), "it is damaged (../../etc/passwd is m"),
+    "entity bomb in EPUB": (".epub", epub("OEBPS/book.opf", OPF), "it is damaged ("),
     "EPUB of a shop": (".epub", epub("META-INF/encryption.xml", DRM), "it is encrypted (digital rights management)"),
     "no e-mail": (".eml", data(b"\x00\xff" * 50), "it is not an e-mail message: "),
     "e-mail without text": (".eml", mail(b"image/png"), "it has no text: nothing but attachments, or nothing at all"),
@@ -382,8 +365,8 @@ def test_archives_and_names_within_a_document_are_neither_unpacked_nor_followed(
 
 
 def test_the_content_of_a_file_counts_for_more_than_its_ending(tmp_path: Path, converter: Converter) -> None:
-    made.sheets(tmp_path / "x.xlsx").rename(tmp_path / "x.docx")
-    assert record_of(tmp_path / "x.docx", converter).sections[0].sheet == "People"
+    made.sheets(tmp_path / "x.xlsx").rename(tmp_path / "x.DOCX")
+    assert record_of(tmp_path / "x.DOCX", converter).sections[0].sheet == "People"
 
 
 def test_a_crash_of_the_process_costs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,37 +382,6 @@ def test_a_crash_of_the_process_costs_one_file(tmp_path: Path, monkeypatch: pyte
         converter._end()
         with pytest.raises(FaultError, match=r"crashed|JSON"):
             converter.convert(tmp_path / "m.eml")
-
-
-def test_a_folder_reads_documents_beside_texts_and_counts_what_it_does_not_read(
-    tmp_path: Path, converter: Converter
-) -> None:
-    made.word(tmp_path / "a.DOCX")
-    made.pdf(tmp_path / "b.pdf", [[]])
-    for name in ("c.txt", "d.py", "e.py", "f.png"):
-        (tmp_path / name).write_text("text", encoding="utf-8")
-    unread = Unread()
-    records = list(read_corpus(tmp_path, convert=converter.convert, unread=unread))
-    assert [(r.source, isinstance(r, SourceRecord)) for r in records] == [
-        ("a.DOCX", True),
-        ("b.pdf", False),
-        ("c.txt", True),
-    ]
-    assert unread == {".py": 2, ".png": 1}
-
-
-def test_without_the_package_a_file_is_quarantined_with_what_to_install(
-    tmp_path: Path, converter: Converter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(formats, "find_spec", lambda _: None)
-    made.pdf(tmp_path / "b.pdf", [["text"]])
-    made.epub(tmp_path / "c.epub")  # needs no package
-    unread = Unread()
-    bad, good = read_corpus(tmp_path, convert=converter.convert, unread=unread)
-    assert isinstance(good, SourceRecord)
-    assert isinstance(bad, BadRecord)
-    assert bad.reason == "reading it needs pypdfium2; install it with: pip install 'polyhop[office]'"
-    assert unread == {".pdf without the extra office": 1}
 
 
 def test_a_file_is_read_once_for_each_content_and_a_damaged_cache_only_costs_reading_again(tmp_path: Path) -> None:
@@ -469,12 +421,6 @@ def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -
     cache.close()
 
 
-def test_the_reading_process_ends_with_its_parent(tmp_path: Path) -> None:
-    process = subprocess.run(
-        [sys.executable, "-P", "-m", "polyhop.warehouse.documents.converter"],
-        input=b"",
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (process.returncode, process.stdout) == (0, b"")
+def test_the_reading_process_ends_with_its_parent() -> None:
+    command = [sys.executable, "-P", "-m", "polyhop.warehouse.documents.converter"]
+    assert subprocess.check_output(command, input=b"", timeout=60) == b""

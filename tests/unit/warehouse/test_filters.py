@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from time import process_time
 
 import duckdb
@@ -47,7 +48,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture(scope="module")
 def allowed(connection: duckdb.DuckDBPyConnection) -> Callable[[str], list[int]]:
-    return lambda text: allowed_passages(connection, text).tolist()
+    return cache(lambda text: allowed_passages(connection, text).tolist())
 
 
 @pytest.mark.parametrize(
@@ -103,31 +104,18 @@ def test_a_filter_allows(allowed: Callable[[str], list[int]], text: str, records
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("metadata.yeah = 1", "did you mean metadata.year?"),
-        ("metadata.qqqqq = 1", "there are metadata.author.name, metadata.day"),
-        ("metadata.year = '2020'", "holds numbers; write 2020 without quotes"),
-        ("metadata.year = TRUE", "compare it with a number"),
-        ("metadata.lang = 3", "holds text; quote the value: '3'"),
-        ("metadata.day = 'May'", "holds dates; write one as"),
-        ("metadata.day = 2020.5", "holds dates; write one as"),
-        ("date.birth > 1900", "this version has no dates"),
-        ("metadata.draft > FALSE", "write = TRUE or = FALSE"),
-        ("metadata.draft = 'true'", "write = TRUE or = FALSE"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused_with_what_to_write(
-    allowed: Callable[[str], list[int]], text: str, said: str
-) -> None:
-    with pytest.raises(FilterError, match="column 1") as caught:
-        allowed(text)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("text", "column", "said"),
     [
+        ("metadata.yeah = 1", 1, "did you mean metadata.year?"),
+        ("metadata.qqqqq = 1", 1, "there are metadata.author.name, metadata.day"),
+        ("metadata.year = '2020'", 1, "holds numbers; write 2020 without quotes"),
+        ("metadata.year = TRUE", 1, "compare it with a number"),
+        ("metadata.lang = 3", 1, "holds text; quote the value: '3'"),
+        ("metadata.day = 'May'", 1, "holds dates; write one as"),
+        ("metadata.day = 2020.5", 1, "holds dates; write one as"),
+        ("date.birth > 1900", 1, "this version has no dates"),
+        ("metadata.draft > FALSE", 1, "write = TRUE or = FALSE"),
+        ("metadata.draft = 'true'", 1, "write = TRUE or = FALSE"),
         ("", 1, "syntax error"),
         ("id", 1, "a filter compares fields by"),
         ("id =", 4, "syntax error"),
@@ -170,7 +158,7 @@ def test_what_cannot_be_compared_is_refused_with_what_to_write(
         ("id = '\ud800'", 1, "UTF-8"),
     ],
 )
-def test_what_is_no_condition_on_fields_is_told_where_and_why(
+def test_what_is_no_condition_or_cannot_be_compared_is_told_where_and_why(
     allowed: Callable[[str], list[int]], text: str, column: int, said: str
 ) -> None:
     with pytest.raises(FilterError, match=f"column {column}: ") as caught:
@@ -256,20 +244,18 @@ def test_patterns_take_no_more_than_some_passes_and_filters_no_more_than_their_t
             allowed_passages(other, f"title LIKE '{'%a_' * 100}a'")
 
 
-@pytest.mark.parametrize("text", ["007", "1.", ".5", "+3", "1e999", "NaN", "inf", "1_000", "٣", "", " 1", "0x10"])
-def test_what_only_looks_like_a_number_is_none(text: str) -> None:
-    assert number_in(text) is None
-
-
-@pytest.mark.parametrize("text", ["2020-13", "2020-02-30", "0000-01-01", "2020-1-1", "20200101", "2020-05-31T25:00"])
-def test_what_only_looks_like_a_date_is_none(text: str) -> None:
-    assert interval_of(text) is None
+def test_what_only_looks_like_a_number_or_a_date_is_none() -> None:
+    numbers = ["007", "1.", ".5", "+3", "1e999", "NaN", "inf", "1_000", "٣", "", " 1", "0x10"]
+    dates = ["2020-13", "2020-02-30", "0000-01-01", "2020-1-1", "20200101", "2020-05-31T25:00"]
+    assert [text for text in numbers if number_in(text) is not None] == []
+    assert [text for text in dates if interval_of(text) is not None] == []
 
 
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
         lambda s: st.lists(s) | st.dictionaries(st.text(), s),
+        max_leaves=10,
     )
 )
 def test_any_metadata_has_values_of_three_kinds(value: object) -> None:

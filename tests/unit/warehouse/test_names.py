@@ -10,28 +10,26 @@ from polyhop.schemas.graph import Mention
 from polyhop.warehouse.names import RegexNames, SpacyNames
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(ConfigurationError, match="uv sync --extra spacy"):
-        SpacyNames("en_core_web_sm")
+def load_none(model: str) -> None:
+    raise OSError(model)
 
 
-def test_a_missing_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(model: str) -> None:
-        raise OSError(model)
-
-    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
-    with pytest.raises(ConfigurationError, match="spacy download no_model"):
+@pytest.mark.parametrize(
+    ("spacy", "what"),
+    [(None, "uv sync --extra spacy"), (SimpleNamespace(load=load_none), "spacy download no_model")],
+    ids=["package", "model"],
+)
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, spacy: object, what: str) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", spacy)
+    with pytest.raises(ConfigurationError, match=what):
         SpacyNames("no_model")
 
 
-def test_keys_are_normalised_and_entities_without_letters_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    entities = [
-        SimpleNamespace(text="O'Neill", start_char=0, end_char=7),
-        SimpleNamespace(text="--", start_char=8, end_char=10),
-    ]
-    fake = SimpleNamespace(load=lambda model: lambda text: SimpleNamespace(ents=entities))
-    monkeypatch.setitem(sys.modules, "spacy", fake)
+def test_entities_of_spacy_without_letters_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {"O'Neill": (0, 7), "--": (8, 10)}
+    found = [SimpleNamespace(text=text, start_char=start, end_char=end) for text, (start, end) in ends.items()]
+    spacy = SimpleNamespace(load=lambda model: lambda text: SimpleNamespace(ents=found))
+    monkeypatch.setitem(sys.modules, "spacy", spacy)
     assert SpacyNames("any").find("O'Neill --") == [Mention("o neill", "O'Neill", 0, 7)]
 
 
@@ -51,10 +49,6 @@ def test_golden_raw_matches(text: str, expected: list[str]) -> None:
     assert [mention.surface for mention in RegexNames(drop_stopwords=False).find(text)] == expected
 
 
-def test_the_switch_drops_single_stop_words_only() -> None:
-    found = RegexNames().find("When did The Band play?")
-    assert found == [Mention("the band", "The Band", 9, 17)]
-
-
-def test_keys_are_normalised_over_line_breaks() -> None:
+def test_single_stop_words_are_dropped_and_keys_are_normalised_over_line_breaks() -> None:
+    assert RegexNames().find("When did The Band play?") == [Mention("the band", "The Band", 9, 17)]
     assert RegexNames().find("Ada\n Lovelace") == [Mention("ada lovelace", "Ada\n Lovelace", 0, 13)]

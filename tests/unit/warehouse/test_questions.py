@@ -114,7 +114,9 @@ def test_hotpotqa_of_parquet_files(tmp_path: Path) -> None:
     }
     pq.write_table(pa.Table.from_pylist([item]), tmp_path / "h.parquet")
     (question,), _ = read_questions(tmp_path / "h.parquet")
-    assert question == QuestionRecord("h1", "Who?", ("Ada",), (record_id("Ada", "Ada wrote. In 1843."),))
+    gold = record_id("Ada", "Ada wrote. In 1843.")
+    assert question == QuestionRecord("h1", "Who?", ("Ada",), (gold,))
+    assert corpus_ids(tmp_path / "h.parquet")[gold] == "Ada wrote. In 1843."
 
 
 def test_musique_has_all_spellings_of_the_answer_and_leaves_out_what_is_not_answerable(tmp_path: Path) -> None:
@@ -227,16 +229,6 @@ def test_gold_is_found_in_the_sets_as_corpora_and_in_their_corpus_files(tmp_path
     assert set(question_of(tmp_path, POPQA).supporting) < texts
 
 
-def test_a_bad_paragraph_of_a_corpus_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    item = {**POPQA, "paragraphs": [{"title": "A", "is_supporting": True}, POPQA["paragraphs"][0]]}
-    bad, good, broken = read_corpus(items_file(tmp_path, item, {**POPQA, "paragraphs": [5]}))
-    assert isinstance(good, SourceRecord)
-    assert [one.reason for one in (bad, broken) if isinstance(one, BadRecord)] == [
-        "paragraph 1: there is no text: expected a field named text, contents or body",
-        "not a PopQA item: a paragraph is not an object but a number",
-    ]
-
-
 PARAGRAPH = {"title": "a", "text": "b"}
 
 
@@ -294,9 +286,6 @@ def test_a_bad_question_is_named_and_the_others_are_read(
 def test_a_file_that_cannot_be_used(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
         read_questions(write(tmp_path / name, content))
-
-
-def test_a_folder_is_no_question_file(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is a folder; name a file in it"):
         read_questions(tmp_path)
 

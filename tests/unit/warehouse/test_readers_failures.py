@@ -25,7 +25,7 @@ from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.formats import DOCUMENTS, ROWS, TEXTS, text_reader
 from polyhop.warehouse.files.graph_files import GRAPHS, read_graph
 from polyhop.warehouse.files.questions import PREDICTION_FORMATS, QUESTION_FORMATS, read_predictions, read_questions
-from polyhop.warehouse.files.records import MAX_RECORD_BYTES, check_source, guarded, open_bytes, read_lines, suffix_of
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, guarded, open_bytes, read_lines, suffix_of
 from polyhop.warehouse.files.rows import read_extractions
 
 GOOD = b'{"id": "good", "text": "fine"}'
@@ -52,6 +52,7 @@ def faults_of(source: Path) -> list[tuple[int, str]]:
         (b"plain words", "not JSON: Expecting value at character 1"),
         (b'["a"]', "not a JSON object but a list"),
         (b"12", "not a JSON object but a number"),
+        (b"null\0\1", "the line contains a NUL byte at byte 5"),
         (b"null", "not a JSON object but null"),
         (b'{"title": "a"}', NO_TEXT),
         (b'{"text": null}', NO_TEXT),
@@ -166,23 +167,38 @@ def test_bad_files_of_a_folder(tmp_path: Path) -> None:
     ]
 
 
-def test_bad_items_and_paragraphs_of_a_question_set(tmp_path: Path) -> None:
-    items: list[dict[str, Any]] = [
-        {"context": [["A", ["fine"]], ["B", []], [None, ["no title"]], [["C"], ["x"]]]},
-        {"context": [["A", "B", "C"]]},
-        {"context": [["A", [1]]]},
-        {},
-    ]
-    content = json.dumps([{"question": "?", **item} for item in items]).encode()
-    records = list(read_corpus(write(tmp_path / "hotpot.json", content)))
-    assert [r.text for r in records if isinstance(r, SourceRecord)] == ["fine", "no title"]
-    assert [(r.line, r.reason) for r in records if isinstance(r, BadRecord)] == [
-        (1, "paragraph 2: the text is empty"),
-        (1, "paragraph 4: the title is not a string but a list"),
-        (2, "not a HotpotQA item: the context is not a list of [title, sentences]"),
-        (3, "not a HotpotQA item: the sentences of a context are not a list of strings"),
-        (4, "not a HotpotQA item: the context is not a list but null"),
-    ]
+HOTPOT = [
+    {"context": [["A", ["fine"]], ["B", []], [None, ["no title"]], [["C"], ["x"]]]},
+    {"context": [["A", "B", "C"]]},
+    {"context": [["A", [1]]]},
+    {},
+]
+HOTPOT_FAULTS = [
+    (1, "paragraph 2: the text is empty"),
+    (1, "paragraph 4: the title is not a string but a list"),
+    (2, "not a HotpotQA item: the context is not a list of [title, sentences]"),
+    (3, "not a HotpotQA item: the sentences of a context are not a list of strings"),
+    (4, "not a HotpotQA item: the context is not a list but null"),
+]
+POPQA = [{"paragraphs": [{"title": "A"}, {"title": "B", "text": "fine"}]}, {"paragraphs": [5]}]
+POPQA_FAULTS = [
+    (1, f"paragraph 1: {NO_TEXT}"),
+    (2, "not a PopQA item: a paragraph is not an object but a number"),
+]
+
+
+@pytest.mark.parametrize(
+    ("items", "texts", "faults"),
+    [(HOTPOT, ["fine", "no title"], HOTPOT_FAULTS), (POPQA, ["fine"], POPQA_FAULTS)],
+    ids=["HotpotQA", "PopQA"],
+)
+def test_bad_items_and_paragraphs_of_a_question_set(
+    tmp_path: Path, items: list[dict[str, Any]], texts: list[str], faults: list[tuple[int, str]]
+) -> None:
+    content = json.dumps([{"question": "?", "possible_answers": "", **item} for item in items]).encode()
+    records = list(read_corpus(write(tmp_path / "set.json", content)))
+    assert [r.text for r in records if isinstance(r, SourceRecord)] == texts
+    assert [(r.line, r.reason) for r in records if isinstance(r, BadRecord)] == faults
 
 
 @pytest.mark.parametrize(
@@ -223,17 +239,6 @@ def test_a_source_that_cannot_be_used(tmp_path: Path, name: str, content: bytes,
     with pytest.raises(SourceError) as caught:
         list(read_corpus(path))
     assert str(caught.value).startswith(f"{path} {message}")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"), [("a.jsonl", b"\0\1ok"), ("a.jsonl.gz", gzip.compress(b"{}")), ("a.own", bytes(range(256)))]
-)
-def test_a_few_odd_characters_packed_files_and_those_of_other_packages_are_no_fault(
-    tmp_path: Path, name: str, content: bytes
-) -> None:
-    check_source(
-        write(tmp_path / name, content), {".jsonl", ".jsonl.gz"}, accepts_folder=False, others=lambda: {".own"}
-    )
 
 
 def test_a_missing_source_is_refused_before_iterating(tmp_path: Path) -> None:
@@ -409,7 +414,8 @@ def test_whatever_a_file_holds_is_read_refused_in_a_sentence_or_set_aside_by_rec
     tmp_path: Path, converter: Converter, sound_files: list[bytes], name: str, ending: str
 ) -> None:
     path = tmp_path / f"c{ending}"
-    sound = [one for content in sound_files for one in damaged(content)] if name == "corpus" else sound_files
+    is_binary = name == "corpus" and ending in (*DOCUMENTS, ".parquet")
+    sound = (one for content in sound_files for one in damaged(content)) if is_binary else sound_files
     for content in (*HOSTILE, *sound):
         is_packed = ending.endswith(".gz") and not content.startswith(b"\x1f\x8b")
         path.write_bytes(gzip.compress(content, 1) if is_packed else content)

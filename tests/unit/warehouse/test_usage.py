@@ -23,17 +23,14 @@ OWN = (100, 40)
         ((10**30, 40), OWN, True),
         ((100, 5_000_000), OWN, True),
         ((1_390, 40), (1_390, 40), False),
+        ((100, 500), (100, 500), False),  # hidden reasoning may take up to the longest reply
+        ((100, 501), OWN, True),
     ],
 )
 def test_an_impossible_count_is_replaced_and_a_missing_one_is_filled_in(
     reported: Any, expected: Any, is_replaced: bool
 ) -> None:
     assert believed(reported, OWN, 500) == (expected, is_replaced)
-
-
-def test_hidden_reasoning_may_take_up_to_the_longest_reply() -> None:
-    assert believed((100, 500), (100, 3), 500) == ((100, 500), False)
-    assert believed((100, 501), (100, 3), 500) == ((100, 3), True)
 
 
 counts = st.tuples(st.integers(), st.integers())
