@@ -181,10 +181,7 @@ HOTPOT_FAULTS = [
     (4, "not a HotpotQA item: the context is not a list but null"),
 ]
 POPQA = [{"paragraphs": [{"title": "A"}, {"title": "B", "text": "fine"}]}, {"paragraphs": [5]}]
-POPQA_FAULTS = [
-    (1, f"paragraph 1: {NO_TEXT}"),
-    (2, "not a PopQA item: a paragraph is not an object but a number"),
-]
+POPQA_FAULTS = [(1, f"paragraph 1: {NO_TEXT}"), (2, "not a PopQA item: a paragraph is not an object but a number")]
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,7 @@ def test_mentions_without_a_place_count_under_the_row_s_spelling() -> None:
         mention("p2", "rome", "ROME", 1, "[[0,4]]", is_title=True),
         mention("p2", "tiber", "Tiber", 1, "[]"),
     )
-    assert as_rows(graph) == [
-        {"Rome": (1, True), "Tiber": (4, False)},
-        {"Tiber": (1, False), "rome": (1, True)},
-    ]
+    assert as_rows(graph) == [{"Rome": (1, True), "Tiber": (4, False)}, {"Tiber": (1, False), "rome": (1, True)}]
 
 
 def test_entities_that_are_written_alike_are_one_spelling() -> None:
