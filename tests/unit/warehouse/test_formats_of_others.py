@@ -10,7 +10,7 @@ from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.records import BadRecord, SourceRecord
 from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.corpora import read_corpus
-from polyhop.warehouse.files.formats import ROWS, TEXTS, described_formats, row_reader, text_reader
+from polyhop.warehouse.files.formats import described_formats
 from polyhop.warehouse.files.records import FaultError, Row, bad_record
 
 GOOD = Row(3, {"id": "a", "title": "Ada", "text": "Ada wrote.", "year": 1843})
@@ -53,11 +53,6 @@ def source(tmp_path: Path) -> Path:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"PK\x03\x04\0\0\0\0\0\0\0\0")  # binary: that is for its reader to judge
     return path
-
-
-def test_every_format_of_ours_has_its_reader() -> None:
-    assert all(callable(row_reader(ending)) for ending in ROWS)
-    assert all(callable(text_reader(ending)) for ending in TEXTS)
 
 
 def test_records_of_another_format_are_checked_like_ours(source: Path, install: Callable[..., None]) -> None:
