@@ -79,6 +79,7 @@ def test_an_object_is_a_node_or_a_value(tmp_path: Path, object_: object, node: N
         ({"subject": None}, "there is no subject"),
         ({"subject": "Q1"}, "the subject is not an object with an id but a string"),
         ({"subject": {"name": "Ada"}}, "the subject has no id"),
+        ({"subject": {"id": " "}}, "the id of the subject is empty"),
         ({"subject": {"id": "a\nb"}}, "the id of the subject contains a control"),
         ({"subject": {"id": 1.5}}, "the id of the subject is neither a string nor"),
         ({"subject": {"id": 1, "types": {}}}, "the types of the subject are not a list"),

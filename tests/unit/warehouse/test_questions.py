@@ -245,6 +245,7 @@ PARAGRAPH = {"title": "a", "text": "b"}
         ({"type": []}, "the type is neither a string nor a whole number but a list"),
         ({"id": "a\tb"}, "the id contains a control character (U+0009)"),
         ({"id": "first"}, "the id 'first' was already used in line 1"),
+        ({"paragraphs": [5]}, "a paragraph is not an object but a number"),
         ({"context": [], "supporting_facts": 5}, "the supporting facts is not a list but a number"),
         ({"reference": [{"text": "Ada"}]}, "an object in reference has no field named answers or answer"),
         ({"reference": [["Ada"]]}, "the answers in reference are not strings but hold a list"),

@@ -148,12 +148,15 @@ def said_of_a_folder(folder: Path) -> list[tuple[str, str] | str]:
 
 def test_bad_files_of_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "да\n".encode("windows-1251"))
+    write(tmp_path / "b.csv", b"id,text\n1,a,b\ngood,fine\n")
     write(tmp_path / "c\n.txt", b"text")
     write(tmp_path / "good.txt", b"text")
     with (tmp_path / "z.txt").open("wb") as file:
         file.truncate(MAX_RECORD_BYTES + 1)
     assert said_of_a_folder(tmp_path) == [
         ("a.txt", "the file is not UTF-8 (invalid byte 0xe4 at byte 1); save it as UTF-8"),
+        ("b.csv", "the row has 3 cells, but there are 2 columns"),
+        "b.csv/good",
         ("c\n.txt", "the id contains a control character (U+000A)"),
         "good.txt",
         ("z.txt", "the file is larger than 64 MB; split it or use JSON lines"),
@@ -205,6 +208,7 @@ def test_a_suffix_names_the_format_also_of_a_packed_file(name: str, suffix: str)
         ("c.jsonl", b"", "is empty; name a file with at least one record."),
         ("c.jsonl", b"\n \n", "holds no record; at least one is needed."),
         ("c.json", b" [ ]", "holds no record; at least one is needed."),
+        ("c.txt", b" \n", "holds no record; at least one is needed."),
         ("c.csv", b"text\n", "holds no record; at least one is needed."),
         ("c.txt", b"\x89PNG\r\n\x1a\n", "is not a text file: it is a PNG image."),
         ("c", b"\x7fELF\2\1", "is not a text file: it is a program."),
