@@ -23,13 +23,12 @@ TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Par
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 FAKES = {
-    "unit/warehouse/test_path_encoder.py Lengths": "a component is the text's length, which a test can read",
-    "unit/warehouse/test_vector_cache.py CountingEncoder": "the same",
+    "unit/warehouse/test_vector_cache.py CountingEncoder": "a component is the text's length, which a test can read",
 }
 """Classes of tests in place of an encoder, and how their vectors come about."""
 NO_ENCODERS = {
     "support/memory_index.py MemoryIndex": "what memory_services hand on",
-    "unit/warehouse/test_named_encoders.py SentenceTransformer": "another package's interface, under NamedEncoder",
+    "unit/warehouse/test_encoder_kinds.py SentenceTransformer": "another package's interface, under NamedEncoder",
     "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
     "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
     "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
@@ -47,7 +46,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
     root, server = tmp_path_factory.mktemp("encoders"), ModelServer().start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-test")
-        packages = loaded("unit/warehouse/test_named_encoders.py")
+        packages = loaded("unit/warehouse/test_encoder_kinds.py")
         for name, member in (("fastembed", "TextEmbedding"), ("sentence_transformers", "SentenceTransformer")):
             module = ModuleType(name)
             setattr(module, member, getattr(packages, member))
@@ -62,7 +61,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
 
 def tiny_folder(root: Path) -> Path:
     """An exported encoder of seven words, which reads four tokens."""
-    made = loaded("unit/warehouse/test_onnx_encoder.py")
+    made = loaded("unit/warehouse/test_encoder_kinds.py")
     folder = root / "tiny"
     folder.mkdir()
     made.save_tokenizer(folder)

@@ -1,9 +1,10 @@
-"""What a published version offers to the opener of an artefact, ours or another package's, and when it opens what."""
+"""What a published version offers to the opener of an artefact, when it opens what, and that damage is refused."""
 
 import gc
 import json
 import weakref
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from polyhop.schemas.errors import DamagedStoreError, MissingArtefactError, Stat
 from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.artefacts import GRAPH, SURFACES, lexical_of
+from polyhop.warehouse.artefacts import GRAPH, SURFACES, ArrayFolder, lexical_of, open_array, save_arrays
+from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
 
@@ -71,46 +73,22 @@ def test_an_opener_gets_the_numbering_the_settings_and_other_artefacts(index: Pu
         index.artefact(needs_more)
 
 
-def test_a_value_is_opened_when_it_is_asked_for_and_then_kept(index: PublishedIndex) -> None:
-    opened: list[Stored] = []
-    one = handle(opened.append)
-    assert opened == []
-    for _ in range(3):
-        assert index.artefact(one) is None
-    assert len(opened) == 1
-
-
 def test_a_value_that_could_not_be_opened_is_tried_again(index: PublishedIndex) -> None:
-    failures = [RuntimeError("not yet")]
-
-    def read(stored: Stored) -> str:
-        if failures:
-            raise failures.pop()
-        return "opened"
-
-    flaky = handle(read)
-    with pytest.raises(RuntimeError, match="not yet"):
+    replies = [[], ["opened"]]
+    flaky = handle(lambda stored: replies.pop(0)[0])
+    with pytest.raises(IndexError):
         index.artefact(flaky)
-    assert index.artefact(flaky) == "opened"
+    assert index.artefact(flaky) == index.artefact(flaky) == "opened"
 
 
-def test_the_tables_cannot_be_written(index: PublishedIndex) -> None:
+def test_neither_tables_nor_arrays_can_be_written(index: PublishedIndex) -> None:
     for sql in ("DELETE FROM passages", "CREATE TABLE more (a INT)", "SELECT nothing FROM nowhere"):
-        with pytest.raises(StatementRejectedError, match="DuckDB refused a statement"):
-            index.artefact(handle(lambda stored, sql=sql: stored.rows(sql)))  # type: ignore[misc]
-        with pytest.raises(StatementRejectedError, match="DuckDB refused a statement"):
-            index.artefact(handle(lambda stored, sql=sql: stored.columns(sql)))  # type: ignore[misc]
-
-
-def test_an_array_is_not_written_through(index: PublishedIndex) -> None:
+        for method in ("rows", "columns"):
+            with pytest.raises(StatementRejectedError, match="DuckDB refused a statement"):
+                index.artefact(handle(methodcaller(method, sql)))
     lengths = index.artefact(handle(lambda stored: stored.array("lexical-plain", "lengths")))
     with pytest.raises(ValueError, match="read-only"):
         lengths[0] = 7
-
-
-def test_an_array_that_is_not_there_is_damage(index: PublishedIndex) -> None:
-    with pytest.raises(DamagedStoreError, match=r"towers_heights.npy is damaged"):
-        index.artefact(handle(lambda stored: stored.array("towers", "heights")))
 
 
 def test_closing_lets_go_of_everything_that_was_opened(root: Path) -> None:
@@ -136,3 +114,59 @@ def test_damage_of_one_artefact_does_not_touch_another(root: Path, index: Publis
     finally:
         path.write_bytes(whole)
     assert index.artefact(GRAPH).keys == ("rome", "tiber")
+
+
+FIX = r"fix it with: polyhop verify --index towns --repair$"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Arrays of a graph, and a list of terms beside an array; whole."""
+    folder = tmp_path / "indexes" / "towns" / "versions" / "000001" / "graph"
+    folder.mkdir(parents=True)
+    save_arrays(folder, "bipartite", {"indptr": np.array([0, 2, 2, 3]), "tf": np.ones(3)})
+    save_arrays(folder, "lexical-stems", {"lengths": np.full(3, 5, np.int32)})
+    (folder / "lexical-stems_terms.txt").write_text("river\ntown", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def checksums(folder: Path) -> dict[str, str]:
+    return {file.name: file_checksum(file) for file in folder.iterdir()}
+
+
+def test_a_missing_file_is_named(folder: Path, checksums: dict[str, str]) -> None:
+    for arrays in (ArrayFolder(folder, checksums), ArrayFolder(folder, {})):
+        assert arrays.array("bipartite", "indptr").tolist() == [0, 2, 2, 3]
+        assert arrays.lines("lexical-stems", "terms") == ["river", "town"]
+    (folder / "bipartite_tf.npy").unlink()
+    with pytest.raises(DamagedStoreError, match=r"bipartite_tf.npy is damaged \(it is missing\); " + FIX):
+        ArrayFolder(folder, checksums).array("bipartite", "indptr")
+    (folder / "lexical-stems_terms.txt").unlink()
+    with pytest.raises(DamagedStoreError, match=r"lexical-stems_terms.txt is damaged .*" + FIX):
+        ArrayFolder(folder, {}).lines("lexical-stems", "terms")
+    for content in (b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((   \n", b"x" * 200):
+        (folder / "bipartite_indptr.npy").write_bytes(content)
+        with pytest.raises(DamagedStoreError, match=FIX):
+            open_array(folder, "bipartite_indptr")
+
+
+def test_every_file_of_a_prefix_is_compared_before_one_of_them_is_opened(
+    folder: Path, checksums: dict[str, str]
+) -> None:
+    """Also those that this value is not read from: an artefact is whole, or it is not opened."""
+    np.save(folder / "lexical-stems_lengths.npy", np.full(3, 6, np.int32))
+    arrays = ArrayFolder(folder, checksums)
+    arrays.array("bipartite", "indptr")
+    for _ in range(2):
+        with pytest.raises(DamagedStoreError, match=r"stems_lengths.npy .*its checksum is not the published one"):
+            arrays.lines("lexical-stems", "terms")
+
+
+def test_every_flipped_bit_of_a_small_array_is_found(folder: Path, checksums: dict[str, str]) -> None:
+    path = folder / "bipartite_tf.npy"
+    whole = path.read_bytes()
+    for offset in range(len(whole)):
+        path.write_bytes(whole[:offset] + bytes([whole[offset] ^ 1]) + whole[offset + 1 :])
+        with pytest.raises(DamagedStoreError, match="its checksum is not the published one"):
+            ArrayFolder(folder, checksums).array("bipartite", "indptr")

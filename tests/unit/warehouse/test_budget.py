@@ -1,15 +1,34 @@
-"""The budget of a run: calls fit beside those in flight, and the limit holds."""
+"""What model calls may take: the budget of a run, prices and token counts, and the limiter on a clock of its own."""
 
+import json
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
-from polyhop.warehouse.models.budget import Budget, believed
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+)
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.budget import (
+    Budget,
+    believed,
+    count_prompt_tokens,
+    count_tokens,
+    estimated_tokens,
+    price_of,
+)
+from polyhop.warehouse.models.calls import RateLimiter
 
 PRICE = (1.0, 10.0)
 
@@ -18,19 +37,9 @@ def used(prompt: int, completion: int, cost: float = 0.0) -> Usage:
     return Usage(1, prompt, completion, cost, 0.1)
 
 
-def test_a_price_is_per_million_tokens() -> None:
+def test_a_limit_in_dollars_needs_a_price_per_million_tokens() -> None:
     assert Budget(None, None, PRICE).cost(500_000, 20_000) == pytest.approx(0.7)
-    assert Budget(None, None).cost(1000, 1000) is None
-    assert Budget(None, None).cost(0, 0) == 0
-
-
-def test_without_limits_everything_fits() -> None:
-    budget = Budget(None, None)
-    budget.settle(budget.reserve(10**12, 10**12), used(10**12, 10**12))
-    assert budget.reserve(10**12, 10**12)
-
-
-def test_a_limit_in_dollars_needs_a_price() -> None:
+    assert (Budget(None, None).cost(1000, 1000), Budget(None, None).cost(0, 0)) == (None, 0)
     with pytest.raises(ConfigurationError, match=r"set models\.price"):
         Budget(1.0, None)
     with pytest.raises(ConfigurationError, match="price of the model is unknown"):
@@ -39,10 +48,11 @@ def test_a_limit_in_dollars_needs_a_price() -> None:
 
 def test_a_call_that_just_fits_is_let_through_and_the_next_is_not() -> None:
     budget = Budget(None, 100)
+    budget.settle(budget.reserve(0, 100), Usage())  # was not made, and costs nothing
     budget.settle(budget.reserve(60, 40), used(60, 30))
     budget.settle(budget.reserve(5, 5), used(5, 5))
     with pytest.raises(
-        BudgetExceededError, match=r"100 of 100 tokens and .* are spent, and the next call may take 1 tokens"
+        BudgetExceededError, match=r"100 of 100 tokens .* are spent, and the next call may take 1 tokens"
     ):
         budget.reserve(1, 0)
 
@@ -54,12 +64,6 @@ def test_dollars_are_counted_by_the_price_or_as_the_gateway_says() -> None:
     with pytest.raises(BudgetExceededError, match=r"0\.0060 of 0\.0100 USD are spent.*raise .*max_cost_usd"):
         budget.reserve(1000, 400)
     assert budget.reserve(1000, 299)
-
-
-def test_a_limit_of_0_lets_only_free_calls_through() -> None:
-    assert Budget(0.0, None, (0, 0)).reserve(1000, 1000)
-    with pytest.raises(BudgetExceededError):
-        Budget(0.0, None, PRICE).reserve(1, 0)
 
 
 def test_models_of_different_prices_share_the_account() -> None:
@@ -87,63 +91,217 @@ def test_near_the_limit_a_call_waits_for_those_in_flight() -> None:
     assert [reservation.tokens for reservation in let_through] == [80]
 
 
-def test_a_call_that_was_not_made_costs_nothing() -> None:
-    budget = Budget(None, 100)
-    budget.settle(budget.reserve(0, 100), Usage())
-    assert budget.reserve(0, 100)
-
-
-@given(
-    calls=st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1)), max_size=30),
-    limit=st.integers(0, 300),
-)
-def test_calls_that_keep_to_what_was_set_aside_never_exceed_the_limit(calls: list[tuple[int, ...]], limit: int) -> None:
-    budget, spent = Budget(None, limit), 0
-    for prompt, completion, share in calls:
-        try:
-            reservation = budget.reserve(prompt, completion)
-        except BudgetExceededError:
-            assert spent + prompt + completion > limit
-            continue
-        taken = int(completion * share)
-        budget.settle(reservation, used(prompt, taken))
-        spent += prompt + taken
-    assert spent <= limit
-
-
-def test_a_report_below_our_own_count_lifts_no_limit() -> None:
-    budget = Budget(None, 100)
-    budget.settle(budget.reserve(60, 20), used(15, 5), own=used(60, 20))
-    with pytest.raises(BudgetExceededError, match="80 of 100 tokens"):
-        budget.reserve(21, 0)
-
-
 @given(
     calls=st.lists(
         st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1), st.integers(), st.integers()), max_size=30
     ),
     limit=st.integers(0, 300),
+    is_honest=st.booleans(),
 )
-def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(calls: list[tuple[int, ...]], limit: int) -> None:
+def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(
+    calls: list[tuple[int, ...]], limit: int, is_honest: bool
+) -> None:
     budget, spent = Budget(limit / 1e6, limit, (1, 1)), 0
-    for prompt, longest, share, reported_prompt, reported_completion in calls:
+    for prompt, longest, share, *reported in calls:
+        own = prompt, int(longest * share)
         try:
             reservation = budget.reserve(prompt, longest)
         except BudgetExceededError:
+            assert not is_honest or spent + prompt + longest > limit
             continue
-        own = prompt, int(longest * share)
-        taken, _ = believed((reported_prompt, reported_completion), own, longest)
+        taken, _ = believed(own if is_honest else (reported[0], reported[1]), own, longest)
         budget.settle(reservation, used(*taken), own=used(*own))
         spent += sum(own)
     assert spent <= limit
 
 
-def test_the_sentence_names_the_limits_that_there_are() -> None:
-    with pytest.raises(
-        BudgetExceededError, match=r"used up: 0 of 5 tokens and 0\.0000 USD are spent, .* max_cost_usd\.$"
-    ):
-        Budget(None, 5).reserve(6, 0)
-    with pytest.raises(
-        BudgetExceededError, match=r"used up: 0 tokens and 0\.0000 of 0\.5000 USD are spent, .* take 10000"
-    ):
-        Budget(0.5, None, PRICE).reserve(0, 100_000)
+@pytest.mark.parametrize(
+    ("limits", "call", "sentence"),
+    [
+        ((None, 5), (6, 0), r"used up: 0 of 5 tokens and 0\.0000 USD are spent, .* max_cost_usd\.$"),
+        ((0.5, None), (0, 100_000), r"used up: 0 tokens and 0\.0000 of 0\.5000 USD are spent, .* take 10000"),
+        ((0.0, None), (1, 0), "used up"),
+    ],
+)
+def test_the_sentence_names_the_limits_that_there_are(
+    limits: tuple[float | None, int | None], call: tuple[int, int], sentence: str
+) -> None:
+    assert Budget(*limits, (0, 0)).reserve(0, 5)
+    with pytest.raises(BudgetExceededError, match=sentence):
+        Budget(*limits, PRICE).reserve(*call)
+
+
+@pytest.mark.parametrize(
+    ("model", "set_price", "price"),
+    [
+        ("openai/gpt-4o-mini", None, (0.15, 0.6)),
+        ("gpt-4o-mini", None, (0.15, 0.6)),
+        ("openai/my-own-model", None, None),
+        ("openai/my-own-model", (2, 4), (2, 4)),
+        ("openai/gpt-4o-mini", (0, 0), (0, 0)),
+    ],
+)
+def test_a_price_is_the_one_set_or_the_listed_one(
+    model: str, set_price: tuple[float, float] | None, price: tuple[float, float] | None
+) -> None:
+    assert price_of(model, ModelSettings(price=set_price)) == (price and pytest.approx(price))
+
+
+def test_tokens_are_those_of_the_models_own_tokenizer() -> None:
+    # Counted with OpenAI's tokenizer page: "Hello world" is two tokens in either encoding.
+    assert count_tokens("Hello world", "openai/gpt-4o-mini") == count_tokens("Hello world", "gpt-3.5-turbo") == 2
+    assert count_tokens("", "openai/gpt-4o-mini") == 0
+    assert count_tokens("北京大学是中国的", "openai/gpt-4o") < count_tokens("北京大学是中国的", "openai/gpt-4")
+    assert count_tokens("<|endoftext|>", "openai/gpt-4o-mini") > 1  # a text, and no special token
+    assert count_prompt_tokens("Hello world", "openai/gpt-4o-mini") == 9
+
+
+def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path) -> None:
+    lines = (demo_folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    corpus = " ".join(json.loads(line)["text"] for line in lines)
+    for text in (corpus[:1500], corpus):
+        counted = count_tokens(text, "openai/gpt-4o-mini")
+        assert abs(estimated_tokens(text) - counted) <= 0.15 * counted
+
+
+def test_prices_and_gateway_are_imported_without_litellm() -> None:
+    code = (
+        "import sys, polyhop.warehouse.models.chat, polyhop.warehouse.models.budget as p;"
+        "from polyhop.schemas.settings import ModelSettings;"
+        "from polyhop.warehouse.models.litellm_client import Completions; Completions('openai/a', ModelSettings());"
+        "p.count_tokens('a', 'm'); print('litellm' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds
+
+
+def _limiter(requests: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
+    clock = Clock()
+    return RateLimiter(requests, concurrency, clock=clock, sleep=clock.sleep), clock
+
+
+LATE, SLOWER = ModelTimeoutError("late"), ModelRateLimitError("slower", None)
+
+
+def _starts(limiter: RateLimiter, clock: Clock, calls: int) -> list[float]:
+    starts = []
+    for _ in range(calls):
+        with limiter.call():
+            starts.append(clock.now - 1000)
+    return starts
+
+
+@given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=80))
+def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list[float]) -> None:
+    limiter, clock = _limiter(requests=per_minute)
+    starts = []
+    for seconds in idle:
+        clock.now += seconds
+        with limiter.call():
+            starts.append(clock.now)
+    for first in starts:
+        assert sum(first <= start < first + 60 - 1e-6 for start in starts) <= per_minute + 1
+
+
+@pytest.mark.parametrize(
+    ("requests", "pause", "starts"),
+    [
+        (0, None, [0, 0, 0, 0]),
+        (60, None, [0, 1, 2, 3]),
+        (0, 7, [7, 7]),
+        (0, 86_400, [300]),
+    ],
+    ids=["no limit", "spread over the minute", "a 429 pauses everybody", "a day is cut to five minutes"],
+)
+def test_calls_start_when_the_limits_let_them(requests: int, pause: float | None, starts: list[float]) -> None:
+    limiter, clock = _limiter(requests)
+    if pause is not None:
+        limiter.failed(clock.now, ModelRateLimitError("slower", pause))
+    assert _starts(limiter, clock, len(starts)) == pytest.approx(starts)
+
+
+def test_the_first_call_goes_alone_and_more_follow_while_replies_come_in_time() -> None:
+    limiter = RateLimiter(concurrency=8, timeout_seconds=100)
+    sizes = [limiter.size]
+    for _ in range(10):
+        limiter.succeeded(seconds=5)
+        sizes.append(limiter.size)
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
+
+
+@pytest.mark.parametrize("error", [LATE, SLOWER])
+def test_a_timeout_or_a_429_halves_the_calls_in_flight_once_and_replies_bring_them_back_one_per_round(
+    error: ModelUnavailableError,
+) -> None:
+    limiter, clock = _limiter(concurrency=8)
+    for _ in range(8):
+        limiter.succeeded()
+    started = clock.now
+    clock.now += 1
+    for _ in range(8):
+        limiter.failed(started, error)
+    assert limiter.size == 4
+    for _ in range(4):
+        limiter.succeeded()
+    assert 4.8 < limiter.size < 5
+    for _ in range(40):
+        limiter.succeeded()
+    assert limiter.size == 8
+
+
+def test_the_calls_in_flight_never_become_none() -> None:
+    limiter, clock = _limiter(concurrency=8)
+    limiter.succeeded()
+    limiter.failed(clock.now, ModelUnavailableError("down"))
+    assert limiter.size == 2  # halved by a timeout or a 429 only
+    for _ in range(20):
+        clock.now += 1
+        limiter.failed(clock.now, LATE)
+    assert limiter.size == 1
+    with pytest.raises(KeyError), limiter.call():
+        raise KeyError
+    assert _starts(limiter, clock, 1) == [20.0]
+
+
+def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple[int, int]:
+    """(timeouts, most calls in flight) of a server that works on one call at a time, for replies that take so long."""
+    limiter = RateLimiter(concurrency=most, timeout_seconds=timeout)
+    now, free_at, timeouts, widest = 0.0, 0.0, 0, 0
+    in_flight: list[tuple[float, float, int]] = []  # begun, ends, calls in flight when it began
+    waiting = list(seconds)
+    while waiting or in_flight:
+        while waiting and len(in_flight) < int(limiter.size):
+            free_at = max(free_at, now) + waiting.pop(0)
+            in_flight.append((now, free_at, len(in_flight) + 1))
+        widest = max(widest, len(in_flight))
+        begun, ends, beside = in_flight.pop(0)
+        now = max(now, ends)
+        if ends - begun > timeout:
+            timeouts += 1
+            limiter.failed(time.monotonic(), LATE)
+        else:
+            limiter.succeeded(seconds=ends - begun, in_flight=beside)
+    return timeouts, widest
+
+
+@given(seconds=st.lists(st.floats(8, 10), min_size=1, max_size=60), timeout=st.floats(12, 200), most=st.integers(1, 32))
+def test_a_server_with_one_slot_is_never_asked_so_much_at_once_that_a_reply_comes_late(
+    seconds: list[float], timeout: float, most: int
+) -> None:
+    timeouts, widest = _asked_of_one_slot(seconds, timeout, most)
+    assert timeouts == 0
+    assert widest <= max(1, int(timeout / 8))

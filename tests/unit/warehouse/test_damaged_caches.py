@@ -18,7 +18,7 @@ from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 
 NO_DATABASE = b"no database at all, but long enough to be read as one" * 50
-KEYS = [f"{number:064x}" for number in range(40)]
+KEYS = [f"{number:064x}" for number in range(20)]
 USAGE = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
 
 
@@ -83,7 +83,7 @@ def test_whatever_byte_flips_a_cache_is_used_without_an_error(cache: tuple[Path,
     path, use = cache
     content = path.read_bytes()
     rng = random.Random(7)
-    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(12))]:
+    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(8))]:
         flipped = bytearray(content)
         flipped[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(flipped)
@@ -100,18 +100,12 @@ def test_a_file_that_is_damaged_while_it_is_open_is_replaced_and_the_work_done(t
         cache.put_many({KEYS[0]: np.ones(3, np.float32)})
         assert list(cache.get_many(KEYS)) == KEYS[:1]
     assert [kept.name for kept in tmp_path.glob("*.damaged-[0-9]")] == ["vectors.sqlite.damaged-1"]
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE vectors")  # is damage too
+    other.close()
+    assert first.get_many(KEYS) == {}
     first.close()
     second.close()
-
-
-def test_a_table_that_is_gone_is_damage(tmp_path: Path) -> None:
-    cache = VectorCache(tmp_path / "vectors.sqlite")
-    cache.stats()
-    with sqlite3.connect(cache.path) as other:
-        other.execute("DROP TABLE vectors")
-    other.close()
-    assert cache.get_many(KEYS) == {}
-    cache.close()
 
 
 def test_a_damaged_cache_that_may_only_be_read_holds_nothing(

@@ -14,7 +14,6 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
-from polyhop.warehouse.files.disk import file_hash
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.rows import read_extractions
 from polyhop.warehouse.tables.connection import connect
@@ -29,26 +28,22 @@ def test_lines_packed_or_not(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(text)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     rows = list(read_extractions(tmp_path / "a.jsonl"))
-    assert [(row.line, row.id) for row in rows] == [(1, "7"), (3, ""), (4, ""), (5, ""), (6, "a"), (7, "")]
-    assert [row.fault for row in rows] == [
-        "",
-        "not JSON: Expecting property name enclosed in double quotes at character 2",
-        "not a JSON object but a list",
-        "neither an id nor a passage",
-        "",
-        "JSON that cannot be read: it is nested too deeply",
+    assert [(row.line, row.id, row.fault) for row in rows] == [
+        (1, "7", ""),
+        (3, "", "not JSON: Expecting property name enclosed in double quotes at character 2"),
+        (4, "", "not a JSON object but a list"),
+        (5, "", "neither an id nor a passage"),
+        (6, "a", ""),
+        (7, "", "JSON that cannot be read: it is nested too deeply"),
     ]
     assert rows[4].fields == OPENIE
     assert list(read_extractions(tmp_path / "a.jsonl.gz")) == rows
 
 
-def test_hipporag_rows_are_known_by_their_text_not_by_their_number(tmp_path: Path) -> None:
+def test_parquet_and_rows_of_hipporag_that_are_known_by_their_text_not_by_their_number(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"docs": [HIPPORAG, HIPPORAG | {"idx": "chunk-1"}], "avg": 1}))
     rows = list(read_extractions(tmp_path / "a.json"))
     assert [(row.id, row.text) for row in rows] == [("", "Rome\nRome is old."), ("chunk-1", "Rome\nRome is old.")]
-
-
-def test_parquet(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([OPENIE]), tmp_path / "a.parquet")
     (row,) = read_extractions(tmp_path / "a.parquet")
     assert (row.line, row.id, row.fields) == (1, "a", OPENIE)
@@ -72,18 +67,6 @@ def test_an_unusable_file_is_named(tmp_path: Path, name: str, content: bytes | N
         list(read_extractions(path))
 
 
-def test_the_hash_is_of_the_content(tmp_path: Path) -> None:
-    for name, content in (("a", b"x"), ("b", b"x"), ("c", b"y")):
-        (tmp_path / name).write_bytes(content)
-    assert (
-        file_hash(tmp_path / "a", "the extractions")
-        == file_hash(tmp_path / "b", "the extractions")
-        != file_hash(tmp_path / "c", "the extractions")
-    )
-    with pytest.raises(SourceError, match="none"):
-        file_hash(tmp_path / "none", "the extractions")
-
-
 def index(root: Path, corpus: Path, **settings: object) -> Settings:
     known = {"root": str(root), "strategies": "bm25", "resolution.method": "off"} | settings
     parsed = parse_settings({"test": known})
@@ -103,12 +86,8 @@ def content(root: Path) -> list[list[tuple[object, ...]]]:
 
 
 def test_our_own_export_comes_back(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
-    corpus = write_corpus(
-        [
-            {"id": "a", "title": "Ann Roe", "text": "Ann Roe was born in Rome on 2 May 1990. She met Bo Lee."},
-            {"id": "b", "title": "Rome", "text": "Rome is old."},
-        ]
-    )
+    text = "Ann Roe was born in Rome on 2 May 1990. She met Bo Lee."
+    corpus = write_corpus([{"id": "a", "title": "Ann Roe", "text": text}, {"id": "b", "title": "", "text": "Rome."}])
     index(tmp_path / "first", corpus)
     target = tmp_path / "export.jsonl.gz"
     assert export_extractions(Layout(tmp_path / "first").index("one").version(1).tables, target) == 2

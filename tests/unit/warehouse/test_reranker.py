@@ -1,8 +1,9 @@
-"""Cross-encoders: a tiny real one in a folder, and fastembed behind its own interface."""
+"""Cross-encoders, a real one and fastembed's; and what encoders share with them: files and unit rows."""
 
 import json
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -16,14 +17,24 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import ConfigurationError, ModelFileError
-from polyhop.schemas.ports import Reranker
+from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ModelSettings, Settings
-from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker, open_reranker
+from polyhop.warehouse.models.onnx_session import (
+    FastembedReranker,
+    OnnxReranker,
+    clean_text,
+    existing_file,
+    first_line,
+    folder_hash,
+    open_reranker,
+    read_json,
+    unit_rows,
+)
 from polyhop.worker.session import IndexPool
 
 WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "a", "city", "where", "river")
+
 NAME = "Xenova/ms-marco-MiniLM-L-6-v2"
 
 
@@ -78,52 +89,27 @@ def test_a_folder_scores_question_and_passage_together(folder: Path) -> None:
     assert scores.tolist() == [3.0, 2.0, 1.0, 1.0]
 
 
-def test_a_passage_s_score_does_not_depend_on_the_others(folder: Path) -> None:
-    reranker = OnnxReranker(folder)
-    passages = ["paris is a city " * count for count in range(1, 9)]
-    together = reranker.score("paris", passages)
-    assert together.tolist() == [reranker.score("paris", [passage])[0] for passage in passages]
-    assert reranker.score("paris", []).shape == (0,)
-
-
 def test_long_pairs_are_cut_and_odd_texts_read(folder: Path) -> None:
     reranker = OnnxReranker(folder)
     assert reranker.score("paris", ["paris " * 5000])[0] == 512 - 4 + 1
     assert np.isfinite(reranker.score("paris \ud800", ["\ud800", "Größe 東京 \x00"])).all()
 
 
-@pytest.mark.parametrize("missing", ["tokenizer.json", "onnx/model.onnx"])
-def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
-    (folder / missing).unlink()
-    with pytest.raises(ModelFileError, match=r"folder .* has no .*(tokenizer\.json|model\.onnx)"):
-        OnnxReranker(folder)
-
-
 @pytest.mark.parametrize(
-    ("broken", "words"), [("tokenizer.json", "as a tokenizer"), ("onnx/model.onnx", "cannot load")]
+    ("change", "words"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), r"folder .* has no .*tokenizer\.json"),
+        (lambda folder: (folder / "onnx/model.onnx").unlink(), r"folder .* has no .*model\.onnx"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{"), r"tokenizer\.json cannot be read as a tokenizer"),
+        (lambda folder: (folder / "onnx/model.onnx").write_text("{"), r"cannot load .*model\.onnx"),
+        (lambda folder: save_model(folder / "model.onnx", kind_name="pixel_values"), "asks for pixel_values"),
+        (lambda folder: save_model(folder / "model.onnx", outputs=3), "gives 3 numbers"),
+        (lambda folder: save_model(folder / "model.onnx", divide=True), "not a number"),
+    ],
 )
-def test_a_broken_file_is_named(folder: Path, broken: str, words: str) -> None:
-    (folder / broken).write_text("{", encoding="utf-8")
-    with pytest.raises(ModelFileError, match=words) as refusal:
-        OnnxReranker(folder)
-    assert broken in str(refusal.value)
-
-
-def test_a_model_that_is_no_cross_encoder_is_refused(folder: Path) -> None:
-    save_model(folder / "model.onnx", kind_name="pixel_values")
-    with pytest.raises(ModelFileError, match="asks for pixel_values"):
-        OnnxReranker(folder)
-
-
-def test_a_model_with_several_outputs_is_refused(folder: Path) -> None:
-    save_model(folder / "model.onnx", outputs=3)
-    with pytest.raises(ModelFileError, match="gives 3 numbers"):
-        OnnxReranker(folder).score("paris", ["paris"])
-
-
-def test_a_score_that_is_no_number_is_refused(folder: Path) -> None:
-    save_model(folder / "model.onnx", divide=True)
-    with pytest.raises(ModelFileError, match="not a number"):
+def test_a_folder_that_cannot_be_used_is_refused(folder: Path, change: Callable[[Path], object], words: str) -> None:
+    change(folder)
+    with pytest.raises(ModelFileError, match=words):
         OnnxReranker(folder).score("paris", ["paris"])
 
 
@@ -160,16 +146,18 @@ def fastembed(monkeypatch: pytest.MonkeyPatch) -> type[FakeTextCrossEncoder]:
     return Fresh
 
 
-def test_a_name_is_opened_by_fastembed_in_our_cache(fastembed: type[FakeTextCrossEncoder], tmp_path: Path) -> None:
-    reranker = FastembedReranker(NAME, tmp_path)
+def test_a_name_is_opened_once_by_fastembed_in_our_cache(
+    fastembed: type[FakeTextCrossEncoder], folder: Path, tmp_path: Path
+) -> None:
+    open_reranker.cache_clear()
+    reranker = open_reranker(NAME, tmp_path)
+    assert isinstance(reranker, FastembedReranker)
+    assert reranker is open_reranker(NAME, tmp_path)
     assert fastembed.made == [(NAME, str(tmp_path))]
     assert reranker.model == NAME
     assert reranker.score("where is paris", ["paris is a city", "a river"]).tolist() == [2.0, 0.0]
-
-
-def test_a_name_that_fastembed_does_not_know_lists_those_it_knows(
-    fastembed: type[FakeTextCrossEncoder], tmp_path: Path
-) -> None:
+    assert isinstance(open_reranker(str(folder), tmp_path), OnnxReranker)
+    open_reranker.cache_clear()
     with pytest.raises(ConfigurationError, match=f"'no/such' is neither a folder nor known to fastembed.*{NAME}"):
         FastembedReranker("no/such", tmp_path)
 
@@ -177,10 +165,8 @@ def test_a_name_that_fastembed_does_not_know_lists_those_it_knows(
 def test_a_model_that_cannot_be_fetched_says_what_to_do(
     fastembed: type[FakeTextCrossEncoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fastembed, "failure", ValueError("Could not load model from any source.\nmore"))
-    with pytest.raises(
-        ConfigurationError, match=r"\(Could not load model from any source\.\).*models\.rerank"
-    ) as refusal:
+    monkeypatch.setattr(fastembed, "failure", ValueError("No source.\nmore"))
+    with pytest.raises(ConfigurationError, match=r"\(No source\.\).*models\.rerank") as refusal:
         FastembedReranker(NAME, tmp_path)
     assert "\n" not in str(refusal.value)
 
@@ -190,16 +176,6 @@ def test_without_fastembed_the_sentence_says_how_to_install_it(tmp_path: Path, m
     monkeypatch.delitem(sys.modules, "fastembed.rerank.cross_encoder", raising=False)
     with pytest.raises(ConfigurationError, match="uv sync --extra fastembed"):
         FastembedReranker(NAME, tmp_path)
-
-
-def test_folder_or_name_decides_who_reads(folder: Path, fastembed: type[FakeTextCrossEncoder], tmp_path: Path) -> None:
-    def opened(model: str) -> Reranker:
-        return open_reranker(model, tmp_path / "cache")
-
-    assert isinstance(opened(str(folder)), OnnxReranker)
-    assert isinstance(opened(NAME), FastembedReranker)
-    assert opened(NAME) is opened(NAME)
-    open_reranker.cache_clear()
 
 
 def test_the_configured_cross_encoder_reads_for_asking_and_for_workers(folder: Path, tmp_path: Path) -> None:
@@ -224,3 +200,72 @@ def test_the_configured_cross_encoder_reads_for_asking_and_for_workers(folder: P
     assert reranker is not None
     assert reranker.model == folder.as_posix()
     open_reranker.cache_clear()
+
+
+def test_the_first_file_that_is_there_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"of models\.rerank has no a or sub/b; add it"):
+        existing_file(tmp_path, ("a", "sub/b"), "models.rerank")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b").touch()
+    assert existing_file(tmp_path, ("a", "sub/b"), "s") == tmp_path / "sub" / "b"
+
+
+def test_a_hash_changes_with_content_name_and_number_of_files_only(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    (one / "sub").mkdir(parents=True)
+    hashes = [folder_hash(one)]
+    for name, content in (("a", "1"), ("a", "2"), ("b", "2"), ("sub/c", "")):
+        (one / name).write_text(content, encoding="utf-8")
+        hashes.append(folder_hash(one))
+    assert len(set(hashes)) == len(hashes)
+    assert {len(each) for each in hashes} == {8}
+    assert folder_hash(Path(shutil.copytree(one, two))) == hashes[-1]
+    (two / "b").write_text("other", encoding="utf-8")
+    assert folder_hash(two, ["a", "none"]) == folder_hash(one, ["a", "none"])
+    assert folder_hash(two) != hashes[-1]
+
+
+def test_a_json_file_may_be_missing_but_not_broken(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    assert read_json(path) is None
+    path.write_text('{"a": 1}', encoding="utf-8")
+    assert read_json(path) == {"a": 1}
+    path.write_bytes(b"\xff{")
+    with pytest.raises(ModelFileError, match=r"config\.json cannot be read as JSON"):
+        read_json(path)
+
+
+def test_texts_and_errors_are_made_fit() -> None:
+    assert clean_text("a\ud800b東\udfff") == "a?b東?"
+    assert first_line(ValueError("\n first \nsecond")) == "first "
+    assert first_line(ValueError("")) == "ValueError"
+
+
+def test_rows_are_scaled_and_float32_and_what_was_given_is_not_changed() -> None:
+    given = np.array([[3.0, 4.0], [0, -2]])
+    rows = unit_rows(given, 2, 0, "m")
+    assert rows.dtype == np.float32
+    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, -1]]))
+    assert given.tolist() == [[3.0, 4.0], [0, -2]]
+    row = np.array([[0.1, 0.2, 0.3]], np.float32)
+    row /= np.linalg.norm(row)
+    assert unit_rows(row, 1, 3, "m").tobytes() == row.tobytes()  # a row of length 1 keeps its bits
+
+
+@pytest.mark.parametrize(
+    ("vectors", "count", "dimension", "words"),
+    [
+        ([[1, 0]], 2, 0, "1 vectors for 2 texts"),
+        ([[1, 0], [0, 1]], 1, 0, "2 vectors for 1 texts"),
+        ([[1, 0]], 1, 3, "2 dimensions instead of 3"),
+        ([[1, 0], [1]], 2, 0, "different lengths, or no numbers"),
+        ([["a", "b"]], 1, 0, "different lengths, or no numbers"),
+        ([[0, 0], [1, 0]], 2, 0, "zero or not finite for 1 of 2 texts"),
+        ([[float("nan"), 0], [1e200, 1e200]], 2, 0, "zero or not finite for 2 of 2 texts"),
+        ([[float("inf"), 0]], 1, 0, "zero or not finite for 1 of 1 texts"),
+    ],
+)
+def test_what_no_search_could_use_is_refused(vectors: object, count: int, dimension: int, words: str) -> None:
+    with pytest.raises(InvalidVectorError, match=f"The encoder some/model gave .*{words}"):
+        unit_rows(vectors, count, dimension, "some/model")

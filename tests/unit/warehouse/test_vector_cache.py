@@ -1,4 +1,4 @@
-"""The cache of embeddings: exact values back, several processes at once, a kill at any moment; and its encoder."""
+"""The cache of embeddings: exact values back, several processes at once, a kill at any moment; and its two encoders."""
 
 import hashlib
 import re
@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 from command_processes import line_of, remaining_output
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import polyhop.warehouse.cache.database
 import polyhop.warehouse.cache.vectors
 from polyhop.schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
-from polyhop.warehouse.cache.vectors import CachedEncoder, CacheSize, VectorCache, vector_key
+from polyhop.warehouse.cache.vectors import CHUNK_SIZE, CachedEncoder, PathEncoder, VectorCache, vector_key
 from polyhop.warehouse.statements import read_statements
 
 STATEMENTS = read_statements(Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql" / "vectors.sql")
+
 WRITE_FOR_EVER = """
 import sys
 from pathlib import Path
@@ -35,23 +36,6 @@ while True:
     print(batch, flush=True)
     batch += 1
 """
-WRITE_AND_READ = """
-import sys
-from pathlib import Path
-import numpy as np
-from polyhop.warehouse.cache.vectors import VectorCache
-path, me = Path(sys.argv[1]), int(sys.argv[2])
-for n in range(40):
-    cache = VectorCache(path)
-    cache.put_many({f"{n}-{k}": np.full(8, n + 1, np.float32) for k in range(20)} | {f"mine-{me}-{n}": np.ones(8)})
-    assert len(cache.get_many([f"{n}-{k}" for k in range(20)])) == 20
-    cache.close()
-"""
-
-
-def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -81,10 +65,6 @@ class CountingEncoder:
         return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32).reshape(-1, 3)
 
 
-def test_a_key_is_the_hash_of_model_kind_and_text() -> None:
-    assert vector_key("m", "query", "a\nb") == hashlib.sha256(b"m\nquery\na\nb").hexdigest()
-
-
 def test_vectors_come_back_bit_for_bit_as_little_endian_float32(cache: VectorCache, path: Path) -> None:
     vector = np.array([0.1, -2.5e-30, 3.0], dtype=np.float32)
     cache.put_many({"known": vector})
@@ -104,35 +84,24 @@ def test_a_bad_vector_is_refused_and_nothing_of_its_call_is_stored(cache: Vector
     assert cache.stats().row_count == 0
 
 
-def test_a_known_key_keeps_its_vector(cache: VectorCache) -> None:
-    cache.put_many({"key": np.ones(2, np.float32)})
-    cache.put_many({"key": np.full(2, 9, np.float32), "other": np.ones(2, np.float32)})
-    assert cache.get_many(["key"])["key"].tolist() == [1, 1]
-    assert cache.stats().row_count == 2
-
-
-def test_more_keys_than_one_read_holds_are_all_found(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_keys_than_one_read_holds_are_all_found_and_a_known_key_keeps_its_vector(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.vectors, "KEYS_PER_READ", 7)
-    vectors = {f"k{n}": np.full(1, n + 1, np.float32) for n in range(100)}
-    cache.put_many(vectors)
-    assert {key: value.tolist() for key, value in cache.get_many(list(vectors)).items()} == {
-        key: value.tolist() for key, value in vectors.items()
-    }
-    assert cache.get_many([]) == {}
-
-
-def test_stats_count_rows_and_bytes(cache: VectorCache) -> None:
     empty = cache.stats()
-    cache.put_many({f"k{n}": np.ones(384, np.float32) for n in range(100)})
-    full = cache.stats()
-    assert empty == CacheSize(row_count=0, byte_count=empty.byte_count)
-    assert full.row_count == 100
-    assert full.byte_count - empty.byte_count > 100 * 384 * 4
+    cache.put_many({f"k{n}": np.full(384, n + 1, np.float32) for n in range(100)})
+    cache.put_many({"k0": np.full(384, 9, np.float32)})
+    found = cache.get_many([f"k{n}" for n in range(100)])
+    assert {key: vector.tolist() for key, vector in found.items()} == {f"k{n}": [n + 1] * 384 for n in range(100)}
+    assert cache.get_many([]) == {}
+    assert (empty.row_count, cache.stats().row_count) == (0, 100)
+    assert cache.stats().byte_count - empty.byte_count > 100 * 384 * 4
 
 
 def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", WRITE_FOR_EVER, str(path)]
     for _ in range(3):
-        process = run_python(WRITE_FOR_EVER, path)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         finished = [int(line_of(process)) for _ in range(20)]
         process.send_signal(signal.SIGKILL)
         rest, errors = remaining_output(process)
@@ -149,14 +118,6 @@ def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_anothe
     check = sqlite3.connect(path)
     assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     check.close()
-
-
-def test_several_processes_open_write_and_read_the_same_file_at_once(path: Path) -> None:
-    processes = [run_python(WRITE_AND_READ, path, me) for me in range(4)]
-    assert {process.communicate(timeout=300) for process in processes} == {("", "")}
-    cache = VectorCache(path)
-    assert cache.stats().row_count == 40 * 20 + 4 * 40
-    cache.close()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
@@ -179,38 +140,48 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monk
     cache.close()
 
 
-@pytest.mark.parametrize("name", list(STATEMENTS))
-def test_every_statement_is_used_and_accepted_by_sqlite(name: str, cache: VectorCache, path: Path) -> None:
+def test_every_statement_is_used_and_accepted_by_sqlite(cache: VectorCache, path: Path) -> None:
     cache.stats()
-    connection = sqlite3.connect(path)
-    values = {"keys": "[]", "key": "k", "vector": b"", "most": 1, "after": "", "limit": 1}
-    connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", STATEMENTS[name], flags=re.MULTILINE), values)
-    connection.close()
     source = Path(polyhop.warehouse.cache.vectors.__file__).read_text(encoding="utf-8")
-    assert name.startswith("create_") or f'"{name}"' in source
+    values = {"keys": "[]", "key": "k", "vector": b"", "most": 1, "after": "", "limit": 1}
+    connection = sqlite3.connect(path)
+    for name, statement in STATEMENTS.items():
+        connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", statement, flags=re.MULTILINE), values)
+        assert name.startswith("create_") or f'"{name}"' in source
+    connection.close()
 
 
-def test_only_unknown_texts_are_encoded_and_equal_texts_once(cache: VectorCache) -> None:
-    model = CountingEncoder()
-    encoder = CachedEncoder(model, cache)
-    first = encoder.encode(["aa", "b", "aa"], "passage")
-    second = encoder.encode(["b", "cccc"], "passage")
-    assert first.tolist() == [[2, 1, 0], [1, 1, 0], [2, 1, 0]]
-    assert second.tolist() == [[1, 1, 0], [4, 1, 0]]
-    assert model.calls == [["aa", "b"], ["cccc"]]
-    assert (encoder.hits, encoder.misses) == (1, 3)
+def test_only_unknown_texts_of_a_kind_are_encoded_and_equal_texts_once(cache: VectorCache) -> None:
+    model, done = CountingEncoder(), list[Any]()
+    encoder = CachedEncoder(model, cache, chunk_size=2)
+    assert encoder.encode(["aa", "b", "aa"], "passage").tolist() == [[2, 1, 0], [1, 1, 0], [2, 1, 0]]
+    assert encoder.encode(["b", "b", "cccc", "d", "e", "e"], "passage", progress=done.append)[2].tolist() == [4, 1, 0]
+    assert encoder.encode(["b"], "entity").tolist() == [[1, 1, 0]]
+    assert model.calls == [["aa", "b"], ["cccc", "d"], ["e"], ["b"]]
+    assert (done, encoder.hits, encoder.misses) == ([2, 4, 6], 1, 6)
+    assert encoder.key("b", "entity") == hashlib.sha256(b"counting\nentity\nb").hexdigest()
+    assert list(cache.get_many([vector_key("counting", kind, "b") for kind in ("entity", "path")])) == [
+        encoder.key("b", "entity")
+    ]
+    assert encoder.encode([], "entity").shape == (0, 3)
+    for _ in range(2):
+        assert encoder.encode_questions(["why?"]).tolist() == [[4, 1, 0]]
+    assert model.calls[4:] == [["why?"], ["why?"]]  # no question touches the cache
+    assert cache.stats().row_count == 6
 
 
-def test_the_kind_of_text_is_part_of_the_key(cache: VectorCache) -> None:
-    model = CountingEncoder()
-    encoder = CachedEncoder(model, cache)
-    encoder.encode(["a"], "passage")
-    encoder.encode(["a"], "entity")
-    assert model.calls == [["a"], ["a"]]
-    assert set(cache.get_many([encoder.key("a", "passage"), encoder.key("a", "entity"), encoder.key("a", "path")])) == {
-        vector_key("counting", "passage", "a"),
-        vector_key("counting", "entity", "a"),
-    }
+def test_a_cached_vector_of_another_dimension_is_computed_again_and_an_encoder_of_another_is_refused(
+    cache: VectorCache,
+) -> None:
+    cache.put_many({vector_key("counting", "entity", "a"): np.ones(1, np.float32)})
+    for misses in (1, 0):
+        encoder = CachedEncoder(CountingEncoder(), cache)
+        assert encoder.encode(["a"], "entity").tolist() == [[1, 1, 0]]
+        assert encoder.misses == misses
+    lying = CountingEncoder()
+    lying.dimension = 4
+    with pytest.raises(InvalidVectorError, match="does not have 4 dimensions"):
+        CachedEncoder(lying, cache).encode(["b"], "entity")
 
 
 def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) -> None:
@@ -230,45 +201,7 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) ->
     assert again.calls == [texts[6:]]
 
 
-def test_progress_counts_texts_with_repetitions(cache: VectorCache) -> None:
-    encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=2)
-    encoder.encode(["known"], "passage")
-    done: list[Any] = []
-    encoder.encode(["known", "known", "x", "x", "x", "yy", "zzz"], "passage", progress=done.append)
-    assert done == [2, 6, 7]
-
-
-def test_questions_are_encoded_without_touching_the_cache(cache: VectorCache) -> None:
-    model = CountingEncoder()
-    encoder = CachedEncoder(model, cache)
-    assert encoder.encode_questions(["why?"]).tolist() == [[4, 1, 0]]
-    assert encoder.encode_questions(["why?"]).tolist() == [[4, 1, 0]]
-    assert model.calls == [["why?"], ["why?"]]
-    assert cache.stats().row_count == 0
-
-
-def test_no_texts_give_no_rows_and_call_no_encoder(cache: VectorCache) -> None:
-    model = CountingEncoder()
-    assert CachedEncoder(model, cache).encode([], "entity").shape == (0, 3)
-    assert model.calls == []
-
-
-def test_a_cached_vector_of_another_dimension_is_computed_again(cache: VectorCache) -> None:
-    cache.put_many({vector_key("counting", "entity", "a"): np.ones(1, np.float32)})
-    encoder = CachedEncoder(CountingEncoder(), cache)
-    assert encoder.encode(["a"], "entity").tolist() == [[1, 1, 0]]
-    assert encoder.misses == 1
-    assert CachedEncoder(CountingEncoder(), cache).encode(["a"], "entity").tolist() == [[1, 1, 0]]
-
-
-def test_an_encoder_of_another_dimension_is_refused(cache: VectorCache) -> None:
-    class LyingEncoder(CountingEncoder):
-        dimension = 4
-
-    with pytest.raises(InvalidVectorError, match="does not have 4 dimensions"):
-        CachedEncoder(LyingEncoder(), cache).encode(["a"], "entity")
-
-
+@settings(max_examples=15)
 @given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))
 def test_the_cache_changes_no_vector(
     tmp_path_factory: pytest.TempPathFactory, texts: Sequence[str], chunk_size: int
@@ -279,4 +212,73 @@ def test_the_cache_changes_no_vector(
     for _ in range(2):
         assert np.array_equal(encoder.encode(texts, "passage"), expected)
     assert encoder.misses == len(set(texts)) == encoder.hits
+    cache.close()
+
+
+WRITE_PATHS = """
+import sys
+from pathlib import Path
+import numpy as np
+from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import PathEncoder
+
+class CountingEncoder:
+    model, dimension = "lengths", 3
+    def encode(self, texts):
+        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
+
+path, me = Path(sys.argv[1]), int(sys.argv[2])
+encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=100))
+for number in range(60):
+    texts = [f"{'x' * number} {n}" for n in range(20)] + [f"{me} {number}"]
+    assert encoder.encode(texts).tolist() == [[len(text), 1, 0] for text in texts]
+encoder.close()
+"""
+
+
+def test_the_newest_vectors_are_kept(path: Path) -> None:
+    for keys, kept in (("ab", "ab"), ("acd", "bcd"), ("e", "cde")):
+        cache = VectorCache(path, most_rows=3)
+        cache.put_many({key: np.ones(2, np.float32) for key in keys})
+        assert sorted(cache.get_many(list("abcde"))) == list(kept)
+        assert cache.stats().row_count == len(kept)
+        cache.close()
+
+
+def test_what_is_not_cached_is_encoded_in_one_call_and_outlives_the_process(path: Path) -> None:
+    texts = [f"text {number}" for number in range(2 * CHUNK_SIZE)]
+    model = CountingEncoder()
+    first = PathEncoder(model, lambda: VectorCache(path, most_rows=10_000))
+    vectors = first.encode(texts)
+    first.close()
+    later = CountingEncoder()
+    second = PathEncoder(later, lambda: VectorCache(path, most_rows=10_000))
+    assert second.encode([*texts, "another"]).tobytes() == CountingEncoder().encode([*texts, "another"]).tobytes()
+    assert vectors.tobytes() == CountingEncoder().encode(texts).tobytes()
+    assert (model.calls, later.calls) == ([texts], [["another"]])
+    second.close()
+    assert second.encode(["another"]).tolist() == [[7, 1, 0]]
+    assert len(later.calls) == 1
+    second.close()
+
+
+def test_a_cache_that_fails_later_stops_no_question(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=10))
+    encoder.encode(["a"])
+
+    def locked(*_: object) -> None:
+        raise StoreUnavailableError("Other processes keep it locked.")
+
+    monkeypatch.setattr(VectorCache, "put_many", locked)
+    assert encoder.encode(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
+    assert encoder.encode(["ccc"]).tolist() == [[3, 1, 0]]
+    encoder.close()
+
+
+def test_processes_that_write_at_once_get_every_vector_and_keep_the_bound(path: Path) -> None:
+    commands = [[sys.executable, "-W", "error", "-c", WRITE_PATHS, str(path), str(me)] for me in range(3)]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    assert [process.communicate(timeout=120)[1] for process in running] == ["", "", ""]
+    cache = VectorCache(path)
+    assert cache.stats().row_count == 100
     cache.close()

@@ -1,6 +1,7 @@
-"""How far apart an encoder holds texts, and what its cosines are worth: laws, and `bridge` on such a version."""
+"""Vectors copied from the version before; how far apart an encoder holds texts, and `bridge` on such a version."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
@@ -18,9 +20,72 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.vectors.kinds import MOST, cosine_scale, sampled_sentences, sampled_texts, spread
+from polyhop.warehouse.vectors.kinds import (
+    MOST,
+    EarlierVectors,
+    cosine_scale,
+    hashes_of,
+    open_earlier,
+    sampled_sentences,
+    sampled_texts,
+    spread,
+)
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
+
+
+def hashes(*numbers: int) -> NDArray[np.uint8]:
+    return hashes_of([number.to_bytes(8, "little") * 4 for number in numbers])
+
+
+def saved(folder: Path, *arrays: NDArray[np.generic]) -> list[Path]:
+    paths = [folder / f"vectors-passage_{name}.npy" for name in ("hashes", "matrix")]
+    for path, array in zip(paths, arrays, strict=True):
+        np.save(path, array)
+    return paths
+
+
+@given(known=st.lists(st.integers(0, 50), unique=True), wanted=st.lists(st.integers(0, 50)))
+def test_every_known_hash_and_no_other_leads_to_its_row(known: list[int], wanted: list[int]) -> None:
+    matrix = np.array(known, dtype=np.float32).reshape(-1, 1)
+    earlier = EarlierVectors(hashes(*known), lambda: matrix)
+    rows = earlier.rows_of(hashes(*wanted))
+    assert rows.tolist() == [known.index(number) if number in known else -1 for number in wanted]
+    found = rows >= 0
+    target = np.full((len(wanted), 1), -1, dtype=np.float32)
+    earlier.copy_to(target, np.flatnonzero(found), rows[found])
+    assert target.ravel().tolist() == [number if number in known else -1 for number in wanted]
+
+
+def test_a_hash_that_only_begins_like_a_known_one_is_unknown() -> None:
+    known = hashes(1, 2)
+    for position in range(8, 32):
+        other = known.copy()
+        other[0, position] ^= 1
+        assert EarlierVectors(known, lambda: np.eye(2, dtype=np.float32)).rows_of(other).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("held", "matrix"),
+    [
+        (hashes(1, 2), np.eye(1, 3, dtype=np.float32)),
+        (hashes(1, 2), np.eye(2, dtype=np.float32)),
+        (hashes(1, 2), np.eye(2, 3)),
+        (hashes(1, 2)[:, :31], np.eye(2, 3, dtype=np.float32)),
+    ],
+    ids=["too few rows", "another dimension", "another type", "short hashes"],
+)
+def test_files_that_do_not_fit_give_no_vector(
+    tmp_path: Path, held: NDArray[np.uint8], matrix: NDArray[np.generic]
+) -> None:
+    assert open_earlier(saved(tmp_path, held, matrix), 3).rows_of(hashes(1, 2)).tolist() == [-1, -1]
+
+
+def test_no_files_and_files_that_are_gone_give_no_vector(tmp_path: Path) -> None:
+    assert open_earlier([], 3).rows_of(hashes(1)).tolist() == [-1]
+    assert open_earlier([tmp_path / "a_b.npy", tmp_path / "a_c.npy"], 3).rows_of(hashes(1)).tolist() == [-1]
+    whole = saved(tmp_path, hashes(1, 2), np.eye(3, dtype=np.float32)[:2])
+    assert open_earlier(whole, 3).rows_of(hashes(2, 3)).tolist() == [1, -1]
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -67,14 +132,13 @@ def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str
     assert [bodies[n] for n in sampled_texts(bodies)] == [other[n] for n in sampled_texts(other)]
 
 
-def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path) -> None:
+def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(
+    tmp_path: Path, write_corpus: Callable[..., Path]
+) -> None:
     """A version of another encoder, as its manifest says: the weights are as if they had been given scaled."""
-    corpus = tmp_path / "corpus.jsonl"
-    names = ("Oslo", "Bergen", "Tromso", "Hamar", "Molde", "Voss")
-    rows = [
-        {"id": n, "title": n, "text": f"{n} lies north of {names[k - 1]}. It has a port."} for k, n in enumerate(names)
-    ]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    names = ("Oslo", "Bergen", "Tromso", "Hamar")
+    texts = [f"{name} lies north of {names[k - 1]}. It has a port." for k, name in enumerate(names)]
+    corpus = write_corpus([{"id": name, "title": name, "text": text} for name, text in zip(names, texts, strict=True)])
     settings = Settings(root=tmp_path / "root", strategies=("bridge",))
     run_index(settings, IndexRequest("i", corpus), DirectRunner())
     defaults = BridgeParameters()

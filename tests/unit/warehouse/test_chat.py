@@ -1,10 +1,9 @@
-"""A chat model behind the cache: what is asked, what is stored, what happens on failures and at a limit."""
+"""A chat model behind the cache: what is asked and stored, and what happens on failures and at a limit."""
 
-import json
-import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,27 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage
-from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    ModelEndpointError,
+    ModelError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    PolyhopError,
+    StoreError,
+)
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.chat import Chat, canonical_json
+from polyhop.warehouse.models.chat import MOST_FAILURES, Chat
 from polyhop.warehouse.models.litellm_client import Answer, Completion
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
 MODEL = "fake/model"
+
 UNLIMITED = Budget(None, None, (0, 50))
+
 CALL = Usage(calls=1, prompt_tokens=40, completion_tokens=20, cost_usd=0.001)
 
 
@@ -80,38 +90,24 @@ def names_of(outcomes: Iterable[ChatOutcome[Any]]) -> list[list[str] | None]:
     return [outcome.reply.names if outcome.reply else None for outcome in outcomes]
 
 
-def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache: ReplyCache) -> None:
-    class SlowerFirst(FakeModel):
-        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
-            time.sleep(0.05 if messages[0]["content"].endswith(" 0") else 0)
-            return super().call(messages, *given)
-
-    texts = [str(n) for n in range(12)]
-    outcomes = chat_of(cache, SlowerFirst()).ask([ask_for(text) for text in texts])
-    assert names_of(outcomes) == [[text] for text in texts]
-
-
-def test_what_was_answered_is_never_asked_again(cache: ReplyCache) -> None:
-    model = FakeModel()
-    first = chat_of(cache, model).ask([ask_for("a"), ask_for("b")])
-    again = chat_of(cache, model)
-    second = again.ask([ask_for("b"), ask_for("c"), ask_for("a")])
-    assert sorted(model.asked) == ["a", "b", "c"]
-    assert [outcome.is_cached for outcome in second] == [True, False, True]
-    assert [outcome.reply for outcome in first] == [second[2].reply, second[0].reply]
-    assert second[0] == ChatOutcome(Names(names=["b"]), "fake/model", True, Rung.AS_IS, 1, "", "", CALL)
-    assert (again.spent, again.cached) == (CALL, 2)
-
-
-def test_equal_requests_of_one_call_are_asked_and_paid_once(cache: ReplyCache) -> None:
+def test_equal_requests_are_asked_and_paid_once_by_this_call_and_the_next(cache: ReplyCache) -> None:
     model = FakeModel({"bad": ["broken"]})
     chat = chat_of(cache, model)
-    outcomes = chat.ask([ask_for("a"), ask_for("bad"), ask_for("a"), ask_for("bad"), ask_for("a")])
-    assert sorted(model.asked) == ["a", "bad"]
-    assert names_of(outcomes) == [["a"], None, ["a"], None, ["a"]]
-    assert [outcome.is_cached for outcome in outcomes] == [False, False, True, False, True]
+    seen: list[tuple[int, int]] = []
+    requests = [ask_for(text) for text in ("a", "bad", "a", "bad", "Ü b")]
+    outcomes = chat.ask(requests, on_progress=lambda done, total: seen.append((done, total)))
+    assert sorted(model.asked) == ["a", "bad", "Ü b"]
+    assert names_of(outcomes) == [["a"], None, ["a"], None, ["Ü", "b"]]
+    assert [outcome.is_cached for outcome in outcomes] == [False, False, True, False, False]
     paid = sum((outcome.usage for outcome in outcomes if not outcome.is_cached), Usage())
-    assert paid == chat.spent == CALL + CALL
+    assert paid == chat.spent == CALL + CALL + CALL
+    assert (seen[0], seen[-1], len(seen)) == ((0, 5), (5, 5), 4)
+    again = chat_of(cache, model)
+    (known,) = again.ask([ask_for("Ü b")], on_progress=lambda done, total: seen.append((done, total)))
+    assert known == ChatOutcome(Names(names=["Ü", "b"]), "fake/model", True, Rung.AS_IS, 1, "", "", CALL)
+    assert (len(model.asked), again.spent, again.cached, seen[-1]) == (3, Usage(), 1, (1, 1))
+    (stored,) = cache.replies([ask_for("Ü b").key("fake/model")]).values()
+    assert stored.text == '{"names":["Ü","b"],"note":""}'
 
 
 def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache: ReplyCache) -> None:
@@ -128,16 +124,22 @@ def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache: ReplyCache)
     assert [raw.error_class for raw in cache.raw_replies([key])[key]] == ["", *["MalformedReplyError"] * 2]
 
 
-def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call(cache: ReplyCache) -> None:
+@pytest.mark.parametrize(
+    ("last_error", "names", "asked"), [("", ["paid"], []), ("ReplyRefusedError", ["x"], ["x"])], ids=["paid", "refused"]
+)
+def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call_unless_it_was_refused(
+    cache: ReplyCache, last_error: str, names: list[str], asked: list[str]
+) -> None:
     model = FakeModel()
     chat = chat_of(cache, model)
-    request = ask_for("x")
-    source = chat._source(request.key(MODEL), request)
+    source = chat._source(ask_for("x").key(MODEL), ask_for("x"))
     cache.put_call(source, "no reply, asked again", CALL, "MalformedReplyError")
-    cache.put_call(source, '{"names":["paid"]}', CALL, "")
-    (outcome,) = chat.ask([request])
-    assert (outcome.reply, outcome.is_cached, outcome.attempts) == (Names(names=["paid"]), True, 2)
-    assert model.asked == []
+    cache.put_call(source, '{"names":["paid"]}', CALL, last_error)
+    if last_error:
+        cache.put_failure(source, 2, last_error, "No.")
+    (outcome,) = chat.ask([ask_for("x")])
+    assert outcome.reply == Names(names=names)
+    assert (outcome.is_cached, model.asked) == (not asked, asked)
 
 
 def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache: ReplyCache) -> None:
@@ -151,74 +153,42 @@ def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache: Rep
         assert model.asked == expected_calls
 
 
-def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache) -> None:
+@pytest.mark.parametrize("budget", [Budget(None, 230), Budget(0.0115, None, (0, 50))], ids=["tokens", "dollars"])
+def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache, budget: Budget) -> None:
+    """A call takes 60 tokens (0.001 USD), and might take 100 for its reply (0.005 USD)."""
     model = FakeModel()
-    chat = chat_of(cache, model, Budget(None, 230), concurrency=2)
+    chat = chat_of(cache, model, budget, concurrency=2)
     with pytest.raises(BudgetExceededError, match="budget of this run is used up"):
         chat.ask([ask_for(str(n)) for n in range(20)])
-    assert len(model.asked) == 2  # a call takes 60 tokens, and might take 100 for its reply
-    assert len(cache.replies([ask_for(text).key(MODEL) for text in model.asked])) == 2
-    assert chat.spent.prompt_tokens + chat.spent.completion_tokens == 120
+    assert len(cache.replies([ask_for(text).key(MODEL) for text in model.asked])) == len(model.asked) > 1
+    assert chat.spent.calls == len(model.asked) < 9
 
 
 def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
     model = FakeModel()
-    requests = [ask_for(str(n)) for n in range(10)]
-    runs = 0
-    while True:
-        runs += 1
-        try:
-            outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
-            break
-        except BudgetExceededError:
-            assert runs < 11
-    assert sorted(model.asked) == sorted(str(n) for n in range(10))
-    assert names_of(outcomes) == [[str(n)] for n in range(10)]
-    assert runs == 10
-
-
-def test_dollars_stop_a_run_too(cache: ReplyCache) -> None:
-    model = FakeModel()
-    chat = chat_of(cache, model, Budget(0.0075, None, (0, 50)), concurrency=1)
-    with pytest.raises(BudgetExceededError):
-        chat.ask([ask_for(str(n)) for n in range(10)])
-    assert chat.spent.cost_usd == pytest.approx(0.003)
+    requests = [ask_for(str(n)) for n in range(5)]
+    for _ in range(4):
+        with pytest.raises(BudgetExceededError):
+            chat_of(cache, model, Budget(None, 160)).ask(requests)
+    outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
+    assert sorted(model.asked) == [str(n) for n in range(5)]
+    assert names_of(outcomes) == [[str(n)] for n in range(5)]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
-    model = FakeModel({"5": [error]})
-    requests = [ask_for(str(n)) for n in range(50)]
+    model, again = FakeModel({"5": [error]}), FakeModel()
+    requests = [ask_for(str(n)) for n in range(30)]
     with pytest.raises(type(error)):
         chat_of(cache, model, Budget(None, 10**6), concurrency=2).ask(requests)
     answered = len(model.asked) - 1
-    assert cache.stats().reply_count == answered < 49
-    again = FakeModel()
-    outcomes = chat_of(cache, again).ask(requests)
-    assert len(again.asked) == 50 - answered
-    assert names_of(outcomes) == [[str(n)] for n in range(50)]
-
-
-def test_threads_that_ask_the_same_pay_once(cache: ReplyCache) -> None:
-    class Slow(FakeModel):
-        def call(self, messages: list[dict[str, str]], *given: Any) -> Answer[Completion]:
-            time.sleep(0.02)
-            return super().call(messages, *given)
-
-    model, found = Slow(), []
-    chat = chat_of(cache, model)
-    requests = [ask_for(str(n)) for n in range(6)]
-    threads = [threading.Thread(target=lambda: found.append(names_of(chat.ask(requests)))) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(model.asked) == [str(n) for n in range(6)]
-    assert found == [[[str(n)] for n in range(6)]] * 3
+    assert cache.stats().reply_count == answered < 29
+    assert names_of(chat_of(cache, again).ask(requests)) == [[str(n)] for n in range(30)]
+    assert len(again.asked) == 30 - answered
 
 
 @pytest.mark.real_time
-def test_no_more_calls_are_in_flight_than_allowed(cache: ReplyCache) -> None:
+def test_threads_that_ask_the_same_pay_once_with_no_more_calls_in_flight_than_allowed(cache: ReplyCache) -> None:
     class Counting(FakeModel):
         now = most = 0
         lock = threading.Lock()
@@ -227,38 +197,22 @@ def test_no_more_calls_are_in_flight_than_allowed(cache: ReplyCache) -> None:
             with self.lock:
                 self.now += 1
                 self.most = max(self.most, self.now)
-            time.sleep(0.005)
+            time.sleep(0.03 if messages[0]["content"].endswith(" 0") else 0.005)
             answer = super().call(messages, *given)
             with self.lock:
                 self.now -= 1
             return answer
 
-    model = Counting()
+    model, requests = Counting(), [ask_for(str(n)) for n in range(8)]
     chat = chat_of(cache, model, concurrency=2)
-    threads = [threading.Thread(target=chat.ask, args=([ask_for(f"{k} {n}") for n in range(8)],)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: names_of(chat.ask(requests)), range(3)))
+    assert found == [[[str(n)] for n in range(8)]] * 3
+    assert sorted(model.asked) == [str(n) for n in range(8)]
     assert model.most == 2
 
 
-def test_progress_counts_requests_with_repetitions(cache: ReplyCache) -> None:
-    chat = chat_of(cache, FakeModel(), concurrency=1)
-    chat.ask([ask_for("known")])
-    seen = []
-    requests = [ask_for(text) for text in ("known", "a", "a", "known", "b")]
-    chat.ask(requests, on_progress=lambda done, total: seen.append((done, total)))
-    assert seen[0] == (2, 5)
-    assert seen[-1] == (5, 5)
-    assert len(seen) == 3
-
-
-def test_nothing_asked_is_nothing_answered(cache: ReplyCache) -> None:
-    assert chat_of(cache, FakeModel()).ask([]) == []
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(
     runs=st.lists(st.lists(st.sampled_from("abcde"), max_size=8), max_size=4), broken=st.sets(st.sampled_from("abc"))
 )
@@ -277,27 +231,6 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
         failing -= set(texts)
     assert sorted(model.asked) == sorted(expected)
     cache.close()
-
-
-def test_stored_replies_are_canonical(cache: ReplyCache, tmp_path: Path) -> None:
-    chat_of(cache, FakeModel()).ask([ask_for("Ü a")])
-    assert canonical_json(Names(names=["Ü"], note="n")) == '{"names":["Ü"],"note":"n"}'
-    connection = sqlite3.connect(cache.path)
-    assert connection.execute("SELECT count(*) FROM replies").fetchone() == (1,)
-    connection.close()
-    (stored,) = cache.replies([ask_for("Ü a").key("fake/model")]).values()
-    assert json.loads(stored.text) == {"names": ["Ü", "a"], "note": ""}
-
-
-def test_an_imported_failure_of_another_class_is_simply_asked(cache: ReplyCache) -> None:
-    model = FakeModel()
-    chat = chat_of(cache, model)
-    request = ask_for("x")
-    source = chat._source(request.key(MODEL), request)
-    cache.put_call(source, '{"names":["raw"]}', CALL, "ReplyRefusedError")
-    cache.put_failure(source, 1, "ReplyRefusedError", "No.")
-    assert names_of(chat.ask([request])) == [["x"]]
-    assert model.asked == ["x"]
 
 
 def test_a_role_has_its_model_and_resolution_that_of_extraction() -> None:
@@ -327,6 +260,55 @@ def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_
     models = ModelSettings(extract="openai/no-such-model")
     with pytest.raises(ConfigurationError, match=r"models\.price"):
         open_chat(Settings(root=tmp_path, models=models, max_cost_usd=1), Role.EXTRACT)
-    priced = models.model_copy(update={"price": (1.0, 2.0)})
-    open_chat(Settings(root=tmp_path, models=priced, max_cost_usd=1), Role.EXTRACT)
-    close_chats()
+
+
+Errors = Callable[..., list[PolyhopError | None]]
+
+
+def outcome(error_class: str = "") -> ChatOutcome[BaseModel]:
+    rung = None if error_class else Rung.AS_IS
+    return ChatOutcome(None, "a/b", False, rung, 1, error_class, error_class and "It failed.", Usage(1))
+
+
+@pytest.fixture
+def errors(tmp_path: Path) -> Callable[..., list[PolyhopError | None]]:
+    """What ends a run whose first outcomes have these classes of errors."""
+
+    def found(*classes: str, must_answer: bool) -> list[PolyhopError | None]:
+        replies = ReplyCache(tmp_path / "replies.sqlite")
+        chat = Chat("a/b", ModelSettings(), replies, Budget(None, None), must_answer=must_answer)
+        return [chat._first_error(outcome(name)) for name in classes]
+
+    return found
+
+
+def test_a_run_ends_when_each_of_the_first_requests_was_rejected(errors: Errors) -> None:
+    *before, last = errors(*["ModelRejectedError"] * MOST_FAILURES, must_answer=False)
+    assert before == [None] * (MOST_FAILURES - 1)
+    assert isinstance(last, ModelRejectedError)
+    assert "It failed. No request had a reply so far" in str(last)
+    assert "check the model's name and its key" in str(last)
+
+
+@pytest.mark.parametrize("accepted", ["", "MalformedReplyError", "ReplyRefusedError"])
+def test_one_reply_is_enough_to_go_on_for_ever(errors: Errors, accepted: str) -> None:
+    classes = ["ModelRejectedError", accepted, *["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES]
+    assert errors(*classes, must_answer=True) == [None] * len(classes)
+
+
+@pytest.mark.parametrize("name", ["ModelUnavailableError", "ModelRateLimitError"])
+def test_an_outage_ends_an_index_run_and_no_worker(errors: Errors, name: str) -> None:
+    classes = [name] * MOST_FAILURES
+    assert errors(*classes, must_answer=False) == [None] * MOST_FAILURES
+    last = errors(*classes, must_answer=True)[-1]
+    assert isinstance(last, ModelError)
+    assert type(last).__name__ == name
+
+
+def test_no_server_and_a_server_that_takes_too_long_end_it_at_once(errors: Errors) -> None:
+    (unreached,) = errors("ModelUnreachableError", must_answer=True)
+    assert isinstance(unreached, ModelEndpointError)
+    assert "correct models.api_base" in str(unreached)
+    (late,) = errors("ModelTimeoutError", must_answer=True)
+    assert isinstance(late, ModelTimeoutError)
+    assert "models.timeout_seconds" in str(late)
