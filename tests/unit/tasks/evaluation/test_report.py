@@ -1,12 +1,28 @@
-"""The report of `polyhop eval`: its shape, who counts for what, and failures."""
+"""The report of `polyhop eval`, comparisons of stored reports, and gates."""
 
 import json
+from typing import Any
 
 import pytest
 
-from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
-from polyhop.tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, long_answer_words, question_values
+from polyhop.tasks.evaluation.report import (
+    CHANGED_QUESTIONS,
+    METRICS,
+    Gate,
+    GoldQuestion,
+    Outcome,
+    check_measured,
+    check_names,
+    compare_runs,
+    evaluate,
+    failure_sentence,
+    gate_rows,
+    long_answer_words,
+    parse_gate,
+    question_values,
+)
 
 GOLD = [
     GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),
@@ -293,3 +309,172 @@ def test_long_gold_answers_are_judged_by_f1_and_containment_alone() -> None:
     assert "long_answers" not in short
     assert "containment" not in short["strategies"]["one"]
     assert [row["stated"] for row in short["strategies"]["one"]["calibration"]] == [0.9]
+
+
+def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:
+    """run.json in which every metric of a strategy has one value."""
+    return {
+        "polyhop": "0.1.0",
+        "index": "wiki",
+        "version": 1,
+        "reader": "rules",
+        "depth": 100,
+        "seed": 13,
+        "questions": {"file": "q.jsonl", "sha256": "aa", "n": 2},
+        "parameters": {},
+        "settings": {"reader.min_confidence": 0.06},
+        "strategies": list(results),
+        "results": {name: dict.fromkeys(METRICS, value) for name, value in results.items()},
+        **changes,
+    }
+
+
+def row_of(strategy: str, question: str, value: float | None, answer: str = "x") -> dict[str, Any]:
+    """A line of questions.jsonl in which every metric has one value."""
+    values = dict.fromkeys(METRICS, value)
+    return {"id": question, "question": f"{question}?", "strategy": strategy, "answer": answer, **values}
+
+
+def test_equal_runs_have_changed_in_nothing() -> None:
+    run, rows = run_of({"a": 0.5}), [row_of("a", "q1", 0.0), row_of("a", "q2", 1.0)]
+    changes = compare_runs(run, run, (rows, rows))
+    assert (changes["changed"], changes["most_changed"], changes["only_first"]) == ({}, [], [])
+    assert changes["strategies"]["a"]["em"]["difference"] == 0
+    assert changes["strategies"]["a"]["em"]["paired"]["ties"] == 2
+
+
+def test_what_was_run_differently_is_named_with_both_values() -> None:
+    other = run_of({"a": 0.5, "c": 0.1}, version=2, parameters={"k": "3"}, settings={"reader.min_confidence": 0.3})
+    changes = compare_runs(run_of({"b": 0.5, "a": 0.5}), other, ([], []))
+    assert changes["changed"] == {
+        "version": [1, 2],
+        "settings.reader.min_confidence": [0.06, 0.3],
+        "parameters.k": [None, "3"],
+    }
+    assert (changes["only_first"], changes["only_second"], list(changes["strategies"])) == (["b"], ["c"], ["a"])
+    assert changes["strategies"]["a"]["em"]["paired"] is None
+
+
+def test_metrics_and_questions_of_both_runs_are_paired_second_minus_first() -> None:
+    before = [row_of("a", "q1", 0.0, "old"), row_of("a", "q2", 1.0), row_of("a", "gone", 1.0)]
+    after = [row_of("a", "q2", 1.0, "same score"), row_of("a", "q1", 1.0, "new"), row_of("a", "fresh", 0.0)]
+    changes = compare_runs(run_of({"a": 0.5}), run_of({"a": 0.75}), (before, after))
+    assert changes["questions"] == {"common": 2, "only_first": 1, "only_second": 1}
+    found = changes["strategies"]["a"]["recall@5"]
+    assert (found["first"], found["second"], found["difference"]) == (0.5, 0.75, 0.25)
+    assert (found["paired"]["difference"], found["paired"]["wins"], found["paired"]["losses"]) == (0.5, 1, 0)
+    assert [(row["id"], row["change"], row["answers"]) for row in changes["most_changed"]] == [
+        ("q1", 4, ["old", "new"]),
+        ("q2", 0, ["x", "same score"]),
+    ]
+
+
+def test_a_question_that_was_reworded_is_another_question() -> None:
+    before, after = [row_of("a", "q1", 0.0)], [{**row_of("a", "q1", 1.0), "question": "Other words?"}]
+    changes = compare_runs(run_of({"a": 0.0}), run_of({"a": 1.0}), (before, after))
+    assert changes["questions"] == {"common": 0, "only_first": 1, "only_second": 1}
+    assert changes["strategies"]["a"]["em"]["paired"] is None
+    assert changes["most_changed"] == []
+
+
+def test_values_that_could_not_be_measured_make_no_difference() -> None:
+    first, second = run_of({"a": 0.5}), run_of({"a": 0.5})
+    first["results"]["a"]["em"] = None
+    changes = compare_runs(first, second, ([row_of("a", "q", None)], [row_of("a", "q", 1.0)]))
+    assert changes["strategies"]["a"]["em"]["difference"] is None
+    assert changes["strategies"]["a"]["em"]["paired"] is None
+    assert changes["strategies"]["a"]["f1"]["difference"] == pytest.approx(0)
+
+
+def test_only_the_questions_that_changed_most_are_shown() -> None:
+    count = CHANGED_QUESTIONS + 5
+    before = [row_of("a", f"q{n:02d}", 0.0) for n in range(count)]
+    after = [row_of("a", f"q{n:02d}", (n + 1) / count) for n in range(count)]
+    changes = compare_runs(run_of({"a": 0.0}), run_of({"a": 0.5}), (before, after))
+    assert [row["id"] for row in changes["most_changed"]] == [f"q{n:02d}" for n in range(count - 1, 4, -1)]
+
+
+Results = dict[str, dict[str, Any]]
+
+STRATEGIES: Results = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("recall@5=.65", Gate("recall@5", 0.65)),
+        ("bridge:em=0.1", Gate("em", 0.1, "bridge")),
+        (" qasa:gate=none:steps=1 : mrr = 1", Gate("mrr", 1.0, "qasa:gate=none:steps=1")),
+    ],
+)
+def test_a_gate_is_read_with_and_without_a_strategy(text: str, gate: Gate) -> None:
+    assert parse_gate(text) == gate
+
+
+@pytest.mark.parametrize("text", ["recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"])
+def test_a_gate_written_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="takes metric=value"):
+        parse_gate(text)
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(
+        ConfigurationError,
+        match=r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\.",
+    ):
+        parse_gate("bridge:recal@5=.5")
+
+
+def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
+    gates = [Gate("em", 0.1, "dense")]
+    with pytest.raises(ConfigurationError, match="'dense', which is not evaluated; evaluated: bridge, bm25"):
+        check_names(gates, ["bridge", "bm25"])
+    check_names([Gate("em", 0.1), Gate("em", 0.1, "bm25")], ["bridge", "bm25"])
+
+
+def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> None:
+    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)
+    assert [(row["strategy"], row["passed"]) for row in rows] == [("bridge", True), ("bm25", False)]
+    assert failure_sentence(rows) == "The gate failed: recall@5 of bm25 is 0.4992, below 0.65."
+    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
+
+
+def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
+    sentence = failure_sentence(gate_rows([Gate("mrr", 0.65)], {"bm25": {"mrr": 0.649986}}))
+    assert sentence == "The gate failed: mrr of bm25 is 0.649986, below 0.65."
+
+
+def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
+    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
+    assert sentence is not None
+    assert "em of bridge could not be measured" in sentence
+    assert "bm25" not in sentence
+
+
+def test_gates_for_what_is_not_measured_are_refused() -> None:
+    check_measured([Gate("recall@5", 0.1), Gate("em", 0.1, "closed-book")], unranked="closed-book", reads=True)
+    check_measured([Gate("mrr", 0.1, "bm25")], unranked="closed-book", reads=False)
+    with pytest.raises(ConfigurationError, match=r"^--fail-below em needs answers, and --reader none reads none\.$"):
+        check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
+    with pytest.raises(ConfigurationError, match=r"cannot judge mrr of 'closed-book', .*: em, f1, containment\.$"):
+        check_measured([Gate("mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+
+
+def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() -> None:
+    results: Results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
+    gates = [Gate("recall@5", 0.5), Gate("em", 0.15)]
+    rows = [
+        (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
+    ]
+    assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
+
+
+def test_a_gate_for_triples_fails_where_none_were_judged_and_says_why() -> None:
+    gate = parse_gate("triple_recall@10=.9")
+    results: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
+    sentence = failure_sentence(gate_rows([gate], results))
+    assert sentence is not None
+    assert sentence.count("(the questions have no gold for it, or the strategy ranks no triples), 0.9 is wanted") == 2
+    assert "hublink" not in sentence
+    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
+        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)

@@ -1,4 +1,4 @@
-"""Replies of a model after validation: what stays, what is dropped and counted."""
+"""Replies of a model, the contract on types, and propositions, relations and statements by hand."""
 
 import re
 from collections import Counter
@@ -6,7 +6,10 @@ from collections import Counter
 import pytest
 from pydantic import ValidationError
 
+from polyhop.schemas.names import NameFinder, split_sentences, title_keys
+from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.values import find_dates
 from polyhop.tasks.extraction.model import (
     KgReply,
     PhrasesReply,
@@ -16,7 +19,53 @@ from polyhop.tasks.extraction.model import (
     questions,
     stated_in_document,
 )
-from polyhop.tasks.extraction.stated import Contract, named
+from polyhop.tasks.extraction.rows import bundle_of
+from polyhop.tasks.extraction.rules import sentence_propositions, sentence_relations, title_relations
+from polyhop.tasks.extraction.stated import Contract, Stated, clean, distribute, named, stated_page
+
+
+def contract(**settings: str) -> Contract:
+    return Contract.of(ExtractionSettings.model_validate(settings))
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "expected", "counts"),
+    [
+        ("evolve", "person", (True, "PERSON"), {}),
+        ("discard", "DATE", (True, "DATE"), {}),
+        ("evolve", "space  ship", (True, "SPACE_SHIP"), {"new_entity_types": 1}),
+        ("evolve", "", (True, None), {"mapped_entity_types": 1}),
+        ("freeze", "SHIP", (True, None), {"mapped_entity_types": 1}),
+        ("discard", "SHIP", (False, None), {"dropped_entity_types": 1}),
+    ],
+)
+def test_entity_types(rule: str, name: str, expected: tuple[bool, str | None], counts: dict[str, int]) -> None:
+    counted: Counter[str] = Counter()
+    assert contract(type_contract=rule).entity_type(name, counted) == expected
+    assert counted == counts
+
+
+@pytest.mark.parametrize(
+    ("known", "rule", "label", "expected", "counts"),
+    [
+        ("", "discard", "Born  IN", "born in", {}),
+        ("born in, wrote", "discard", "Born  IN", "born in", {}),
+        ("born in, wrote", "evolve", "ate", "ate", {"new_relation_types": 1}),
+        ("born in, wrote", "freeze", "ate", "related to", {"mapped_relation_types": 1}),
+        ("born in, wrote", "discard", "ate", None, {"dropped_relation_types": 1}),
+    ],
+)
+def test_relation_labels(known: str, rule: str, label: str, expected: str | None, counts: dict[str, int]) -> None:
+    counted: Counter[str] = Counter()
+    assert contract(relation_types=known, type_contract=rule).relation(label, counted) == expected
+    assert counted == counts
+
+
+def test_a_list_of_types_replaces_the_papers() -> None:
+    own = contract(entity_types="Ship gene", type_contract="discard")
+    assert own.asked_types == ("SHIP", "GENE")
+    assert own.entity_type("PERSON", Counter()) == (False, None)
+
 
 CONTRACT = Contract.of(ExtractionSettings())
 
@@ -148,3 +197,145 @@ def _demonstrated(prompt: str) -> dict[str, str]:
     block = prompt[prompt.index("<example>") : prompt.index("</example>")]
     parts = re.split(r"\n\n(Entities|Passage|Reply):\n", block)
     return {heading: text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def propositions(title: str, text: str) -> list[tuple[str, list[str]]]:
+    page = Passage("p", "p", "d", 0, title, text, 0, len(text))
+    names = NameFinder([]).find(text)
+    return sentence_propositions(page, title_keys(title), split_sentences(text), names, find_dates(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ann Roe met Bo.", [("Ann Roe met Bo.", ["ann roe", "bo"])]),
+        ("She met Bo.", [("Ann Roe: She met Bo.", ["ann roe", "bo"])]),
+        ("“Her house” in Rome", [("Ann Roe: “Her house” in Rome", ["ann roe", "rome"])]),
+        ("She is Ann Roe.", [("She is Ann Roe.", ["ann roe"])]),
+        ("Here is Rome.", [("Here is Rome.", ["rome"])]),
+        ("The work\n went on.", [("The work went on.", ["ann roe"])]),
+        ("Then in 1990 all ended.", [("Then in 1990 all ended.", ["ann roe", "date:1990"])]),
+        ("In Rome in 1990", [("In Rome in 1990", ["rome", "date:1990"])]),
+        ("Bruno, Ed, Bruno. Al", [("Bruno, Ed, Bruno.", ["bruno", "ed"]), ("Al", ["al"])]),
+        ("", []),
+    ],
+)
+def test_proposition_examples(text: str, expected: list[tuple[str, list[str]]]) -> None:
+    assert propositions("Ann Roe", text) == expected
+
+
+def test_a_title_without_keys_still_explains_a_pronoun() -> None:
+    assert propositions("It", "It ended.") == [("It: It ended.", [])]
+
+
+def relations(text: str, *titles: str) -> list[tuple[str, str, str]]:
+    mentions = NameFinder(titles).find(text)
+    sentences = split_sentences(text)
+    homes = [max(n for n, (start, _) in enumerate(sentences) if start <= m.start) for m in mentions]
+    return sentence_relations(text, mentions, homes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ann Roe was born in Rome.", [("ann roe", "was born in", "rome")]),
+        ("Ann Roe (“Bo”) came.", [("ann roe", "related to", "bo")]),
+        ("Ann's Rome", [("ann", "related to", "rome")]),
+        ("Ann's house in Rome", [("ann", "house in", "rome")]),
+        ("Ann, then, to Rome", [("ann", "related to", "rome")]),
+        ("Ann a1 b c d e f g h Rome", [("ann", "a1 b c d e f g h", "rome")]),
+        ("Ann a1 b c d e f g h i Rome", [("ann", "related to", "rome")]),
+        ("Ann a1 b c d e f g h i j k l Rome", [("ann", "related to", "rome")]),
+        ("Ann a1 b c d e f g h i j k l m Rome", []),
+        ("Ann left. Rome stayed.", []),
+        ("Ann saw Ann", []),
+        ("Ann met Bo in Rome", [("ann", "met", "bo"), ("bo", "related to", "rome")]),
+        ("Ann and Bo", [("ann", "related to", "bo")]),
+        ("Ann, 1 May 1974, in the Rome", [("ann", "related to", "rome")]),
+        ("Ann near Rome", [("ann", "near", "rome")]),
+        ("", []),
+    ],
+)
+def test_relation_examples(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert relations(text) == expected
+
+
+def test_of_overlapping_names_the_longest_counts() -> None:
+    assert relations("The Beatles left Rome", "The Beatles") == [("the beatles", "left", "rome")]
+
+
+def test_a_title_mentions_what_no_relation_links_to_it() -> None:
+    stated = [("t", "met", "a"), ("b", "met", "t2"), ("a", "met", "c")]
+    assert title_relations(["t", "t2"], ["t", "t2", "a", "b", "c"], stated) == [("t", "mentions", "c")]
+
+
+def test_a_title_without_keys_mentions_nothing() -> None:
+    assert title_relations([], ["a"], []) == []
+
+
+def passage(text: str, passage_id: str = "p", title: str = "Ann Roe") -> Passage:
+    return Passage(passage_id, "p", "d", 0, title, text, 0, len(text))
+
+
+def test_a_page_by_hand() -> None:
+    stated = Stated(
+        [named("Rome"), named("Ann Roe", "PERSON", "Ann Roe is a poet."), named("growth"), named("2 May 1990")],
+        [("ann roe", "born in", "rome"), ("ann roe", "born in", "rome")],
+        [("Ann Roe born in Rome.", ["ann roe", "rome"]), ("Ann Roe born in Rome.", ["date:1990-05-02"])],
+    )
+    bundle = bundle_of([stated_page(passage("ANN ROE came. She, Ann Roe, saw ROME on May 2, 1990."), stated, "import")])
+    second = "She, Ann Roe, saw ROME on May 2, 1990."
+    assert [tuple(row.values())[1:] for row in bundle.mentions.to_pylist()] == [
+        ("ann roe", "import", "Ann Roe", 3, True, "[[0,7],[19,26]]", "PERSON", 1.0, "Ann Roe is a poet."),
+        ("date:1990-05-02", "import", "May 2, 1990", 1, False, "[[40,51]]", "DATE", 1.0, second),
+        ("growth", "import", "growth", 1, False, "[]", None, None, "ANN ROE came."),
+        ("rome", "import", "ROME", 1, False, "[[32,36]]", "LOCATION", 0.9, second),
+    ]
+    assert [tuple(row.values()) for row in bundle.relations.to_pylist()] == [
+        ("p", 0, "ann roe", "born in", "rome", "import")
+    ]
+    assert [tuple(row.values()) for row in bundle.propositions.to_pylist()] == [
+        ("p", 0, "Ann Roe born in Rome.", ["ann roe", "rome", "date:1990-05-02"], "import")
+    ]
+
+
+def test_the_first_given_type_counts_and_dates_keep_theirs() -> None:
+    stated = Stated([named("Bo", "WORK"), named("Bo", "EVENT"), named("1990", "EVENT")])
+    rows = stated_page(passage("Bo in 1990"), stated, "model").rows
+    assert (rows["bo"].type, rows["date:1990"].type) == ("WORK", "DATE")
+
+
+def test_names_go_where_they_stand_and_else_to_the_first_passage() -> None:
+    pages = [passage("Bo left.", "p#0"), passage("Bo saw Al in Rome.", "p#1"), passage("Rome fell.", "p#2")]
+    stated = Stated(
+        [named("Bo"), named("Al"), named("Rome"), named("Nobody")],
+        [("bo", "saw", "al"), ("al", "fled", "nobody"), ("rome", "is", "rome")],
+        [("Rome fell.", ["rome"]), ("All ended.", []), ("Bo fled.", ["bo"])],
+        [("Bo saw Al.", ["bo", "al"]), ("Al fled nobody.", ["al", "nobody"]), ("Rome is Rome.", ["rome"])],
+    )
+    parts = distribute(stated, pages)
+    assert [[name.key for name in part.names] for part in parts] == [["bo", "nobody"], ["bo", "al", "rome"], ["rome"]]
+    assert [part.relations for part in parts] == [
+        [("al", "fled", "nobody")],
+        [("bo", "saw", "al"), ("rome", "is", "rome")],
+        [],
+    ]
+    assert [[text for text, _ in part.propositions] for part in parts] == [
+        ["All ended.", "Bo fled."],
+        ["Rome fell."],
+        [],
+    ]
+    assert [[text for text, _ in part.triples] for part in parts] == [
+        ["Al fled nobody."],
+        ["Bo saw Al.", "Rome is Rome."],
+        [],
+    ]
+
+
+def test_one_passage_gets_everything() -> None:
+    stated = Stated([named("Nobody")])
+    assert distribute(stated, [passage("x")]) == [stated]
+
+
+def test_what_no_file_can_hold_is_cleaned_away() -> None:
+    assert clean(" a\0b\ud800\n c ") == "a b c"

@@ -1,4 +1,4 @@
-"""The bundle of the rules: one page by hand, edge cases, and laws."""
+"""The bundle of the rules, and types of names by the other names of their page."""
 
 import json
 from collections.abc import Sequence
@@ -24,8 +24,6 @@ from polyhop.tasks.extraction.rows import (
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.warehouse.names import RegexNames
 
-pytestmark = pytest.mark.slow
-
 
 def passage(title: str, text: str, passage_id: str = "p1") -> Passage:
     return Passage(passage_id, passage_id, "d1", 0, title, text, 0, len(text))
@@ -49,6 +47,7 @@ CURIE = passage(
 )
 
 
+@pytest.mark.slow
 def test_a_page_by_hand() -> None:
     bundle = extracted(CURIE)
     first = "Marie Curie (born 1867) was a physicist in Paris."
@@ -74,6 +73,7 @@ def test_a_page_by_hand() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_rows_come_in_the_order_of_their_keys_whatever_the_order_of_passages() -> None:
     pages = [passage("Paris", "Paris and Lyon.", "p2"), passage("Lyon", "Lyon and Paris.", "p1"), CURIE]
     pages[2] = passage(CURIE.title, CURIE.text, "p0")
@@ -83,6 +83,7 @@ def test_rows_come_in_the_order_of_their_keys_whatever_the_order_of_passages() -
     assert rows == sorted(set(rows))
 
 
+@pytest.mark.slow
 def test_no_passages_give_empty_tables_with_the_right_columns() -> None:
     bundle = extracted()
     assert [bundle.mentions.num_rows, bundle.relations.num_rows] == [
@@ -96,6 +97,7 @@ def test_no_passages_give_empty_tables_with_the_right_columns() -> None:
     assert bundle.triples.schema == RAW_TRIPLES.arrow
 
 
+@pytest.mark.slow
 def test_a_title_is_mentioned_though_its_text_is_empty() -> None:
     (row,) = extracted(passage("the end of it all", "")).mentions.to_pylist()
     assert (row["key"], row["surface"], row["tf"], row["is_title"]) == (
@@ -107,6 +109,7 @@ def test_a_title_is_mentioned_though_its_text_is_empty() -> None:
     assert (row["spans_json"], row["description"]) == ("[]", "the end of it all")
 
 
+@pytest.mark.slow
 def test_a_title_without_keys_leaves_only_what_the_text_says() -> None:
     bundle = extracted(passage("It", "She met Ann Roe. It ended."))
     assert list(by_key(bundle)) == ["ann roe"]
@@ -114,6 +117,7 @@ def test_a_title_without_keys_leaves_only_what_the_text_says() -> None:
     assert [row["text"] for row in bundle.propositions.to_pylist()] == ["It: She met Ann Roe.", "It: It ended."]
 
 
+@pytest.mark.slow
 def test_no_name_reaches_from_the_title_into_the_text() -> None:
     assert sorted(by_key(extracted(passage("New", "York is old."), passage("New York", "", "p2")))) == [
         "new",
@@ -122,6 +126,7 @@ def test_no_name_reaches_from_the_title_into_the_text() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_names_that_only_the_title_holds_are_linked_to_it() -> None:
     bundle = extracted(passage("Lambert, Margrave of Tuscany", "He died."))
     assert by_key(bundle)["margrave of tuscany"]["spans_json"] == "[]"
@@ -130,17 +135,20 @@ def test_names_that_only_the_title_holds_are_linked_to_it() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_better_of_the_first_two_mentions_types_a_name() -> None:
     bundle = extracted(passage("x y", "They saw Roe there. Then senator Roe left."))
     assert (by_key(bundle)["roe"]["type"], by_key(bundle)["roe"]["type_confidence"]) == ("PERSON", 0.85)
 
 
+@pytest.mark.slow
 def test_the_label_of_the_extractor_is_the_callers_but_rules_state_relations() -> None:
     bundle = extract([passage("Ann Roe", "Ann Roe met Bo Lee.")], RegexNames(), "regex")
     assert set(bundle.mentions["extractor"].to_pylist()) == {"regex"}
     assert set(bundle.relations["extractor"].to_pylist()) == {"rules"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -163,6 +171,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @given(TEXTS, TEXTS)
 def test_spans_hold_the_key_and_count_the_mentions(title: str, text: str) -> None:
     finder = NameFinder(["Bo Lee", "the end", title])
@@ -176,6 +185,7 @@ def test_spans_hold_the_key_and_count_the_mentions(title: str, text: str) -> Non
         assert len(row["description"]) <= 240
 
 
+@pytest.mark.slow
 @given(TEXTS, TEXTS)
 def test_relations_and_propositions_name_only_keys_that_are_mentioned(title: str, text: str) -> None:
     bundle = extracted(passage(title, text))
@@ -190,6 +200,7 @@ def test_relations_and_propositions_name_only_keys_that_are_mentioned(title: str
         assert len(row["keys"]) == len(set(row["keys"]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
 def test_a_batch_is_the_sum_of_its_passages(pages: Sequence[tuple[str, str]]) -> None:
     passages = [passage(title, text, f"p{number}") for number, (title, text) in enumerate(pages)]
@@ -201,6 +212,7 @@ def test_a_batch_is_the_sum_of_its_passages(pages: Sequence[tuple[str, str]]) ->
         assert together.relations.equals(pa.concat_tables([bundle.relations for bundle in alone]))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     "piece",
@@ -224,6 +236,7 @@ def test_a_million_characters_are_no_trouble(piece: str) -> None:
     assert by_key(bundle)["ann roe"]["tf"] == 1 + (len(text) // len(piece) if piece == "Ann Roe, " else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_a_real_corpus_meets_its_schemas(shared_data: Path) -> None:
     lines = (shared_data / "musique100" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
@@ -238,3 +251,62 @@ def test_a_real_corpus_meets_its_schemas(shared_data: Path) -> None:
         if row["spans_json"] != "[]" and not row["is_title"]:
             start, end = json.loads(row["spans_json"])[0]
             assert texts[row["passage_id"]][start:end]
+
+
+def types(text: str, title: str = "Xy") -> dict[str, str | None]:
+    page = rules_page(Passage("p", "p", "d", 0, title, text, 0, len(text)), NameFinder([title]))
+    return {key: row.type for key, row in page.rows.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was a play starring Ulm, Kuno and Zed.", {"ulm": "PERSON", "kuno": "PERSON", "zed": "PERSON"}),
+        ("They live in Kuno, Zed or Ulm now.", {"kuno": "LOCATION", "zed": "LOCATION", "ulm": "LOCATION"}),
+        ("They live in Kuno. Zed, Ulm left.", {"kuno": "LOCATION", "zed": None, "ulm": None}),
+        ("The band Kuno and Zed left.", {"kuno": "ORGANIZATION", "zed": None}),
+        ("They live in Kuno and, so they say, Zed left.", {"kuno": "LOCATION", "zed": None}),
+    ],
+)
+def test_names_of_a_list_are_persons_or_places_together(text: str, expected: dict[str, str | None]) -> None:
+    found = types(text)
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_another_name_of_the_title_in_the_first_sentence_has_its_type() -> None:
+    text = 'Old Xy, also known as "Wolves of Zed", or Kuno, is a 1952 film. It was called Ulm.'
+    found = types(text, title="Old Xy Zo")
+    assert found["old xy zo"] == "WORK"
+    assert [found[key] for key in ("old xy", "wolves of zed", "kuno")] == ["WORK"] * 3
+    assert found["ulm"] is None
+
+
+def test_a_page_that_does_not_say_what_it_is_gives_no_other_name_a_type() -> None:
+    assert types("Xy, also known as Kuno, sat there.")["kuno"] is None
+
+
+def test_a_part_of_the_name_of_a_person_is_a_person_on_that_page() -> None:
+    found = types("They met Ann Kuno. Then Kuno left for Zed.")
+    assert (found["ann kuno"], found["kuno"], found["zed"]) == ("PERSON", "PERSON", None)
+    assert types("They met the Bell Kuno company. Then Kuno left.")["kuno"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "key"),
+    [
+        ("2023-05-02 (born 1950) was a Tuesday.", "2023-05-02", "2023 05 02"),
+        ("Written by Title, John Kuno and Mary Kuno.", "Xy", "title"),
+        ("Ann Zed, Title and Version left.", "Xy", "version"),
+        ("An INTEGER and a BIT STRING.", "Xy", "bit string"),
+        ("The value is a", "BIT STRING", "bit string"),
+        ("BIT STRING, John Kuno and Mary Kuno left.", "Xy", "bit string"),
+    ],
+)
+def test_a_date_a_header_or_a_term_in_capitals_is_no_person(text: str, title: str, key: str) -> None:
+    assert types(text, title)[key] is None
+
+
+def test_persons_written_as_terms_and_headers_are_stay_persons() -> None:
+    assert types("JOHN KUNO left.")["john kuno"] == "PERSON"
+    assert types("Doris Day sang. Then Day left.")["day"] == "PERSON"
+    assert types("Price (born 1950) is an English singer.", title="Price")["price"] == "PERSON"

@@ -1,16 +1,33 @@
-"""Where long records are cut, and the laws that every cut keeps."""
+"""Where long records are cut, and passages and bad records as tables."""
 
+import json
+import re
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.records import Location, Passage, Section, SourceRecord, location_of, sections_json, sections_of
-from polyhop.schemas.text import document_id, record_id
-from polyhop.tasks.passages.records import split_record
-
-pytestmark = pytest.mark.slow
+from polyhop.schemas.records import (
+    BadRecord,
+    Location,
+    Passage,
+    Section,
+    SourceRecord,
+    location_of,
+    sections_json,
+    sections_of,
+)
+from polyhop.schemas.tables import QUARANTINE
+from polyhop.schemas.text import content_hash, document_id, record_id
+from polyhop.tasks.passages.records import (
+    PASSAGE_PARTS,
+    count_words,
+    metadata_json,
+    passages_table,
+    quarantine_table,
+    split_record,
+)
 
 
 def record(text: str, *, id_: str = "r", title: str = "T") -> SourceRecord:
@@ -21,11 +38,13 @@ def texts(text: str, max_characters: int) -> list[str]:
     return [passage.text for passage in split_record(record(text), max_characters=max_characters)]
 
 
+@pytest.mark.slow
 def test_a_text_that_fits_is_the_passage_as_it_is() -> None:
     (passage,) = split_record(record(" One two. \n", title="Ada  LOVELACE"), max_characters=11)
     assert passage == Passage("r", "r", document_id("ada lovelace"), 0, "Ada  LOVELACE", " One two. \n", 0, 11)
 
 
+@pytest.mark.slow
 def test_pieces_are_numbered_and_know_their_offsets() -> None:
     pieces = split_record(record("One two.\n\nThree four."), max_characters=11)
     document = document_id("t")
@@ -35,45 +54,55 @@ def test_pieces_are_numbered_and_know_their_offsets() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_empty_line_is_preferred_to_the_end_of_a_sentence() -> None:
     assert texts("Aaa bbb ccc.\n\nDdd. Eee fff ggg.", 20) == ["Aaa bbb ccc.", "Ddd. Eee fff ggg."]
 
 
+@pytest.mark.slow
 def test_an_empty_line_in_the_first_half_is_not() -> None:
     assert texts("Aa.\n\nBbb bbb bbb. Ccc ccc ccc.", 20) == ["Aa.\n\nBbb bbb bbb.", "Ccc ccc ccc."]
 
 
+@pytest.mark.slow
 def test_a_sentence_end_in_the_first_half_is_better_than_the_middle_of_a_sentence() -> None:
     assert texts("Aa aa. Bbb bbb bbb bbb bbb", 20) == ["Aa aa.", "Bbb bbb bbb bbb bbb"]
 
 
+@pytest.mark.slow
 def test_an_abbreviation_at_the_border_does_not_end_a_sentence() -> None:
     assert texts("One two. Then came Dr. Who again.", 22) == ["One two.", "Then came Dr. Who", "again."]
 
 
+@pytest.mark.slow
 def test_without_sentences_the_last_blank_cuts() -> None:
     assert texts("aaa bbb ccc ddd", 7) == ["aaa bbb", "ccc ddd"]
 
 
+@pytest.mark.slow
 def test_without_blanks_the_limit_cuts() -> None:
     assert texts("abcdefgh", 3) == ["abc", "def", "gh"]
 
 
+@pytest.mark.slow
 def test_a_text_that_only_blanks_make_too_long_keeps_its_id() -> None:
     (passage,) = split_record(record("   word   "), max_characters=5)
     assert (passage.passage_id, passage.text, passage.start, passage.end) == ("r", "word", 3, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "  ", " " * 50])
 def test_a_blank_text_has_no_passage(text: str) -> None:
     assert texts(text, 10) == []
 
 
+@pytest.mark.slow
 def test_a_record_without_id_is_named_by_title_and_text() -> None:
     (passage,) = split_record(record("One.", id_=""), max_characters=10)
     assert passage.passage_id == passage.record_id == record_id("T", "One.")
 
 
+@pytest.mark.slow
 def test_a_record_without_title_is_a_document_of_its_own() -> None:
     first, second = (split_record(record("x", id_=i, title=" "), max_characters=9)[0].document_id for i in ("A", "b"))
     assert (first, second) == (document_id("a"), document_id("b"))
@@ -82,6 +111,7 @@ def test_a_record_without_title_is_a_document_of_its_own() -> None:
 READABLE = st.text(alphabet="ab .!?\n\tA。é\u3000", max_size=300)
 
 
+@pytest.mark.slow
 @given(text=st.one_of(READABLE, st.text(max_size=200)), max_characters=st.integers(1, 60))
 def test_pieces_are_exact_short_distinct_and_hold_every_word(text: str, max_characters: int) -> None:
     pieces = split_record(record(text), max_characters=max_characters)
@@ -93,6 +123,7 @@ def test_pieces_are_exact_short_distinct_and_hold_every_word(text: str, max_char
     assert "".join("".join(piece.text.split()) for piece in pieces) == "".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("unit", "length"),
@@ -127,6 +158,7 @@ def document(**places: object) -> SourceRecord:
     return SourceRecord("r", "T", text, "a.md", 0, {}, tuple(sections))
 
 
+@pytest.mark.slow
 def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short() -> None:
     found = split_record(document(), max_characters=200, min_section_characters=20)
     beginnings = [passage.text.split("\n")[0] for passage in found]
@@ -136,11 +168,13 @@ def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short(
     assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
 
 
+@pytest.mark.slow
 def test_short_sections_are_not_joined_to_more_than_a_passage() -> None:
     found = split_record(document(), max_characters=60, min_section_characters=1_000)
     assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
 
 
+@pytest.mark.slow
 def test_a_heading_stays_with_what_stands_below_it() -> None:
     text = "One\n\nTwo\n\nBody."
     sections = (Section(0, ("One",)), Section(5, ("One", "Two")))
@@ -149,6 +183,7 @@ def test_a_heading_stays_with_what_stands_below_it() -> None:
     assert location_of(sections, text, passage.start, passage.end) == Location(headings=("One", "Two"))
 
 
+@pytest.mark.slow
 def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
     text = "a b\n\nc d"
     for name, first, second in (("slide", 1, 2), ("sheet", "x", "y"), ("chapter", "x", "y")):
@@ -160,6 +195,7 @@ def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
     assert location_of(pages, text, passage.start, passage.end) == Location(first_page=1, last_page=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("location", "words"),
     [
@@ -175,6 +211,7 @@ def test_a_location_in_words(location: Location, words: str) -> None:
     assert location.words() == words
 
 
+@pytest.mark.slow
 def test_a_piece_repeats_the_last_sentences_of_the_one_before() -> None:
     text = "Aa bb cc. Dd ee ff. Gg hh ii. Jj kk ll. Mm nn oo."
     found = split_record(record(text), max_characters=30, overlap_sentences=1)
@@ -185,6 +222,7 @@ def test_a_piece_repeats_the_last_sentences_of_the_one_before() -> None:
     assert all(text[passage.start : passage.end] == passage.text for passage in found)
 
 
+@pytest.mark.slow
 def test_what_is_repeated_is_at_most_half_a_passage_and_never_above_a_heading() -> None:
     long = "A" * 18 + ". B" * 2
     assert [p.text for p in split_record(record(f"{long}. Cc dd."), max_characters=24, overlap_sentences=3)][-1] != long
@@ -202,6 +240,7 @@ marks = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(
     st.text("aB. \n", max_size=120),
     st.lists(marks, max_size=6),
@@ -233,3 +272,86 @@ def test_cuts_at_sections_lose_no_word_and_cross_no_slide(
         held = {s.container for s in inside if s.start < piece.end and text[max(s.start, piece.start) :].strip()}
         assert len(held) <= 1 or any(a.start == b.start for a, b in pairwise(sections)) or sections[0].start > 0
     assert sections_of(sections_json(sections)) == sections
+
+
+LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
+SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)
+NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter", "headings", "first_row", "last_row"))
+
+
+def test_passages_with_the_record_they_were_cut_from() -> None:
+    pieces = [(passage, record) for record in (LONG, SHORT) for passage in split_record(record, max_characters=11)]
+    table = passages_table(pieces, "letters")
+    of_long = {
+        "record_id": "r",
+        "document_id": document_id("ada"),
+        "title": "Ada",
+        "token_count": 3,
+        "record_hash": content_hash("Ada", "One two.\n\nThree four."),
+        "source": "c.jsonl",
+        "line": 3,
+        "origin": "letters",
+        "metadata_json": '{"a": "é", "b": 1}',
+        "location": None,
+    }
+    first = {"text": "One two.", "start_offset": 0, "end_offset": 8, "content_hash": content_hash("Ada", "One two.")}
+    second = {"text": "Three four.", "start_offset": 10, "end_offset": 21}
+    assert table.schema == PASSAGE_PARTS.arrow
+    assert table.to_pylist() == [
+        {"passage_id": "r#0", **of_long, **first},
+        {"passage_id": "r#1", **of_long, **second, "content_hash": content_hash("Ada", "Three four.")},
+        {
+            "passage_id": "s",
+            "record_id": "s",
+            "document_id": document_id("s"),
+            "title": "",
+            "text": "Five.",
+            "start_offset": 0,
+            "end_offset": 5,
+            "token_count": 1,
+            "content_hash": content_hash("", "Five."),
+            "record_hash": content_hash("", "Five."),
+            "source": "c.jsonl",
+            "line": 4,
+            "origin": "letters",
+            "metadata_json": "{}",
+            "location": None,
+        },
+    ]
+
+
+def test_where_passages_stand_in_their_file_comes_with_them() -> None:
+    sections = (Section(0, ("A",), page=1), Section(5, ("A", "B"), page=2))
+    record = SourceRecord("r", "Ada", "A one\nB two", "c.pdf", 0, {}, sections)
+    (piece,) = split_record(record, max_characters=100)
+    (row,) = passages_table([(piece, record)]).to_pylist()
+    assert row["location"] == {**NOWHERE, "first_page": 1, "last_page": 2, "headings": ["A"]}
+
+
+def test_bad_records() -> None:
+    table = quarantine_table([BadRecord("c.jsonl", 2, "not JSON", "{")])
+    assert table.schema == QUARANTINE.arrow
+    assert table.to_pylist() == [{"source": "c.jsonl", "line": 2, "reason": "not JSON", "excerpt": "{"}]
+
+
+def test_no_rows_are_a_table_too() -> None:
+    assert (passages_table([]).num_rows, quarantine_table([]).num_rows) == (0, 0)
+
+
+def test_metadata_with_half_a_character_can_be_stored_and_read_back() -> None:
+    metadata = {"emoji": "a\ud83d", "é": ["ü"]}
+    stored = metadata_json(metadata)
+    assert stored.encode("utf-8")
+    assert json.loads(stored) == metadata
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "count"), [("", "", 0), ("Ada L.", "One — two, 3rd don't", 7), ("", "中文 字", 2)]
+)
+def test_words_are_runs_of_letters_and_digits(title: str, text: str, count: int) -> None:
+    assert count_words(title, text) == count
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)) | st.text())
+def test_words_of_any_text_are_those_that_the_pattern_finds(text: str) -> None:
+    assert count_words("", text) == len(re.findall(r"\w+", text))

@@ -1,6 +1,8 @@
-"""Which stages an index needs, and their order: from what they read and write."""
+"""The registry of stages, errors of rules, and the pause of the search for reference cycles."""
 
+import gc
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,53 @@ from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES, Table
 from polyhop.schemas.tables import text_column as text
 from polyhop.tasks import registry
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.tasks.stage import Stage, tables_of
+from polyhop.tasks.stage import Stage, fault_reason, no_search_for_cycles, tables_of
+
+
+def test_the_search_is_paused_inside_a_block_only() -> None:
+    assert gc.isenabled()
+    with no_search_for_cycles():
+        assert not gc.isenabled()
+        with no_search_for_cycles():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_search_goes_on_after_an_error() -> None:
+    with pytest.raises(KeyboardInterrupt), no_search_for_cycles():
+        raise KeyboardInterrupt
+    assert gc.isenabled()
+
+
+def raised(message: str) -> Exception:
+    try:
+        raise ValueError(message)
+    except ValueError as error:
+        return error
+
+
+def test_the_reason_has_type_message_file_and_line_on_one_line() -> None:
+    reason = fault_reason(raised("bad\n  value\t!"))
+    assert reason.startswith("a rule failed on it, which is a defect in Polyhop: ValueError: bad value !")
+    assert reason.endswith(f"({Path(__file__).name} line 37)")
+
+
+def test_a_message_that_quotes_a_whole_text_is_cut() -> None:
+    reason = fault_reason(raised("x" * 100_000))
+    assert len(reason) < 450
+    assert reason.endswith("line 37)")
+
+
+def test_what_no_table_can_hold_is_escaped() -> None:
+    reason = fault_reason(raised("a\0b \ud800"))
+    assert "a b \\ud800" in reason
+    reason.encode("utf-8")
+
+
+def test_an_error_that_was_never_raised_has_no_line() -> None:
+    assert fault_reason(KeyError("k")).endswith("KeyError: 'k'")
+
 
 OWN = Table("own", "Rows of another package.", ("id",), (text("id", "an id"),))
 ALL = ["graph", "graph:relations", "lexical:plain", "lexical:stems", "vectors:passage", "vectors:entity", "ann:passage"]

@@ -1,0 +1,348 @@
+"""Statistics of an evaluation: bootstrap, calibration, pairs, groups, samples."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.records import QuestionRecord
+from polyhop.tasks.evaluation import bootstrap
+from polyhop.tasks.evaluation.bootstrap import (
+    LEAST_MEMBERS,
+    LONGEST_VALUE,
+    MOST_GROUPS,
+    PairedDifference,
+    against,
+    bootstrap_columns,
+    bootstrap_p,
+    by_field,
+    by_group,
+    compare_pairs,
+    intervals,
+    mean,
+    pairs_of,
+    sampled,
+)
+from polyhop.tasks.evaluation.report import COVERAGE_POINTS, GROUPS, calibration, coverage_curve
+
+A = [1, 0.5, 1, 0, 0.5, 1, 1, 0.5]
+B = [0.5, 0.5, 1, 0.5, 0, 1, 0.5, 0.5]
+VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30)
+
+
+def paired_bootstrap(a: Sequence[float], b: Sequence[float], **options: int) -> PairedDifference:
+    """The only column of a comparison of two strategies."""
+    (found,) = bootstrap_columns((np.array(a) - np.array(b))[:, np.newaxis], **options)
+    return found
+
+
+def test_golden_case() -> None:
+    result = paired_bootstrap(A, B)
+    assert result == PairedDifference(difference=0.125, low=-0.125, high=0.375, wins=3, ties=4, losses=1)
+    assert result.as_row() == {
+        "difference": 0.125,
+        "low": -0.125,
+        "high": 0.375,
+        "wins": 3,
+        "ties": 4,
+        "losses": 1,
+        "significant": False,
+    }
+
+
+def test_chunks_draw_the_stream_of_one_large_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(5).normal(0.1, 1, size=37)
+    drawn = np.random.default_rng(13).integers(0, 37, size=(10_000, 37))
+    low, high = np.percentile(differences[drawn].mean(axis=1), [2.5, 97.5])
+    for cells in (1, 37 * 7, 1 << 20):
+        monkeypatch.setattr(bootstrap, "_CHUNK_CELLS", cells)
+        result = paired_bootstrap(differences.tolist(), [0.0] * 37)
+        assert (result.low, result.high) == pytest.approx((low, high), abs=1e-11)
+
+
+@given(VALUES)
+def test_swapping_the_strategies_mirrors_wins_and_difference(rows: list[tuple[float, float]]) -> None:
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    there, back = paired_bootstrap(a, b, resamples=50), paired_bootstrap(b, a, resamples=50)
+    assert (there.wins, there.ties, there.losses) == (back.losses, back.ties, back.wins)
+    assert there.difference == pytest.approx(-back.difference, abs=1e-11)
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low), abs=1e-11)
+    assert there.significant == back.significant
+
+
+@given(VALUES)
+def test_a_strategy_does_not_differ_from_itself(rows: list[tuple[float, float]]) -> None:
+    values = [row[0] for row in rows]
+    assert paired_bootstrap(values, values, resamples=50) == PairedDifference(0, 0, 0, 0, len(rows), 0)
+
+
+def test_columns_do_not_disturb_each_other() -> None:
+    columns = np.random.default_rng(1).choice([-1.0, -1 / 3, 0.0, 0.5], size=(40, 3))
+    alone = [paired_bootstrap(column.tolist(), [0.0] * 40) for column in columns.T]
+    assert bootstrap_columns(columns) == alone
+
+
+def test_an_interval_that_ends_at_zero_is_not_significant() -> None:
+    assert not PairedDifference(0.1, 0.0, 0.2, 1, 0, 0).significant
+    assert paired_bootstrap([1.0] * 5, [0.0] * 5).significant
+    assert paired_bootstrap([0.0] * 5, [1.0] * 5).significant
+
+
+def test_a_comparison_without_questions_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="at least one question"):
+        paired_bootstrap([], [])
+
+
+def test_differences_of_rounding_noise_are_ties() -> None:
+    result = paired_bootstrap([0.1 + 0.2, 0.5], [0.3, 0.5])
+    assert result == PairedDifference(0, 0, 0, 0, 2, 0)
+
+
+def test_p_is_twice_the_share_of_resamples_that_turn_the_sign() -> None:
+    differences = np.array(A) - np.array(B)
+    drawn = np.random.default_rng(13).integers(0, 8, size=(10_000, 8))
+    means = np.round(differences[drawn].mean(axis=1), 12)
+    assert bootstrap_p(differences) == 2 * (int((means <= 0).sum()) + 1) / 10_001
+    assert bootstrap_p(-differences) == bootstrap_p(differences)
+
+
+def test_p_is_one_where_nothing_differs_and_never_zero() -> None:
+    assert bootstrap_p(np.zeros(5)) == 1.0
+    assert bootstrap_p(np.full(5, 0.1), resamples=99) == 0.02
+    with pytest.raises(AlgorithmError, match="at least one question"):
+        bootstrap_p(np.zeros(0))
+
+
+@given(VALUES)
+def test_p_below_five_percent_means_an_interval_without_zero(rows: list[tuple[float, float]]) -> None:
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    p = bootstrap_p(np.array(a) - np.array(b), resamples=200)
+    assert 0 < p <= 1
+    if p < 0.04:  # the percentile is interpolated between two resamples
+        assert paired_bootstrap(a, b, resamples=200).significant
+
+
+ANSWERS = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.35, 0.5, 0.75, 0.9]), st.sampled_from([0.0, 1.0])))
+
+
+def test_fifths_by_hand() -> None:
+    answers = [(0.9, 1.0), (0.1, 0.0), (0.3, 0.0), (0.2, 1.0), (0.8, 1.0), (0.4, 0.0), (0.5, 1.0)]
+    assert calibration(answers) == [
+        {"n": 2, "stated": pytest.approx(0.15), "observed": 0.5},
+        {"n": 2, "stated": pytest.approx(0.35), "observed": 0},
+        {"n": 1, "stated": 0.5, "observed": 1},
+        {"n": 1, "stated": 0.8, "observed": 1},
+        {"n": 1, "stated": 0.9, "observed": 1},
+    ]
+
+
+def test_without_answers_there_is_nothing_to_calibrate() -> None:
+    assert calibration([]) == []
+    assert coverage_curve([], 3) == []
+
+
+@given(ANSWERS)
+def test_groups_hold_every_answer_once_and_their_sizes_differ_by_one(answers: list[tuple[float, float]]) -> None:
+    groups = calibration(answers)
+    sizes = [group["n"] for group in groups]
+    assert sum(sizes) == len(answers)
+    assert len(groups) == min(GROUPS, len(answers))
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+    assert sum(group["n"] * group["observed"] for group in groups) == pytest.approx(sum(right for _, right in answers))
+    stated = [group["stated"] for group in groups]
+    assert all(a <= b + 1e-12 for a, b in pairwise(stated))
+
+
+def test_the_curve_by_hand() -> None:
+    answers = [(0.5, 0.0), (0.9, 1.0), (0.5, 1.0), (0.2, 0.0)]
+    assert coverage_curve(answers, 8) == [
+        {"coverage": 1 / 8, "precision": 1, "confidence": 0.9},
+        {"coverage": 3 / 8, "precision": pytest.approx(2 / 3), "confidence": 0.5},
+        {"coverage": 4 / 8, "precision": 0.5, "confidence": 0.2},
+    ]
+
+
+@given(ANSWERS, st.randoms(use_true_random=False))
+def test_the_order_of_questions_does_not_move_the_curve(answers: list[tuple[float, float]], random: Random) -> None:
+    shuffled = list(answers)
+    random.shuffle(shuffled)
+    assert coverage_curve(shuffled, 99) == coverage_curve(answers, 99)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.0, 1.0])), min_size=1, max_size=200))
+def test_a_curve_is_short_falls_in_confidence_and_ends_with_all_answers(answers: list[tuple[float, float]]) -> None:
+    curve = coverage_curve(answers, len(answers))
+    assert len(curve) <= COVERAGE_POINTS
+    assert curve[-1]["coverage"] == 1
+    assert curve[-1]["precision"] == pytest.approx(sum(right for _, right in answers) / len(answers))
+    assert [point["confidence"] for point in curve] == sorted({point["confidence"] for point in curve}, reverse=True)
+    for point in curve:
+        given_answers = [right for confidence, right in answers if confidence >= point["confidence"]]
+        assert point["coverage"] == pytest.approx(len(given_answers) / len(answers))
+        assert point["precision"] == pytest.approx(sum(given_answers) / len(given_answers))
+
+
+ROW = st.fixed_dictionaries({"em": st.sampled_from([0.0, 0.5, 1.0, None])})
+
+
+@given(st.lists(st.tuples(ROW, ROW), min_size=1, max_size=12))
+def test_the_baseline_comparison_is_the_pair_the_other_way_round(
+    rows: list[tuple[dict[str, float | None], ...]],
+) -> None:
+    values = {"base": [row[0] for row in rows], "other": [row[1] for row in rows]}
+    forth = compare_pairs(values, [("base", "other")], ["em"])["base", "other"]
+    back = against(values, ["base"], ["em"])["base"]["other"]
+    common = sum(a["em"] is not None and b["em"] is not None for a, b in rows)
+    assert set(forth) == set(back) == ({"em"} if common else set())
+    if common:
+        assert back["em"]["wins"] == forth["em"]["losses"]
+        assert back["em"]["ties"] == forth["em"]["ties"]
+        assert back["em"]["wins"] + back["em"]["ties"] + back["em"]["losses"] == common
+        assert abs(back["em"]["low"] + forth["em"]["high"]) < 1e-11
+        assert abs(back["em"]["difference"] + forth["em"]["difference"]) < 1e-11
+
+
+def test_a_single_strategy_has_nothing_to_be_compared_with() -> None:
+    assert against({"only": [{"em": 1.0}]}, ["only"], ["em"]) == {"only": {}}
+
+
+def test_every_further_baseline_is_compared_with_every_other_strategy() -> None:
+    values: dict[str, list[dict[str, float | None]]] = {
+        "a": [{"em": 1.0}, {"em": 0.0}],
+        "b": [{"em": 0.0}, {"em": 0.0}],
+        "c": [{"em": 1.0}, {"em": 1.0}],
+    }
+    both = against(values, ["a", "c"], ["em"])
+    assert {baseline: list(rows) for baseline, rows in both.items()} == {"a": ["b", "c"], "c": ["a", "b"]}
+    assert both["a"] == against(values, ["a"], ["em"])["a"]
+    assert both["c"]["a"]["em"]["difference"] == -both["a"]["c"]["em"]["difference"] == -0.5
+
+
+def test_above_six_strategies_the_pairs_with_every_baseline_are_compared() -> None:
+    names = [f"s{n}" for n in range(7)]
+    pairs = pairs_of(names, ["s1", "s3"])
+    assert len(pairs) == 11
+    assert all("s1" in pair or "s3" in pair for pair in pairs)
+    assert len(pairs_of(names[:6], ["s1"])) == 15
+
+
+def test_intervals_are_those_of_scipys_percentile_bootstrap() -> None:
+    from scipy.stats import bootstrap  # a second of imports, which every test process would pay for at collection
+
+    generator = np.random.default_rng(7)
+    drawn = {"recall@5": generator.choice([0.0, 1 / 3, 0.5, 1.0], 60), "mrr": generator.random(60)}
+    rows: list[dict[str, float | None]] = [
+        {"em": None, "recall@5": None if n < 9 else float(drawn["recall@5"][n]), "mrr": float(drawn["mrr"][n])}
+        for n in range(60)
+    ]
+    found = intervals({"one": rows}, ["recall@5", "mrr", "em"])["one"]
+    assert found["em"] is None
+    for metric, first in (("recall@5", 9), ("mrr", 0)):
+        expected = bootstrap(
+            (drawn[metric][first:],), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(13)
+        ).confidence_interval
+        interval = found[metric]
+        assert interval is not None
+        assert (interval["low"], interval["high"]) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_an_interval_depends_on_no_other_strategy_or_metric() -> None:
+    rows: list[dict[str, float | None]] = [{"em": n % 3 / 2, "f1": n % 2 * 1.0} for n in range(20)]
+    alone = intervals({"one": rows}, ["em"])["one"]["em"]
+    beside = intervals({"other": rows[::-1], "one": rows}, ["f1", "em"])["one"]["em"]
+    assert alone == beside
+    assert intervals({"one": [{"em": 1.0}] * 5}, ["em"]) == {"one": {"em": {"low": 1.0, "high": 1.0}}}
+
+
+def values(count: int) -> dict[str, list[dict[str, float | None]]]:
+    return {"bm25": [{"mrr": float(number)} for number in range(count)]}
+
+
+def test_a_mean_is_over_what_counts() -> None:
+    assert (mean([1.0, None, 2.0]), mean([0.0]), mean([None]), mean([])) == (1.5, 0.0, None, None)
+
+
+def test_groups_come_by_number_and_then_by_word_with_their_own_means() -> None:
+    found = by_group(["10", "b", None, "2", "b", "²"], values(6), ["mrr"])
+    assert list(found) == ["2", "10", "b", "²"]
+    assert {key: group["n"] for key, group in found.items()} == {"2": 1, "10": 1, "b": 2, "²": 1}
+    assert found["b"]["strategies"] == {"bm25": {"mrr": 2.5}}
+
+
+def test_no_question_makes_no_group() -> None:
+    assert by_group([], values(0), ["mrr"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("column", "groups"),
+    [
+        (["a"] * LEAST_MEMBERS + ["b"] * LEAST_MEMBERS, ["a", "b"]),
+        (["a"] * (2 * LEAST_MEMBERS - 1) + ["b"], ["a", "b"]),
+        (["a"] * LEAST_MEMBERS + ["b"] * (LEAST_MEMBERS - 1), None),
+        (["a"] * 20, None),
+        ([True, False] * LEAST_MEMBERS, ["false", "true"]),
+        ([2, 10] * LEAST_MEMBERS, ["2", "10"]),
+        ([" a ", "a", "b"] * LEAST_MEMBERS, ["a", "b"]),
+        ([1.5, 2.5] * LEAST_MEMBERS, None),
+        ([["x"], ["y"]] * LEAST_MEMBERS, None),
+        (["a", "b" * (LONGEST_VALUE + 1)] * LEAST_MEMBERS, None),
+        ([str(n) for n in range(MOST_GROUPS)] * LEAST_MEMBERS, [str(n) for n in range(MOST_GROUPS)]),
+        ([str(n) for n in range(MOST_GROUPS + 1)] * LEAST_MEMBERS, None),
+    ],
+)
+def test_a_field_with_a_few_values_of_enough_questions_groups_them(
+    column: list[object], groups: list[str] | None
+) -> None:
+    found = by_field([{"field": value} for value in column], values(len(column)), ["mrr"])
+    assert [list(one) for one in found.values()] == ([] if groups is None else [groups])
+
+
+def test_questions_without_a_field_are_in_none_of_its_groups() -> None:
+    fields: list[Any] = [*({"hops": n % 2} for n in range(2 * LEAST_MEMBERS)), {}, {"other": None}]
+    found = by_field(fields, values(len(fields)), ["mrr"])
+    assert {name: [group["n"] for group in groups.values()] for name, groups in found.items()} == {"hops": [5, 5]}
+
+
+RECORDS = [QuestionRecord(f"q{n}", f"Question {n}?") for n in range(40)]
+
+
+def _ids(records: list[QuestionRecord]) -> list[str]:
+    return [record.id for record in records]
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+    first = _ids(sampled(RECORDS, 10, 13))
+    assert first == _ids(sampled(RECORDS, 10, 13))
+    # by sha256sum of the lines sample, 13 and the id: the sample of a stored run can be drawn again later
+    assert first == ["q1", "q3", "q4", "q7", "q10", "q11", "q18", "q19", "q26", "q29"]
+    assert first != _ids(sampled(RECORDS, 10, 14))
+
+
+def test_the_order_of_the_file_decides_the_order_but_not_the_questions() -> None:
+    backwards = _ids(sampled(RECORDS[::-1], 10, 13))
+    assert backwards == _ids(sampled(RECORDS, 10, 13))[::-1]
+
+
+def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
+    samples = [set(_ids(sampled(RECORDS, size, 5))) for size in range(1, 41)]
+    assert [len(ids) for ids in samples] == list(range(1, 41))
+    assert all(small < large for small, large in itertools.pairwise(samples))
+
+
+def test_a_sample_that_is_larger_than_the_set_is_the_set() -> None:
+    assert sampled(RECORDS, 41, 1) == RECORDS
+    assert sampled(RECORDS, 40, 1) == RECORDS
+
+
+def test_every_question_is_about_as_likely_as_every_other() -> None:
+    drawn = Counter(record.id for seed in range(2000) for record in sampled(RECORDS[:10], 3, seed))
+    assert set(drawn) == {f"q{n}" for n in range(10)}
+    assert all(500 < count < 700 for count in drawn.values())  # 600 expected, standard deviation 20
