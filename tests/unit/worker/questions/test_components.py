@@ -1,14 +1,18 @@
-"""Components of questions: by rules, and by a model with rules as the fallback."""
+"""Parts of questions: components by rules or by a model with rules as the fallback, and each question's vectors."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Prompt, Rung, Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question
+from polyhop.schemas.settings import PASSAGES, Space
 from polyhop.worker.questions.parts import (
     MOST_COMPONENTS,
     ComponentsReply,
@@ -16,6 +20,7 @@ from polyhop.worker.questions.parts import (
     RuleComponents,
     components_task,
     distinct,
+    with_vectors,
 )
 
 TASK = components_task(Prompt("hub.components", "{{question}}"))
@@ -64,3 +69,23 @@ def test_without_a_usable_reply_rules_take_the_question_apart() -> None:
 def test_an_unavailable_model_is_an_outage() -> None:
     with pytest.raises(ModelUnavailableError):
         ModelComponents(Chat(None, "ModelTimeoutError"), TASK, RuleComponents(NameFinder([]))).of(QUESTION)
+
+
+@pytest.mark.parametrize("has_two", [False, True])
+def test_every_question_gets_its_vectors_in_one_call_of_each_encoder(has_two: bool) -> None:
+    calls: list[tuple[str, list[str]]] = []
+
+    def encode(texts: Sequence[str], space: Space = PASSAGES, *, is_repeated: bool = False) -> NDArray[np.float32]:
+        assert not is_repeated
+        calls.append((space, list(texts)))
+        sign = 1 if space == PASSAGES else -1
+        return np.array([[sign * len(text)] for text in texts], np.float32)
+
+    questions = [Question("a", "1"), Question("bbb", "2"), Question("a", "3")]
+    found = with_vectors(questions, Services(encode, has_two))
+    assert [question.id for question in found] == ["1", "2", "3"]
+    assert [one.vector.tolist() for one in found if one.vector is not None] == [[1], [3], [1]]
+    short = [None if one.entity_vector is None else one.entity_vector.tolist() for one in found]
+    assert short == ([[-1], [-3], [-1]] if has_two else [None] * 3)
+    assert [texts for _, texts in calls] == [["a", "bbb", "a"]] * (2 if has_two else 1)
+    assert [(one.vector, one.entity_vector) for one in questions] == [(None, None)] * 3

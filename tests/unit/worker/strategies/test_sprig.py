@@ -1,4 +1,4 @@
-"""SPRIG's walks: golden order, seeds, fallbacks, power and push."""
+"""SPRIG: walks of both ways (golden order, seeds, fallbacks, parameters) and the aliases of titles."""
 
 import re
 from typing import Any
@@ -9,9 +9,12 @@ import pytest
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.text import norm_lower, norm_simple
 from polyhop.warehouse.artefacts import GRAPH, NAMES, lexical_of, vectors_of
+from polyhop.worker.ranking.pagerank import WalkSeeds
 from polyhop.worker.strategies import sprig
 from polyhop.worker.strategies.registry import make
+from polyhop.worker.strategies.sprig import WalkParameters, make_walk, title_aliases
 
 
 class Words:
@@ -149,3 +152,63 @@ def test_a_fine_push_and_a_long_walk_agree(memory_index: Any, monkeypatch: pytes
     power = scores(ask(memory_index, "graph-hybrid", text, max_iter=300))
     push = scores(ask(memory_index, "graph-hybrid", text, ppr="push"))
     assert push == pytest.approx(power, abs=1e-9)
+
+
+SEEDS = WalkSeeds(np.array([0, 3]), np.array([0.5, 0.2]), np.array([2]), np.array([0.3]))
+
+
+@pytest.mark.parametrize("hub_penalty", [0.0, 0.5])
+@pytest.mark.parametrize("restart", [0.15, 0.6])
+def test_many_power_steps_and_a_fine_push_agree(
+    golden_graph: BipartiteGraph, hub_penalty: float, restart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sprig, "EPS", 1e-10)
+    given = {"hub_penalty": hub_penalty, "restart": restart}
+    power = make_walk(golden_graph, None, WalkParameters(ppr="power", max_iter=400, **given))(SEEDS)
+    push = make_walk(golden_graph, None, WalkParameters(ppr="push", **given))(SEEDS)
+    assert power == pytest.approx(push, abs=1e-7)
+    assert power.shape == (5,)
+    assert 0 < power.sum() < 1
+
+
+def test_edges_that_are_not_kept_carry_nothing(golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sprig, "EPS", 1e-9)
+    kept = golden_graph.indices != golden_graph.number_of["paris"]
+    for way in ("power", "push"):
+        parameters: Any = WalkParameters(ppr=way, max_iter=50)
+        seeds = WalkSeeds(np.array([golden_graph.number_of["paris"]]), np.ones(1), np.array([], int), np.array([]))
+        assert make_walk(golden_graph, kept, parameters)(seeds).sum() == pytest.approx(0.0, abs=1e-9)
+        assert make_walk(golden_graph, None, parameters)(seeds).sum() > 0.1
+
+
+def test_no_step_leaves_the_mass_where_it_started(golden_graph: BipartiteGraph) -> None:
+    found = make_walk(golden_graph, None, WalkParameters(max_iter=0))(SEEDS)
+    assert found == pytest.approx(np.array([0, 0, 0.3, 0, 0]))
+
+
+TITLES = ["Mercury (planet)", "Mercury (element)", "Ada Lovelace", "Paris (Texas)", "Blur (band)", "Blur"]
+
+
+def test_golden_aliases() -> None:
+    """G-SPRIG-6."""
+    assert title_aliases(TITLES, norm_simple) == {
+        "ada lovelace": "ada lovelace",
+        "blur band": "blur band",
+        "mercury element": "mercury element",
+        "mercury planet": "mercury planet",
+        "paris texas": "paris texas",
+        "paris": "paris texas",
+    }
+
+
+def test_another_norm_keeps_its_own_labels() -> None:
+    assert title_aliases(["Paris (Texas)"], norm_lower) == {"paris (texas)": "paris (texas)", "paris": "paris (texas)"}
+
+
+def test_equal_titles_count_once_in_any_order() -> None:
+    assert title_aliases([*TITLES, *TITLES], norm_simple) == title_aliases(reversed(TITLES), norm_simple)
+
+
+def test_only_the_last_parentheses_go_and_never_the_whole_title() -> None:
+    assert title_aliases(["A (b) (c)"], norm_simple) == {"a b c": "a b c", "a b": "a b c"}
+    assert title_aliases(["(Everything)", "?!"], norm_simple) == {"everything": "everything"}

@@ -1,15 +1,22 @@
 """What people and programs read of a search for proposition paths: every number by hand, on a terminal and on a page.
 
 Two passages m and n; propositions 4 "Ann met Bo." (of m), 7 "Bob fell." (of n), 9 "Rain." (of both).
+Then parameters of `proprag` and `triple-ppr`: what a preset fills in, and synonyms that the index does not hold.
 """
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import memory_services
 
 from polyhop.pages.drawing import Edge as Drawn
 from polyhop.pages.drawing import evidence_graph
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
 from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.query import Question
 from polyhop.tasks.propositions.artefact import StoredPropositions, proposition_graph
 from polyhop.terminal import evidence_lines
 from polyhop.worker.ranking.proposition_paths import (
@@ -19,7 +26,9 @@ from polyhop.worker.ranking.proposition_paths import (
     PropositionPath,
     PropositionRanking,
 )
+from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule
 from polyhop.worker.strategies.proprag import PathEvidence
+from polyhop.worker.strategies.registry import make, parse_parameters, spec_of
 
 ANN, BO, BOB = range(3)
 TEXTS = {4: "Ann met Bo.", 7: "Bob fell.", 9: "Rain."}
@@ -117,3 +126,67 @@ def test_a_search_without_paths_says_what_ranks_instead(stored: StoredPropositio
     ranking = PropositionRanking(nothing.astype(np.intp), nothing, "stage1")
     found = PathEvidence(stored, ["m", "n"]).of(ranking)
     assert (found.nodes, found.data, found.stated, found.fallback is not None) == ((), {}, {}, True)
+
+
+HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
+
+
+def rule(strategy: str, **given: object) -> PathRule:
+    parameters: Any = parse_parameters(spec_of(strategy), given)
+    found: PathRule = parameters.rule()
+    return found
+
+
+def test_each_strategy_has_its_preset() -> None:
+    assert rule("proprag") == PathRule()
+    assert rule("triple-ppr") == HIPPORAG2
+    assert rule("proprag", preset="hipporag2") == HIPPORAG2
+    assert rule("triple-ppr", preset="proprag") == PathRule()
+
+
+def test_what_is_given_wins_over_the_preset() -> None:
+    given: dict[str, object] = {"seed_propositions": "7", "stage1_only": "false", "beam_width": "2"}
+    expected = replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=2)
+    assert rule("proprag", preset="hipporag2", **given) == expected
+    assert rule("triple-ppr", **given) == expected
+
+
+@pytest.mark.parametrize(("given", "factor"), [({}, 2), ({"edge_weights": "ones"}, 1)])
+def test_edges_of_one_have_no_factor(given: Any, factor: float) -> None:
+    assert rule("proprag", **given).entity_edge_factor == factor
+
+
+def test_parameters_mean_the_same_once_they_are_written_down() -> None:
+    for name, given in (("proprag", {"preset": "hipporag2", "stage1_restart": 0.3}), ("triple-ppr", {})):
+        parsed = parse_parameters(spec_of(name), given)
+        assert parse_parameters(spec_of(name), parsed.model_dump()) == parsed
+
+
+def test_a_preset_gives_the_rankings_of_its_parameters(make_index: Any, corpus: Any) -> None:
+    index = make_index(corpus)
+    services = memory_services(index)
+    text = "Where was Marie Curie born?"
+    question = Question(text, vector=index.encode([text])[0])
+    one, triples = (
+        make(name, index, given, services).retrieve([question], limit=10)[0].passages
+        for name, given in (
+            ("proprag", {"preset": "hipporag2"}),
+            ("triple-ppr", {}),
+        )
+    )
+    assert one == triples
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("preset", "hippo", "one of proprag, hipporag2"),
+        ("stage2_restart", "2", "a number above 0 and below 1"),
+        ("seed_propositions", "0", "a whole number at least 1 and at most 10000"),
+    ],
+)
+def test_a_value_that_cannot_be_names_what_can(name: str, value: str, words: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"Parameter '{name}' of strategy 'proprag' is '{value}'; it must be {words}"
+    ):
+        parse_parameters(spec_of("proprag"), {name: value})
