@@ -1,10 +1,15 @@
-"""An open version: a strategy's own reader answers from its evidence, through the one answer path."""
+"""Open versions of a worker: the pool, the search for cycles, and a strategy's own reader."""
 
+import contextlib
 import dataclasses
+import gc
 import json
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +18,166 @@ from pydantic import BaseModel, Field
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import point_to, prune_versions
 from polyhop.warehouse.open import open_published
+from polyhop.worker import session as cycles
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.session import IndexSession
+from polyhop.worker.session import IndexPool, IndexSession, searched_by_the_clock
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+
+
+class Ring:
+    """An object in a cycle with itself."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def survivor_of_a_young_search() -> "weakref.ref[Ring]":
+    ring = Ring()
+    gc.collect(0)
+    gc.collect(1)
+    return weakref.ref(ring)
+
+
+def test_cycles_are_found_when_it_is_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with searched_by_the_clock() as search:
+        ring = survivor_of_a_young_search()
+        now += cycles.SECONDS_BETWEEN - 1
+        search()
+        assert ring() is not None
+        now += 1
+        search()
+        assert ring() is None
+        later = survivor_of_a_young_search()
+        search()
+        assert later() is not None
+
+
+def test_python_searches_as_before_when_the_block_is_left() -> None:
+    before = gc.get_threshold()
+    with contextlib.suppress(KeyError), searched_by_the_clock():
+        assert gc.get_threshold() != before
+        raise KeyError
+    assert gc.get_threshold() == before
+
+
+Publish = Callable[..., int]
+
+
+@pytest.fixture
+def own_settings(tmp_path: Path) -> Settings:
+    return Settings(root=tmp_path / "root", strategies=("bm25",))
+
+
+@pytest.fixture
+def publish(own_settings: Settings, tmp_path: Path) -> Publish:
+    def run(count: int, own_settings: Settings = own_settings) -> int:
+        corpus = tmp_path / "corpus.jsonl"
+        records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on a river."} for n in range(count)]
+        corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return run_index(own_settings, IndexRequest("tiny", corpus), DirectRunner()).version
+
+    return run
+
+
+@pytest.mark.slow
+def test_a_session_is_kept_while_its_version_is_current(own_settings: Settings, publish: Publish) -> None:
+    publish(5)
+    pool = IndexPool(own_settings)
+    assert pool.session("tiny") is pool.session("tiny")
+    assert pool.versions() == {"tiny": 1}
+    pool.close()
+
+
+@pytest.mark.slow
+def test_a_version_published_in_between_is_picked_up_and_the_old_one_given_free(
+    own_settings: Settings, publish: Publish
+) -> None:
+    publish(5)
+    index = Layout(own_settings.root).index("tiny")
+    pool = IndexPool(own_settings)
+    first = pool.session("tiny")
+    publish(6)
+    assert first.version == 1
+    assert prune_versions(index, keep=1) == []
+    second = pool.session("tiny")
+    assert (second.version, len(second.published.passage_ids)) == (2, 6)
+    assert pool.versions() == {"tiny": 2}
+    assert prune_versions(index, keep=1) == [1]
+    pool.close()
+
+
+@pytest.mark.slow
+def test_a_version_that_was_rolled_back_is_left(own_settings: Settings, publish: Publish) -> None:
+    publish(5)
+    publish(6)
+    pool = IndexPool(own_settings)
+    assert pool.session("tiny").version == 2
+    point_to(Layout(own_settings.root).index("tiny"), 1)
+    assert pool.session("tiny").version == 1
+    pool.close()
+
+
+@pytest.mark.slow
+def test_an_unknown_index_is_named(own_settings: Settings, publish: Publish) -> None:
+    publish(5)
+    pool = IndexPool(own_settings)
+    with pytest.raises(UnknownIndexError, match="known indexes: tiny"):
+        pool.session("nil")
+    pool.close()
+
+
+def open_files_of(folder: Path) -> list[str]:
+    """Files below a folder that this process has open or mapped, whether or not they still exist."""
+    descriptors = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    mapped = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    return sorted({path for path in (*descriptors, *mapped) if path.startswith(str(folder.resolve()))})
+
+
+@pytest.mark.slow
+def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings, publish: Publish) -> None:
+    """Strategies keep arrays, name finders and tables of their version; none may survive the move to the next one."""
+    everything = own_settings.model_copy(update={"strategies": ("bridge", "dense-ann", "qasa")})
+    publish(12, everything)
+    folder = Layout(own_settings.root).index("tiny")
+    pool = IndexPool(everything)
+    session = pool.session("tiny")
+    for name in everything.strategies:
+        answered = session.answerer(name, {}).answer([Question("What lies on a river near Town 3?")], limit=3)
+        session.document(name, answered[0])
+    del session, answered
+    assert any("/versions/000001/" in path for path in open_files_of(folder.path))
+    publish(13, everything)
+    pool.session("tiny")
+    assert prune_versions(folder, keep=1) == [1]
+    gc.collect()  # the run that published has cycles of its own, in this process only because the test is
+    assert [path for path in open_files_of(folder.path) if "/versions/000002/" not in path] == []
+    pool.close()
+    gc.collect()
+    assert open_files_of(folder.path) == []
+
+
+@pytest.mark.slow
+def test_a_closed_pool_holds_nothing(own_settings: Settings, publish: Publish) -> None:
+    publish(5)
+    publish(6)
+    pool = IndexPool(own_settings)
+    pool.session("tiny")
+    pool.close()
+    assert pool.versions() == {}
+
 
 PATHS = (
     EvidencePath("The Ada Bridge was designed by Ann Roe.", score=0.9),

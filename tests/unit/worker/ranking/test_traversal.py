@@ -1,6 +1,6 @@
-"""Traversal, passages by hops, paths and links, names: golden values, and igraph on random graphs."""
+"""Order, fusion, cosines, traversal, links and names: golden values, definitions, and igraph on random graphs."""
 
-from math import log
+from math import fsum, inf, log
 from typing import Any
 
 import igraph
@@ -8,12 +8,32 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.query import Link
-from polyhop.worker.ranking.similarity import mentioned_in
+from polyhop.worker.ranking import similarity
+from polyhop.worker.ranking.fusion import (
+    Scored,
+    best,
+    best_positive,
+    contenders,
+    kth_largest,
+    min_max,
+    reciprocal_rank_fusion,
+    weighted_fusion,
+)
+from polyhop.worker.ranking.similarity import (
+    cosine_error,
+    cosines,
+    exact_cosines,
+    mentioned_in,
+    passages_of_entities,
+    rough_cosines,
+)
 from polyhop.worker.ranking.traversal import (
     EXPLAINED,
     NameSearch,
@@ -27,6 +47,183 @@ from polyhop.worker.ranking.traversal import (
     strongest_links,
     traverse,
 )
+
+A, B, C, D = range(4)
+
+
+@pytest.mark.parametrize(
+    ("lists", "k", "expected"),
+    [
+        ([[A, B, C], [B, D, A]], 60, [(B, 0.032522), (A, 0.032266), (D, 0.016129), (C, 0.015873)]),
+        ([[A, B], [B, A]], 60, [(A, 0.032522), (B, 0.032522)]),
+        ([[A], [B]], 60, [(A, 0.016393), (B, 0.016393)]),
+        ([[A, B, C], [C, B, A]], 0, [(A, 1.333333), (C, 1.333333), (B, 1.0)]),
+        ([[A, B, C, D], [D, C], [C]], 60, [(C, 0.048395), (D, 0.032018), (A, 0.016393), (B, 0.016129)]),
+        ([[A, A, B], [B]], 60, [(B, 0.032522), (A, 0.016393)]),
+        ([[], []], 60, []),
+        ([[A, B], []], 60, [(A, 0.016393), (B, 0.016129)]),
+        ([], 60, []),
+        ([[7], [2]], 60, [(7, 1 / 61), (2, 1 / 61)]),  # a tie goes to the first list and not to the smaller number
+    ],
+)
+def test_golden_fusions(lists: list[list[int]], k: float, expected: list[tuple[int, float]]) -> None:
+    """G-RRF."""
+    fused = reciprocal_rank_fusion(lists, k)
+    assert [item for item, _ in fused] == [item for item, _ in expected]
+    assert [score for _, score in fused] == pytest.approx([score for _, score in expected], abs=1e-6)
+
+
+@given(st.lists(st.lists(st.integers(0, 20), max_size=10), max_size=4))
+def test_fusion_is_that_of_the_definition_with_k_60(lists: list[list[int]]) -> None:
+    """Ties by rank in the first list, then in the second…; the order of the lists changes no bit of a score."""
+    distinct = [list(dict.fromkeys(row)) for row in lists]
+    ranks = {n: [row.index(n) + 1 if n in row else inf for row in distinct] for row in distinct for n in row}
+    score = {item: fsum(1 / (60 + rank) for rank in places) for item, places in ranks.items()}
+    fused = reciprocal_rank_fusion(lists)
+    assert [item for item, _ in fused] == sorted(ranks, key=lambda n: (-round(score[n], 12), ranks[n]))
+    assert dict(fused) == dict(reciprocal_rank_fusion(lists[::-1])) == score
+
+
+def scored(*pairs: tuple[int, float]) -> Scored:
+    return np.array([item for item, _ in pairs], dtype=np.intp), np.array([score for _, score in pairs])
+
+
+SPRIG_5 = [(A, 1 / 61), (B, 1 / 62), (C, 1 / 63)], [(B, 0.4), (A, 0.1), (C, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("lists", "weights", "items", "scores"),
+    [
+        (SPRIG_5, (0.5, 0.5), [B, A, C], [0.745968, 0.625, 0]),
+        # what a list misses counts nothing, and ties go to the smaller number
+        (([(D, 2.0), (B, 1.0)], [(C, 9.0), (A, 1.0)]), (0.5, 0.5), [C, D, A, B], [0.5, 0.5, 0, 0]),
+        # an empty list changes nothing but the height
+        (([], [(B, 2.0), (A, 1.0)]), (0.25, 0.75), [B, A], [0.75, 0]),
+        (([], []), (0.5, 0.5), [], []),
+    ],
+)
+def test_fusion_by_scores(
+    lists: tuple[list[tuple[int, float]], ...], weights: tuple[float, ...], items: list[int], scores: list[float]
+) -> None:
+    found, sums = weighted_fusion([scored(*pairs) for pairs in lists], weights)
+    assert found.tolist() == items
+    assert sums == pytest.approx(scores, abs=1e-6)
+
+
+@pytest.mark.parametrize("scores", [[3.0, 3.0], [7.0]])
+def test_equal_scores_are_all_one(scores: list[float]) -> None:
+    assert min_max(np.array(scores)).tolist() == [1.0] * len(scores)
+
+
+def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
+    order = sorted(range(len(scores)), key=lambda number: (-np.round(scores[number], 12), number))
+    return order[: max(count, 0)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "count", "expected"),
+    [
+        ([0.5, 0.9, 0.5, 0.9], 3, [1, 3, 0]),
+        ([0.3, 0.1 + 0.2, 0.7], 2, [2, 0]),  # differ by the order of a sum only
+        ([0.1 + 0.2] * 7 + [0.3] + [0.1 + 0.2] * 992, 8, [*range(8)]),  # the tie across the cut is an ulp lower
+        ([1.0, 2.0], -1, []),
+        ([1.0, 2.0], 0, []),
+        ([], 5, []),
+    ],
+)
+def test_ties_go_to_the_smaller_number(scores: list[float], count: int, expected: list[int]) -> None:
+    assert best(np.array(scores), count).tolist() == expected
+    assert best_positive(np.array(scores), count).tolist() == expected
+
+
+def test_scores_not_above_zero_are_left_out_on_request() -> None:
+    assert best_positive(np.array([0.0, 2.0, -1.0, 3.0, 0.0]), 5).tolist() == [3, 1]
+
+
+@given(
+    hnp.arrays(np.float64, st.integers(0, 700), elements=st.sampled_from([0.0, 0.25, 0.1 + 0.2, 0.3, 7.5, -1.0, 1e5]))
+    | st.builds(lambda seed, n: np.random.default_rng(seed).standard_normal(n), st.integers(0), st.integers(1, 3000)),
+    st.integers(0, 800),
+)
+def test_the_best_of_many_scores_are_those_of_a_full_sort(scores: np.ndarray, count: int) -> None:
+    assert best(scores, count).tolist() == sorted_and_cut(scores, count)
+
+
+@given(hnp.arrays(np.float64, st.integers(0, 700), elements=st.floats(-10, 10)), st.integers(1, 800))
+def test_the_kth_largest_is_that_of_a_full_sort(scores: np.ndarray, k: int) -> None:
+    assert kth_largest(scores, k) == (np.sort(scores)[-k] if k <= len(scores) else 0.0)
+
+
+def test_cosines_come_as_float64_without_rounding_again() -> None:
+    matrix = np.array([[1, 0], [0.6, 0.8], [0, 0]], dtype=np.float32)
+    found = cosines(matrix, np.array([0.6, 0.8], dtype=np.float32))
+    assert found.dtype == np.float64
+    assert found == pytest.approx([0.6, 1, 0], abs=1e-6)
+
+
+def test_a_vector_of_another_model_is_refused() -> None:
+    with pytest.raises(
+        AlgorithmError,
+        match=r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model",
+    ):
+        cosines(np.zeros((3, 4), dtype=np.float32), np.zeros(5, dtype=np.float32))
+    with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
+        list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))
+
+
+@pytest.mark.parametrize(
+    ("mentions", "similar", "count", "expected"),
+    [
+        # algorithms.md 6.2: p0 {x}, p1 {x, y}, p2 {x}, p3 {y}, p4 {z}; z is not among the near ones
+        ([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]], [0.9, 0.5], 10, [(1, 0.9), (0, 0.9), (2, 0.9), (3, 0.5)]),
+        ([[1, 1, 1, 0, 0], [0, 1, 0, 1, 0], [0, 0, 0, 0, 1]], [0.9, 0.5], 2, [(1, 0.9), (0, 0.9)]),
+        # p0 mentions x (.9); p1 mentions y and z (.5 + .5 = 1.0); p2 mentions z (.5): largest first, not sum
+        ([[1, 0, 0], [0, 1, 0], [0, 1, 1]], [0.9, 0.5, 0.5], 10, [(0, 0.9), (1, 0.5), (2, 0.5)]),
+        (np.empty((0, 3)), [], 5, []),
+    ],
+)
+def test_passages_go_by_best_entity_then_sum_then_number(
+    mentions: Any, similar: list[float], count: int, expected: list[tuple[int, float]]
+) -> None:
+    near, scores = np.arange(len(similar)), np.array(similar)
+    found = passages_of_entities(sparse.csr_array(np.array(mentions)), near, scores, count)
+    assert [*zip(*map(np.ndarray.tolist, found), strict=True)] == expected
+
+
+def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
+    rows = numbers.normal(size=(count, 48)).astype(np.float32)
+    given: np.ndarray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return given
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    questions=st.integers(1, 9),
+    block=st.sampled_from([1, 200, 500]),
+    rows=st.sampled_from([7, 50, 512]),
+    count=st.integers(0, 70),
+)
+def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_size(
+    seed: int, questions: int, block: int, rows: int, count: int
+) -> None:
+    """Many rows are nearly equal: closer than a product in float32 can tell."""
+    numbers = np.random.default_rng(seed)
+    near = unit_rows(numbers, 1) + 1e-7 * numbers.normal(size=(40, 48)).astype(np.float32)
+    matrix = np.concatenate((near / np.linalg.norm(near, axis=1, keepdims=True), unit_rows(numbers, 60)))
+    vectors = list(unit_rows(numbers, questions))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "_BLOCK_VALUES", block)
+        patch.setattr(similarity, "_BLOCK_ROWS", rows)
+        products = list(rough_cosines(matrix, vectors))
+    assert len(products) == questions
+    for rough, vector in zip(products, vectors, strict=True):
+        everywhere = exact_cosines(matrix, np.arange(100), vector)
+        assert np.abs(rough - everywhere).max() <= cosine_error(48) / 2
+        found = contenders(rough, count, cosine_error(48))
+        exact = exact_cosines(matrix, found, vector)
+        assert exact.tolist() == everywhere[found].tolist()
+        assert found[best(exact, count)].tolist() == best(everywhere, count).tolist()
+
 
 ALDER, BIRCH, CEDAR, DOGWOOD, ELM, STREET = "e1", "e2", "e3", "e4", "e5", "e6"
 KEYS = [ALDER, BIRCH, CEDAR, DOGWOOD, ELM, STREET]
