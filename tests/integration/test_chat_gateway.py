@@ -663,3 +663,9 @@ def test_for_any_reports_the_limits_hold_by_our_own_count(
         chat.ask(requests(40))
     assert own_count(model_server) <= limit
     assert min(chat.spent.prompt_tokens, chat.spent.completion_tokens, chat.spent.cost_usd or 0.0) >= 0
+
+
+def test_an_honest_server_is_believed(model_server: Any, tmp_path: Path) -> None:
+    chat = budgeted(model_server, tmp_path, Budget(None, None))
+    chat.ask(requests(5))
+    assert (chat.replaced, chat.spent.calls) == (0, 5)
