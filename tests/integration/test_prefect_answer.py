@@ -1,17 +1,20 @@
-"""Batch answering on a real Prefect server: one flow run per job; a worker started by a process work pool."""
+"""Questions on a real Prefect server: jobs, evaluations, and events of trouble."""
 
+import base64
 import json
 import os
 import signal
+import socket
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_processes import Commands
 from prefect_pool import pool_worker, wait_for
-from prefect_rest import post, run_deployment, runs_named
+from prefect_rest import events_of, post, run_deployment, runs_named
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
@@ -21,11 +24,11 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
+pytestmark = pytest.mark.prefect
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
-pytestmark = pytest.mark.prefect
 PROJECT = Path(__file__).resolve().parents[2]
-
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."}
     for n in range(20)
@@ -164,3 +167,187 @@ def _runs(environment: dict[str, str], questions: Path) -> list[dict[str, Any]]:
 def _logged(environment: dict[str, str], run_id: str) -> str:
     body: dict[str, object] = {"logs": {"flow_run_id": {"any_": [run_id]}}}
     return "\n".join(log["message"] for log in post(environment, "/logs/filter", body))
+
+
+EVALUATION_RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(8)
+]
+SCRIPT = """
+import json, sys
+started = []
+sys.addaudithook(lambda event, given: event == "subprocess.Popen" and started.append([str(part) for part in given[1]]))
+from polyhop.flows.prefect_answer import evaluate_flow
+from polyhop.schemas.errors import PolyhopError
+
+first = evaluate_flow("questions.jsonl", "lakes", "bm25,bridge-lexical", fail_below=["recall@5=.5"])
+try:
+    options = {"baseline": "bm25:b=0,bm25", "fail_below": ["bm25:em=1"], "min_confidence": 1.0, "sample": 3, "seed": 4}
+    evaluate_flow("questions.jsonl", "lakes", "bm25,bm25:b=0..1", {"k1": 1.3}, **options)
+    second = "passed"
+except PolyhopError as error:
+    second = str(error)
+print(json.dumps([first, second, [command for command in started if "polyhop.cli" in command]]))
+"""
+
+
+def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
+    commands: Commands, polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    settings = ("--set", "strategies=bridge-lexical,bm25", "--root", root)
+    assert polyhop("index", write_corpus(EVALUATION_RECORDS), "--index", "lakes", *settings).returncode == 0
+    rows = [
+        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Pond {n}"], "supporting": [f"p{n}"]}
+        for n in range(4)
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
+    variables = prefect_server | {"POLYHOP_ROOT": str(root), "PREFECT_LOGGING_LEVEL": "INFO"}
+    done = commands.python(SCRIPT, (), tmp_path, variables)
+    assert done.returncode == 0, done.stderr
+    first, second, processes = json.loads(done.stdout.splitlines()[-1])
+    assert (first["run"], processes) == (1, [])  # the evaluation ran in the flow's own process
+    assert [row["recall@5"] for row in first["strategies"]] == [1.0, 1.0]
+    assert "em of bm25 is 0, below 1" in second
+    for number in (1, 2):
+        (run,) = runs_named(prefect_server, f"evaluate lakes v1 run {number}")
+        assert set(run["tags"]) == {"polyhop", "lakes", "evaluation"}
+        assert run["state_type"] == ("COMPLETED", "FAILED")[number - 1]
+        shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
+        table = json.loads(shown["evaluation-lakes-strategies"]["data"])
+        asked = {"bm25", "bridge-lexical"} if number == 1 else {"bm25", "bm25:b=0", "bm25:b=1"}
+        assert {row["strategy"] for row in table} == asked
+        tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+        assert {task["name"] for task in tasks} == {*(f"evaluate {name}" for name in asked), "show results"}
+        report = root / "evaluations" / f"{number:06d}" / "report.html"
+        assert "recall@5" in shown["evaluation-lakes"]["data"]
+        assert f"`{report}`" in shown["evaluation-lakes"]["data"]
+        assert report.is_file()
+        plot = shown["evaluation-lakes-recall-at-k"]
+        assert plot["type"] == "image"
+        picture = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
+        assert picture == (report.parent / "recall_at_k.png").read_bytes()
+    assert shown["evaluation-lakes-paired-differences-2"]["type"] == "image"
+    logged = _logged_evaluation(prefect_server, until="evaluation 2 stored")
+    for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
+        assert line in logged
+    again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25,bm25:b=0..1",
+                    "--param", "k1=1.3", "--set", "reader.min_confidence=1", "--sample", "3", "--seed", "4",
+                    "--baseline", "bm25:b=0", "--baseline", "bm25", "--root", root)  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    by_flow, by_command = (root / "evaluations" / number for number in ("000002", "000003"))
+    results = json.loads((by_flow / "run.json").read_text())["results"]
+    assert [result["shown"]["share"] for result in results.values()] == [0.0] * 3  # with reader.min_confidence=1
+    for name in ("run.json", "questions.jsonl"):
+        assert (by_flow / name).read_bytes() == (by_command / name).read_bytes()
+
+
+def _logged_evaluation(server: dict[str, str], until: str) -> str:
+    """The lines of all runs, as soon as that one is there: Prefect's server stores them a little later."""
+    end = time.monotonic() + 60
+    while True:
+        lines = "\n".join(log["message"] for log in post(server, "/logs/filter", {"logs": {"level": {"ge_": 0}}}))
+        if until in lines or time.monotonic() > end:
+            return lines
+        time.sleep(0.5)
+
+
+TROUBLE_RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(4)
+]
+UNAVAILABLE_SECONDS = 4.0
+TROUBLE_SCRIPT = """
+import json, sys
+from polyhop.flows.prefect_answer import answer_flow
+from polyhop.flows.prefect_index import index_flow
+from polyhop.schemas.errors import BudgetExceededError, LossRefusedError
+
+corpus, questions = sys.argv[1:]
+try:
+    index_flow("spent", corpus, extractor="model", settings={"max_tokens": 900})
+except BudgetExceededError as error:
+    spent = str(error)
+index_flow("asked", corpus)
+answered = answer_flow(questions, "asked", strategy="bm25", queue="troubled")
+try:
+    index_flow("asked", questions)
+except LossRefusedError as error:
+    print(json.dumps([spent, answered, str(error)]))
+"""
+
+
+def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with_what_to_know(
+    commands: Commands, write_corpus: WriteCorpus, model_server: Any, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    model_server.respond(_UnavailableAtFirst())
+    variables = {
+        "POLYHOP_ROOT": str(tmp_path / "root"),
+        "POLYHOP_STRATEGIES": "bm25",
+        "POLYHOP_MODELS__EXTRACT": "openai/scripted",
+        "POLYHOP_MODELS__READ": "openai/scripted",
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_MODELS__MAX_ATTEMPTS": "1",
+        "OPENAI_API_KEY": "not-a-key",
+    }
+    rows: list[dict[str, object]] = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(2)]
+    questions = write_corpus(rows, "troubled.jsonl")
+    spent, answered, refused = _run(
+        commands, prefect_server | variables, tmp_path, str(write_corpus(TROUBLE_RECORDS)), str(questions)
+    )
+    assert (answered["done"], answered["dead"]) == (1, 1)
+
+    (paused,) = events_of(prefect_server, "polyhop.budget.paused", "polyhop.index.spent")
+    (failed,) = runs_named(prefect_server, "index spent")
+    assert failed["state_type"] == "FAILED"
+    assert paused["payload"].keys() == {"index", "reason", "run_url"}
+    assert (paused["payload"]["index"], paused["payload"]["reason"]) == ("spent", spent)
+    assert paused["payload"]["run_url"].endswith(failed["id"])
+    assert paused["resource"]["polyhop.index"] == "spent"
+
+    (event,) = events_of(prefect_server, "polyhop.index.refused", "polyhop.index.asked")
+    assert event["payload"]["reason"] == refused
+    assert "is not a source of index 'asked'" in refused
+    assert "FAILED" in {run["state_type"] for run in runs_named(prefect_server, "index asked")}
+
+    outage = events_of(prefect_server, "polyhop.worker.outage", "polyhop.queue.troubled")[0]
+    (run,) = runs_named(prefect_server, "answer asked job 1 troubled.jsonl")
+    said = outage["payload"]
+    assert (said["queues"], said["job"], said["index"]) == (["troubled"], 1, "asked")
+    assert "scripted" in said["reason"]
+    assert (said["host"], bool(said["worker"])) == (socket.gethostname(), True)
+    assert 0 <= time.time() - said["since"] < 300
+    assert said["run_url"].endswith(run["id"])
+    assert f"prefect.flow-run.{run['id']}" in {related["prefect.resource.id"] for related in outage["related"]}
+
+    (dead,) = events_of(prefect_server, "polyhop.queue.dead_letter", "polyhop.queue.troubled")
+    said = dead["payload"]
+    assert (said["job"], said["index"], said["dead"], said["questions"]) == (1, "asked", 1, 2)
+    ((error, count),) = ((each["error"], each["count"]) for each in said["errors"])
+    assert (error, count) == ("ModelRejectedError", 1)
+    assert "we do not answer" in said["errors"][0]["example"]
+
+
+class _UnavailableAtFirst:
+    """Reads nothing in its first seconds, and refuses the first question for good; extracts as it should."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def __call__(self, asked: Any) -> Mapping[str, object] | None:
+        if asked.task != "qa.answer":
+            return None
+        self._since = self._since or time.monotonic()
+        if time.monotonic() - self._since < UNAVAILABLE_SECONDS:
+            return {"kind": "error", "status": 503}
+        if "Mount 0?" in asked.prompt:
+            return {"kind": "error", "status": 403, "message": "we do not answer"}
+        reply = {"reasoning": "The passage says so.", "answer": "Lake 1", "citations": []}
+        return {"kind": "reply", "content": json.dumps(reply)}
+
+
+def _run(
+    commands: Commands, environment: dict[str, str], folder: Path, *arguments: str
+) -> tuple[str, dict[str, Any], str]:
+    done = commands.python(TROUBLE_SCRIPT, arguments, folder, environment)
+    assert done.returncode == 0, done.stderr
+    spent, answered, refused = json.loads(done.stdout.splitlines()[-1])
+    return spent, answered, refused

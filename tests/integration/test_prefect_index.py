@@ -1,24 +1,27 @@
-"""The index flow on a real Prefect server: same tables as without, visible runs, artifacts, retries."""
+"""The index and export flows on a real Prefect server: results as without it, visible runs, artifacts, retries."""
 
 import json
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from prefect_rest import events_of, post, runs_named
+
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
-pytestmark = pytest.mark.prefect
-
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Country {n % 3}."}
     for n in range(40)
 ]
 
 
+@pytest.mark.prefect
 def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -71,6 +74,7 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     ]
 
 
+@pytest.mark.prefect
 def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is_shown(
     polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -94,6 +98,7 @@ def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is
     assert (gaps["payload"]["quarantined"], gaps["payload"]["failed_units"]) == (1, 0)
 
 
+@pytest.mark.prefect
 def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
     polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -118,6 +123,7 @@ def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
     assert {"what": "triples", "part": "(all)", "covered": 1, "uncovered": 0, "share": 1.0} in shown
 
 
+@pytest.mark.prefect
 def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -132,6 +138,7 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     assert [run["state_type"] for run in runs] == ["FAILED"]
 
 
+@pytest.mark.prefect
 def test_a_missing_file_is_one_sentence_without_a_traceback(polyhop: Run, prefect_server: dict[str, str]) -> None:
     done = polyhop("index", "nothing.jsonl", "--index", "none", env=prefect_server)
     lines = done.stderr.splitlines()
@@ -141,6 +148,7 @@ def test_a_missing_file_is_one_sentence_without_a_traceback(polyhop: Run, prefec
     assert len(lines) <= 3
 
 
+@pytest.mark.prefect
 def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_corpus: WriteCorpus) -> None:
     dead = "http://127.0.0.1:9/api"
     done = new_polyhop("index", write_corpus(RECORDS), "--index", "none", env={"PREFECT_API_URL": dead})
@@ -151,6 +159,7 @@ def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_c
     assert len(done.stderr.splitlines()) == 2
 
 
+@pytest.mark.prefect
 def test_only_errors_that_may_go_away_are_retried() -> None:
     from polyhop.flows.prefect_run import is_retryable
     from polyhop.schemas.errors import SourceError, StoreConflictError
@@ -165,3 +174,50 @@ def test_only_errors_that_may_go_away_are_retried() -> None:
     assert is_retryable(None, None, State(StoreConflictError("busy")))
     assert not is_retryable(None, None, State(SourceError("bad")))
     assert not is_retryable(None, None, State(ValueError("defect")))
+
+
+PREFECT_FILE = Path(__file__).resolve().parents[2] / "prefect.yaml"
+EXPORT_RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Norland."}
+    for n in range(6)
+]
+
+
+def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
+    from prefect.flows import load_flow_from_entrypoint
+
+    names = []
+    for deployment in yaml.safe_load(PREFECT_FILE.read_text(encoding="utf-8"))["deployments"]:
+        flow = load_flow_from_entrypoint(deployment["entrypoint"])  # type: ignore[var-annotated]
+        flow.validate_parameters(deployment["parameters"])
+        names.append(f"{flow.name}/{deployment['name']}")
+    assert "export/main-export" in names
+
+
+@pytest.mark.prefect
+@pytest.mark.neo4j
+def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]],
+    write_corpus: Callable[..., Path],
+    prefect_server: dict[str, str],
+    neo4j_server: Any,
+) -> None:
+    done = polyhop("index", write_corpus(EXPORT_RECORDS), "--index", "lakes", "--set", "strategies=bm25")
+    assert done.returncode == 0, done.stderr
+    server = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
+    on_prefect = polyhop("export", "neo4j", "--index", "lakes", "--json", env=server | prefect_server)
+    assert on_prefect.returncode == 0, on_prefect.stderr
+    report = json.loads(on_prefect.stdout)
+    assert report["created"] == sum(report["counts"].values()) > 0
+    directly = json.loads(polyhop("export", "neo4j", "--index", "lakes", "--json", env=server).stdout)
+    assert (directly["created"], directly["updated"], directly["deleted"]) == (0, 0, 0)
+    assert directly["counts"] == report["counts"]
+    names = {task["name"].rsplit("-", 1)[0] for task in _task_runs(prefect_server)}
+    steps = {f"export {kind}" for kind in GRAPH_KINDS if kind not in HUB_KINDS}
+    assert steps | {"export schema", "export verification"} <= names
+    assert not names & {f"export {kind}" for kind in HUB_KINDS}
+    assert neo4j_server.password not in json.dumps(post(prefect_server, "/flow_runs/filter"))
+
+
+def _task_runs(environment: dict[str, str]) -> Any:
+    return post(environment, "/task_runs/filter", {"flow_runs": {"name": {"like_": "export lakes v1"}}})

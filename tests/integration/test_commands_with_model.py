@@ -1,0 +1,498 @@
+"""Commands with a model over real HTTP: evaluations, reading of chains, and every step of HubLink."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.cli import app
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import stage_timings
+from polyhop.warehouse.open_models import close_chats
+
+Command = Callable[..., Result]
+RECORDS = [
+    {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on River {n % 2} in Wessex."} for n in range(4)
+]
+QUESTIONS = [
+    {
+        "id": f"q{n}",
+        "question": f"Which river does Town {n} lie on?",
+        "answers": [f"River {n % 2}"],
+        "supporting": [f"p{n}"],
+    }
+    for n in range(4)
+]
+KNOWN = "Town 1"
+"""The only town that the model knows without passages."""
+
+
+def respond(asked: Any) -> Any:
+    """Reads rightly; without passages it knows one town. Anything else is left to the server."""
+    if asked.task == "qa.closed_book":
+        return reply("River 1" if KNOWN in asked.prompt else "Thames")
+    if asked.task == "qa.answer":
+        question = asked.prompt.split('<data name="question">')[1]
+        town = next(n for n in range(4) if f"Town {n}" in question.split("</data>")[0])
+        return reply(f"River {town % 2}")
+    return "reply"
+
+
+def reply(answer: str) -> dict[str, str]:
+    return {"kind": "reply", "content": json.dumps({"reasoning": "So it is.", "answer": answer, "citations": []})}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the root that the first test publishes."""
+    return tmp_path_factory.mktemp("model-evaluation")
+
+
+@pytest.fixture
+def command(built: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """A command in this process on a copy of an index that the model extracted."""
+    monkeypatch.chdir(tmp_path)
+    settings = {
+        "OPENAI_API_KEY": "not-a-key",
+        "POLYHOP_ROOT": str(tmp_path / "root"),
+        "POLYHOP_MODELS__EXTRACT": "openai/scripted",
+        "POLYHOP_MODELS__READ": "openai/scripted",
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_MODELS__PRICE": "1,2",
+        "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
+        "POLYHOP_STRATEGIES": "bm25,bridge-lexical",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    for name, rows in (("corpus", RECORDS), ("questions", QUESTIONS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    model_server.respond(respond)
+    if not (built / "root").exists():
+        done = run("index", "corpus.jsonl", "--index", "towns", "--set", "extraction.extractor=model", "--json")
+        assert done.exit_code == 0, done.exception
+        close_chats()
+        shutil.copytree("root", built / "root")
+    else:
+        shutil.copytree(built / "root", "root")
+    yield run
+    close_chats()
+
+
+@pytest.fixture
+def evaluated(command: Command) -> Callable[..., Any]:
+    """The JSON of an evaluation."""
+
+    def run(*options: str) -> Any:
+        done = command("eval", "questions.jsonl", "--index", "towns", "--json", *options)
+        assert done.exception is None, done.exception
+        close_chats()
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_the_model_answers_without_passages_beside_the_strategies(
+    evaluated: Callable[..., Any], model_server: Any
+) -> None:
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25", "--out", "rows.jsonl")
+    report = evaluated(*options)
+    read, closed = report["strategies"]["bm25"], report["strategies"]["closed-book"]
+    assert list(report["strategies"]) == ["bm25", "closed-book"]
+    assert (read["em"], closed["em"], closed["answered"]["share"]) == (1, 0.25, 1)
+    assert (read["recall@30"], closed["recall@30"], closed["mrr"], closed["failures"]) == (1, None, None, 0)
+    assert list(report["paired"]["bm25 vs closed-book"]) == ["em", "f1"]
+    assert report["paired"]["bm25 vs closed-book"]["em"]["wins"] == 3
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert [row["ranking"] for row in rows if row["strategy"] == "closed-book"] == [None] * 4
+    taken = report["reading"]["closed-book"]
+    assert (taken["prompt"]["name"], taken["calls"], taken["cached"]) == ("qa.closed_book", 4, 1)
+    assert taken["cost_usd"] == pytest.approx((taken["prompt_tokens"] + 2 * taken["completion_tokens"]) / 1e6, abs=1e-6)
+    prompts = [prompt for prompt in model_server.prompts() if "There are no passages" in prompt]
+    assert len(prompts) == 4
+    assert not [prompt for prompt in prompts if "Wessex" in prompt]
+    again = evaluated(*options, "--baseline", "closed-book")
+    assert (model_server.count("qa.closed_book"), model_server.count("qa.answer")) == (4, 4)
+    assert again["reading"]["closed-book"]["calls"] == 0
+    for one, other in ((report, "closed-book"), (again, "bm25")):
+        run = json.loads((Path(one["folder"]) / "run.json").read_text())
+        assert list(run["paired"][other]) == ["em", "f1"]
+        assert "closed-book" in (Path(one["folder"]) / "summary.md").read_text()
+    assert "closed-book" in (Path(report["folder"]) / "report.html").read_text()
+
+
+def test_costs_of_index_and_questions_stand_side_by_side(evaluated: Callable[..., Any], command: Command) -> None:
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25,bridge-lexical")
+    report = evaluated(*options)
+    costs = report["costs"]
+    timings = stage_timings(Layout(Path("root")).index("towns"), 1)
+    seconds = {name: stage.seconds for name, stage in timings.items()}
+    query = "SELECT sum(prompt_tokens)::INT AS p, sum(completion_tokens)::INT AS c FROM extraction_ledger"
+    (spent,) = json.loads(command("sql", query, "--index", "towns", "--json").stdout)
+    index = costs["bridge-lexical"]["index"]
+    assert spent == {"p": index["prompt_tokens"], "c": index["completion_tokens"]}
+    assert index["prompt_tokens"] > 0
+    needed = ("ingest", "extract", "resolve", "graph", "lexical-stems")
+    assert index["seconds"] == pytest.approx(sum(seconds[name] for name in needed), abs=1e-5)
+    assert (costs["bm25"]["index"]["prompt_tokens"], costs["closed-book"]["index"]["seconds"]) == (0, 0)
+    question = costs["closed-book"]["question"]
+    assert 0 < question["prompt_tokens"] < costs["bm25"]["question"]["prompt_tokens"]
+    assert question["seconds"] > 0
+    stored = json.loads((Path(report["folder"]) / "timings.json").read_text())
+    assert stored["costs"]["closed-book"]["index"] == costs["closed-book"]["index"]
+    assert "index: prompt tokens" in (Path(report["folder"]) / "report.html").read_text()
+    printed = command("eval", "questions.jsonl", "--index", "towns", "--no-store", *options).stdout
+    assert "tokens per question" in printed
+    assert "bm25 vs closed-book, em: +0.750" in printed
+    assert f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}" in printed
+
+
+def test_replies_of_no_use_leave_questions_unanswered_and_outages_fail_them(
+    evaluated: Callable[..., Any], command: Command, model_server: Any
+) -> None:
+    model_server.respond(lambda asked: "wrong_schema" if asked.task == "qa.closed_book" else respond(asked))
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25", "--no-store")
+    report = evaluated(*options)
+    row, taken = report["strategies"]["closed-book"], report["reading"]["closed-book"]
+    assert (row["em"], row["answered"]["share"], row["failures"]) == (0, 0, 0)
+    assert taken["fallbacks"] == 5
+    assert "5 left unanswered" in command("eval", "questions.jsonl", "--index", "towns", *options).stdout
+    close_chats()
+    model_server.respond(lambda asked: {"kind": "error", "status": 503} if "Town 2" in asked.prompt else respond(asked))
+    row = evaluated(*options)["strategies"]["closed-book"]
+    assert [failed["id"] for failed in row["failed"]] == ["q2"]
+    assert row["em"] == 0.25
+    assert row["recall@5"] is None
+
+
+def test_the_budget_ends_calls_without_passages_too(evaluated: Callable[..., Any], model_server: Any) -> None:
+    limit = ("--set", "max_tokens=1")
+    report = evaluated("--reader", "model", "--closed-book", "--strategies", "bm25", "--no-store", *limit)
+    row = report["strategies"]["closed-book"]
+    assert (row["failures"], model_server.count("qa.closed_book")) == (4, 0)
+    assert "max_tokens" in row["failed"][0]["error"]
+
+
+def test_without_a_reader_nothing_is_asked_and_passages_are_ranked_as_ever(
+    evaluated: Callable[..., Any], command: Command, model_server: Any
+) -> None:
+    read = evaluated("--reader", "rules", "--strategies", "bm25,bridge-lexical", "--no-store")
+    report = evaluated("--reader", "none", "--strategies", "bm25,bridge-lexical", "--fail-below", "recall@5=0")
+    assert model_server.count("qa.answer") == 0
+    for name, row in report["strategies"].items():
+        assert (row["em"], row["f1"], row["answered"]["share"]) == (None, None, None)
+        assert (row["recall@1"], row["mrr"]) == (read["strategies"][name]["recall@1"], read["strategies"][name]["mrr"])
+        assert "reading" not in row["parts_ms"]
+    assert "em" not in report["paired"]["bm25 vs bridge-lexical"]
+    run = json.loads((Path(report["folder"]) / "run.json").read_text())
+    assert (report["reader"], run["reader"]) == ("none", "none")
+    done = command("eval", "questions.jsonl", "--index", "towns", "--reader", "none", "--strategies", "bm25")
+    assert "No answers were read (--reader none)" in done.stdout
+
+
+def test_ask_without_a_reader_shows_passages(command: Command, model_server: Any) -> None:
+    ask = ("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25", "--reader", "none")
+    answer = json.loads(command(*ask, "--json").stdout)
+    assert (answer["answer"], answer["reading"]["by"], answer["reading"]["kind"]) == ("", "none", "unread")
+    assert answer["passages"][0]["id"] == "p1"
+    assert "reading" not in answer["seconds"]
+    assert "(not read; --reader rules or model reads one)" in command(*ask).stdout
+    assert model_server.count("qa.answer") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--reader", "rules", "--closed-book"), "--closed-book asks a chat model without passages"),
+        (("--reader", "none", "--closed-book"), "--closed-book asks a chat model without passages"),
+        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers, and --reader none reads none"),
+        (("--closed-book", "--fail-below", "closed-book:mrr=.1"), "cannot judge mrr of 'closed-book'"),
+        (("--reader", "nobody"), "--reader takes rules, model or none, not 'nobody'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_sentence(
+    command: Command, model_server: Any, options: tuple[str, ...], sentence: str
+) -> None:
+    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", *options)
+    assert isinstance(done.exception, ConfigurationError)
+    assert sentence in str(done.exception)
+    assert done.stdout == ""
+
+
+CORPUS = [
+    {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She wrote in the hidden attic."},
+    {"id": "london", "title": "London", "text": "London is the capital of England. London lies on the Thames."},
+]
+QUESTION = "Where was Ada Lovelace born?"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("chains")
+    (where / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CORPUS), encoding="utf-8")
+    options = ("--index", "ada", "--set", "strategies=bm25,qasa,naive-vector", "--root", str(where / "root"))
+    done = CliRunner().invoke(app, ["index", str(where / "corpus.jsonl"), *options])
+    assert done.exit_code == 0, done.output
+    return where / "root"
+
+
+@pytest.fixture
+def ask(root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+    """`polyhop ask` of the question by a model that reads chains."""
+    for name, value in {
+        "OPENAI_API_KEY": "not-a-key",
+        "POLYHOP_ROOT": str(root),
+        "POLYHOP_MODELS__READ": "openai/scripted",
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_MODELS__READ_CONTEXT": "chains",
+    }.items():
+        monkeypatch.setenv(name, value)
+    reply = {"kind": "reply", "content": json.dumps({"reasoning": "A chain says so.", "answer": "London"})}
+    model_server.respond(lambda asked: reply if asked.task == "qa.chains" else "reply")
+    yield lambda *options: CliRunner().invoke(app, ["ask", QUESTION, "--index", "ada", "--json", *options])
+    close_chats()
+
+
+@pytest.mark.parametrize(("strategy", "seen"), [("qasa", "Chains:"), ("naive-vector", "London")])
+def test_the_model_sees_what_the_strategy_wrote_and_no_passage(
+    ask: Callable[..., Result], model_server: Any, strategy: str, seen: str
+) -> None:
+    done = ask("--strategy", strategy)
+    assert done.exit_code == 0, done.exception
+    answer = json.loads(done.stdout)
+    assert (answer["answer"], answer["reading"]["by"]) == ("London", "model")
+    assert answer["reading"]["prompt"]["name"] == "qa.chains"
+    (prompt,) = [asked.prompt for asked in model_server.requests if asked.task == "qa.chains"]
+    context = prompt.split('<data name="context">')[1]
+    assert seen in context
+    assert "hidden attic" not in prompt
+    assert context.split("</data>")[0].strip() == answer["evidence"]["context"].strip()
+    assert answer["passages"]
+
+
+def test_a_strategy_that_writes_nothing_to_read_is_refused_before_anybody_is_asked(
+    ask: Callable[..., Result], model_server: Any
+) -> None:
+    done = ask("--strategy", "bm25")
+    assert isinstance(done.exception, ConfigurationError)
+    assert "Strategy 'bm25' writes nothing that a model could read without passages" in str(done.exception)
+    assert model_server.count() == 0
+    assert ask("--strategy", "bm25", "--reader", "rules").exit_code == 0
+
+
+PAPERS = {
+    "P1": ("Tactics of Microservices", "Ann Roe", "interview study"),
+    "P2": ("Views of Monoliths", "Bob Low", "case study"),
+    "P3": ("Joins of Tables", "Cid Moss", "survey"),
+}
+TEXTS = [
+    {"id": "P3", "title": "Joins", "text": "A survey of joins.", "metadata": {"doi": "10.1/joins", "tags": ["sql"]}},
+    {"id": "P3", "title": "Joins", "text": "A survey of joins.", "metadata": {"doi": "10.1/again"}},
+    {"id": "P2", "title": "Views", "text": "Views are stored questions."},
+]
+
+
+def triple(subject: str, predicate: str, value: dict[str, Any]) -> dict[str, Any]:
+    node: dict[str, Any] = {"id": subject, "name": PAPERS.get(subject, (subject,))[0], "types": []}
+    if subject in PAPERS:
+        node["types"] = ["Paper"]
+    return {"subject": node, "predicate": predicate, "object": value}
+
+
+def graph() -> list[dict[str, Any]]:
+    """A field with two papers, one of which cites a third."""
+    papers = {own: {"id": own, "name": name, "types": ["Paper"]} for own, (name, _, _) in PAPERS.items()}
+    rows = [triple("Software Design", "contains", papers[own]) for own in ("P1", "P2")]
+    for own, (_, author, method) in PAPERS.items():
+        rows.append(triple(own, "author", {"id": author.replace(" ", "_"), "name": author, "types": ["Person"]}))
+        rows.append(triple(own, "method", {"id": f"M{own}", "name": method, "types": ["Method"]}))
+    return [*rows, triple("P2", "cites", papers["P3"])]
+
+
+def block(prompt: str, name: str) -> str:
+    return prompt.split(f'<data name="{name}">')[1].split("</data>", maxsplit=1)[0].strip()
+
+
+def hub_reply(asked: Any) -> Any:
+    """Contributes the author of each hub; the answer needs Cid Moss; the filter keeps what says so."""
+    if asked.task.startswith("hub."):
+        return {"kind": "reply", "content": json.dumps(REPLIES[asked.task](asked.prompt))}
+    return "reply"
+
+
+def partial(prompt: str) -> dict[str, Any]:
+    lines = block(prompt, "statements").splitlines()
+    used = [n for n, line in enumerate(lines, start=1) if " author " in line]
+    said = [match[1] for line in lines if (match := re.search(r" author (.*)\.", line))]
+    return {"sufficient": bool(said), "answer": f"Written by {said[0]}." if said else "", "used": used}
+
+
+def final(prompt: str) -> dict[str, Any]:
+    lines = block(prompt, "partial_answers").splitlines()
+    cited = [n for n, line in enumerate(lines, start=1) if "Cid Moss" in line]
+    return {"sufficient": bool(cited), "answer": "Cid Moss" if cited else "", "citations": cited}
+
+
+def supporting(prompt: str) -> dict[str, Any]:
+    lines = block(prompt, "statements").splitlines()
+    return {"ids": [n for n, line in enumerate(lines, start=1) if "Cid Moss" in line]}
+
+
+REPLIES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "hub.partial": partial,
+    "hub.final": final,
+    "hub.filter": supporting,
+    "hub.components": lambda _: {"components": ["author", "survey"]},
+}
+
+
+@pytest.fixture(scope="module")
+def hub_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the root that the first test publishes."""
+    return tmp_path_factory.mktemp("hublink")
+
+
+@pytest.fixture
+def hub_command(
+    hub_root: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Command]:
+    monkeypatch.chdir(tmp_path)
+    settings = {
+        "OPENAI_API_KEY": "not-a-key",
+        "POLYHOP_ROOT": str(tmp_path / "root"),
+        "POLYHOP_MODELS__READ": "openai/scripted",
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_MODELS__PRICE": "1,2",
+        "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
+        "POLYHOP_STRATEGIES": "hublink,hublink-topic",
+        "POLYHOP_HUBS__TYPES": "Paper",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    Path("graph.jsonl").write_text("".join(json.dumps(row) + "\n" for row in graph()), encoding="utf-8")
+
+    def run(*arguments: str) -> Result:
+        close_chats()
+        return CliRunner().invoke(app, arguments)
+
+    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TEXTS), encoding="utf-8")
+    model_server.respond(hub_reply)
+    if not (hub_root / "root").exists():
+        done = run(
+            "index", "--graph", "graph.jsonl", "--graph-sources", "texts.jsonl", "--index", "papers", "--json"
+        )  # fmt: skip
+        assert done.exit_code == 0, (done.exception, done.output)
+        shutil.copytree("root", hub_root / "root")
+    else:
+        shutil.copytree(hub_root / "root", "root")
+    yield run
+    close_chats()
+
+
+@pytest.fixture
+def asked(hub_command: Command) -> Callable[..., Any]:
+    """The JSON of an answer."""
+
+    def run(*options: str) -> Any:
+        done = hub_command("ask", "Who wrote the survey?", "--index", "papers", "--json", *options)
+        assert done.exception is None, (done.exception, done.output)
+        return json.loads(done.stdout)
+
+    return run
+
+
+ALL_STEPS = ("--param", "question_components=model", "--param", "output_filter=1")
+
+
+def test_the_traversal_goes_on_until_a_level_suffices(asked: Callable[..., Any], model_server: Any) -> None:
+    """Level 1 has the field's papers, which do not answer; level 2 the paper that one of them cites."""
+    document = asked("--strategy", "hublink-topic", "--topic", "Software Design", *ALL_STEPS)
+    assert (document["answer"], document["reading"]["by"]) == ("Cid Moss", "model")
+    (cited,) = document["reading"]["citations"]
+    assert (cited["hub_id"], cited["name"], cited["number"]) == ("P3", "Joins of Tables", 1)
+    answers = document["evidence"]["hub_answers"]
+    assert answers["levels_used"] == 2
+    assert [(row["level"], row["asked"], row["sufficient"], row["calls"]) for row in answers["levels"]] == [
+        (1, 2, 2, 3),
+        (2, 1, 1, 2),
+    ]
+    assert [part["prompt"]["name"] for part in document["reading"]["parts"]] == [
+        *["hub.partial"] * 2,
+        "hub.final",
+        "hub.partial",
+        "hub.final",
+        "hub.filter",
+    ]
+    assert [(row["predicate"], row["object"]["name"]) for row in document["triples"]] == [("author", "Cid Moss")]
+    assert document["reading"]["naming"]["prompt"]["name"] == "hub.components"
+    assert document["reading"]["spent"]["calls"] == 7
+
+
+def test_a_partial_question_shows_metadata_that_its_answer_can_cite(
+    asked: Callable[..., Any], model_server: Any
+) -> None:
+    """Types of the graph, and the metadata of every row that attached a text, after the numbers of the paths."""
+    shown: dict[str, list[str]] = {}
+
+    def reply(request: Any) -> Any:
+        if request.task != "hub.partial":
+            return hub_reply(request)
+        lines = block(request.prompt, "metadata").splitlines()
+        shown[block(request.prompt, "thing")] = lines
+        dois = [int(line[1 : line.index("]")]) for line in lines if "10.1/joins" in line]
+        said = {"sufficient": True, "answer": "Cid Moss wrote it.", "used": dois}
+        return {"kind": "reply", "content": json.dumps(said)}
+
+    model_server.respond(reply)
+    document = asked("--strategy", "hublink", "--param", "number_of_hubs=3")
+    assert shown == {
+        "Tactics of Microservices": ["[3] Tactics of Microservices: type Paper"],
+        "Views of Monoliths": ["[4] Views of Monoliths: type Paper"],
+        "Joins of Tables": [
+            "[3] Joins of Tables: type Paper",
+            "[4] passage Joins: doi 10.1/again",
+            "[5] passage Joins: doi 10.1/joins",
+            "[6] passage Joins: tags sql",
+        ],
+    }
+    (cited,) = (row for row in document["evidence"]["hub_answers"]["partial_answers"] if row["used_metadata"])
+    assert (cited["hub_id"], cited["used_paths"]) == ("P3", [])
+    assert [(one["field"], one["value"]) for one in cited["used_metadata"]] == [("doi", "10.1/joins")]
+    asked("--strategy", "hublink", "--param", "n_source_chunks=0")
+    assert set(map(tuple, shown.values())) == {("(none)",)}
+
+
+def test_the_same_question_again_is_free_and_answered_alike(asked: Callable[..., Any]) -> None:
+    options = ("--strategy", "hublink", *ALL_STEPS)
+    first, again = asked(*options), asked(*options)
+    assert (first["answer"], first["triples"]) == (again["answer"], again["triples"])
+    assert (first["reading"]["spent"]["calls"], again["reading"]["spent"]["calls"]) == (6, 0)
+    assert again["reading"]["cached"] is True
+    assert again["reading"]["usage"] == first["reading"]["usage"]
+
+
+def test_the_budget_holds_before_the_first_call(hub_command: Command) -> None:
+    done = hub_command(
+        "ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink", "--set", "max_cost_usd=0.000001"
+    )
+    assert done.exit_code != 0
+    assert "budget" in str(done.exception).lower() + done.output.lower()
+
+
+def test_the_terminal_shows_partial_answers_and_the_cited_hub(hub_command: Command) -> None:
+    done = hub_command(
+        "ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink", "--explain", "--param",
+        "number_of_hubs=3",
+    )  # fmt: skip
+    assert "  [1]     [P3] Joins of Tables" in done.output
+    assert "Partial answer 1  " in done.output
+    assert "Model  4 requests; at most 4 for a question" in done.output

@@ -1,0 +1,187 @@
+"""The page of what a run changed, and advice: on encoding, on languages, and what a question costs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.commands.index import print_questions
+from polyhop.flows.index import run_index
+from polyhop.flows.plan import question_costs
+from polyhop.flows.reports import (
+    SHOWN_CHANGES,
+    IndexReport,
+    change_lines,
+    counts_of_current,
+    encoding_advice,
+    language_advice,
+    run_advice,
+    summary_lines,
+)
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import CorpusSettings, EncoderSettings, ModelSettings, Settings
+from polyhop.warehouse.models import onnx_session as openvino_session
+from polyhop.worker.strategies.registry import parse_parameters, spec_of
+
+HOSTILE = "<img src=x onerror=alert(1)>|`[a](javascript:b)"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    """The pages of a first run, of one with every kind of change, and of one of other settings."""
+    folder = tmp_path_factory.mktemp("changed")
+    settings = Settings(root=folder / "root", strategies=("bm25",))
+    corpus = folder / "lakes.csv"
+    ids = [f"p{n:02}" for n in range(SHOWN_CHANGES + 3)]
+    pages = []
+    for number, names in enumerate((ids, ["moved", *ids[2:], HOSTILE])):
+        texts = {name: f"Lake {name} is deep." for name in names} | {ids[2]: f"Version {number}."}
+        texts["moved"] = "Lake p00 is deep."
+        rows = [f'"{name}","Lake","{texts[name]}"' for name in names]
+        corpus.write_text("\n".join(["id,title,text", *rows]) + "\n")
+        pages.append(_page(settings, corpus))
+    pages.append(_page(settings.model_copy(update={"strategies": ("bm25", "bridge-lexical")}), corpus))
+    return pages
+
+
+def _page(settings: Settings, corpus: Path) -> list[str]:
+    before = counts_of_current(settings, "lakes")
+    report: IndexReport = run_index(settings, IndexRequest("lakes", corpus), DirectRunner())
+    return change_lines(settings, before, report)
+
+
+def test_the_first_records_are_shown_with_how_many_more_there_are_and_how_to_list_them(runs: list[list[str]]) -> None:
+    page = runs[0]
+    assert page[0] == "# Version 1 of lakes: 53 added"
+    assert "| passages | 0 | 53 | +53 |" in page
+    assert [line for line in page if "| added |" in line] == [
+        f"| p{n:02} | added |  | lakes |" for n in range(SHOWN_CHANGES)
+    ]
+    assert "3 more records changed." in page
+    command = 'polyhop sql "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id" --index lakes'
+    assert page[-3:] == ["```", command, "```"]
+
+
+def test_each_kind_of_change_is_a_row_and_an_id_is_data(runs: list[list[str]]) -> None:
+    page = runs[1]
+    assert page[0] == "# Version 2 of lakes: 1 added, 1 changed, 1 deleted, 1 renamed"
+    rows = [line for line in page if line.endswith("| lakes |")]
+    assert rows == [
+        r"| &lt;img src=x onerror=alert(1)&gt;\|\`\[a\](javascript:b) | added |  | lakes |",
+        "| moved | renamed | p00 | lakes |",
+        "| p01 | deleted |  | lakes |",
+        "| p02 | changed |  | lakes |",
+    ]
+    assert not any("more records" in line for line in page)
+
+
+def test_a_version_whose_records_are_those_of_before_says_so(runs: list[list[str]]) -> None:
+    assert runs[2][0] == "# Version 3 of lakes: no record changed"
+    assert "| passages | 53 | 53 | +0 |" in runs[2]
+    assert not any("polyhop sql" in line for line in runs[2])
+
+
+ADVICE = "encoder.precision = bfloat16 would help"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "computed", "encoder", "expected"),
+    [
+        (61.0, 900, EncoderSettings(), f"encoding took 61 s; {ADVICE}"),
+        (59.0, 900, EncoderSettings(), ""),
+        (61.0, 0, EncoderSettings(), ""),
+        (61.0, 900, EncoderSettings(precision="int8"), ""),
+        (61.0, 900, EncoderSettings(name="onnx:folder"), ""),
+    ],
+)
+def test_long_encoding_by_the_local_encoder_in_float32_is_advised(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, computed: int, encoder: EncoderSettings, expected: str
+) -> None:
+    monkeypatch.setattr(openvino_session, "faster_precision", lambda: ADVICE)
+    settings = Settings(encoder=encoder)
+    stages = {"ingest": 100.0, "embed-passage": seconds}
+    report = IndexReport("one", 1, changed=True, seconds=stages, computed={"embed-passage": computed})
+    assert encoding_advice(settings, report) == expected
+    assert (ADVICE in "\n".join(summary_lines(settings, report))) == bool(expected)
+
+
+ITALIAN = [
+    {"id": "1", "title": "Roncavalle", "text": "Roncavalle è un comune delle Alpi. Il sindaco è Lucia Ferrant."},
+    {"id": "2", "title": "Lucia Ferrant", "text": "Lucia Ferrant è nata a Biella ed è stata la direttrice del museo."},
+]
+ENGLISH = [{"id": "1", "title": "Lake One", "text": "Lake One is a lake that lies near the town of Two."}]
+LANGUAGE_ADVICE = (
+    "the texts look Italian and were read as English, the default; if they are: "
+    "polyhop index --index alpi --set corpus.language=it"
+)
+
+
+@pytest.mark.parametrize(
+    ("records", "corpus", "expected"),
+    [
+        (ITALIAN, CorpusSettings(), [LANGUAGE_ADVICE]),
+        (ITALIAN, CorpusSettings(language="it"), []),
+        (ITALIAN, CorpusSettings(language="en"), []),
+        (ENGLISH, CorpusSettings(), []),
+    ],
+)
+def test_only_who_chose_no_language_is_told_and_only_of_another_one(
+    write_corpus: Callable[..., Path],
+    tmp_path: Path,
+    records: list[dict[str, object]],
+    corpus: CorpusSettings,
+    expected: list[str],
+) -> None:
+    settings = Settings(root=tmp_path / "root", corpus=corpus)
+    request = IndexRequest("alpi", write_corpus(records))
+    report = run_index(settings, request, DirectRunner())
+    assert run_advice(settings, report) == expected
+    assert [line for line in summary_lines(settings, report) if "Italian" in line] == [f"* {each}" for each in expected]
+    again = run_index(Settings(root=settings.root), request, DirectRunner())
+    assert language_advice(Settings(root=settings.root), again) == ""
+
+
+PRICED = Settings(models=ModelSettings(read="openai/x", price=(1.0, 2.0)))
+
+
+def test_levels_multiply_partial_and_final_answers() -> None:
+    """Defaults: 5 hubs; one level, or up to 5 of them."""
+    costs = question_costs(PRICED, ["bm25", "hublink", "hublink-topic", "hublink"])
+    assert {name: row["tasks"] for name, row in costs.items()} == {
+        "hublink": {"hub.partial": 5, "hub.final": 1},
+        "hublink-topic": {"hub.partial": 25, "hub.final": 5},
+    }
+    row = costs["hublink"]
+    assert row["calls"] == 6
+    assert row["cost_usd"] == round((row["prompt_tokens"] + 2 * row["completion_tokens"]) / 1e6, 6)
+    assert 6 * 6000 < row["prompt_tokens"] < 6 * 7500
+
+
+def test_steps_that_rules_take_cost_nothing() -> None:
+    def calls(**given: Any) -> dict[str, int]:
+        bounds = parse_parameters(spec_of("hublink"), given).call_bounds()
+        return {bound.task: bound.calls for bound in bounds}
+
+    assert calls(partial_answers="rules") == {"hub.final": 1}
+    assert calls(final_answer="rules", number_of_hubs=30) == {"hub.partial": 30}
+    assert calls(partial_answers="rules", final_answer="rules") == {}
+    whole = calls(question_components="model", output_filter=True)
+    assert whole == {"hub.components": 1, "hub.partial": 5, "hub.final": 1, "hub.filter": 1}
+    assert spec_of("bm25").parameters().call_bounds() == ()
+
+
+def test_without_a_model_for_reading_there_is_nothing_to_pay() -> None:
+    assert question_costs(Settings(), ["hublink"]) == {}
+
+
+def test_an_unknown_price_leaves_the_cost_open(capsys: Any) -> None:
+    costs = question_costs(Settings(models=ModelSettings(read="openai/none-such")), ["hublink"])
+    assert costs["hublink"]["cost_usd"] is None
+    print_questions("openai/none-such", costs)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("a question by hublink asks openai/none-such at most 6 times (5 hub.partial, 1 hub.final): ")
+    assert line.endswith("tokens, cost unknown")
+    print_questions("openai/x", question_costs(PRICED, ["hublink"]))
+    assert capsys.readouterr().out.endswith(" USD\n")
