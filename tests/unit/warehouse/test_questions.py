@@ -56,7 +56,7 @@ def corpus_ids(path: Path) -> dict[str, str]:
     ("name", "content", "questions"),
     [
         ("q.jsonl", f'{ROW}\n\n{{"question": "When?", "answer": 1843}}\n{{"question": "?"}}', [WHOLE, WHEN, "q000004"]),
-        ("q.jsonl.gz", gzip.compress(ROW.encode()), [WHOLE]),
+        ("q.jsonl.gz", gzip.compress(ROW.encode(), mtime=0), [WHOLE]),
         ("q.json", f"[{ROW}]", [WHOLE]),
         ("q.csv", f"{CSV},When?,1843\n", [WHOLE, WHEN]),
     ],

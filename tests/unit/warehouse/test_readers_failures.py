@@ -263,6 +263,7 @@ PACKED = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().enco
         ("c.jsonl.gz", PACKED[: len(PACKED) // 2], 500, r"after record \d+: it breaks off in the middle; copy or"),
         ("c.json", b"[" + GOOD + b", {]", 1, "record 2 of its list cannot be read"),
     ],
+    ids=["half of a packed file", "a list"],
 )
 def test_a_broken_file_yields_what_came_before_and_then_says_so(
     tmp_path: Path, name: str, content: bytes, least: int, message: str
