@@ -17,8 +17,7 @@ from typing import Any
 from machine import describe_machine
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
-from graph_fixture import address_of, connect_to
+from graph_fixture import address_of, changes, connect_to, mark_all, published_hashes, snapshot, wipe_marks
 from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import ExportReport, run_export

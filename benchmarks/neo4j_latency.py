@@ -20,8 +20,7 @@ from machine import describe_machine
 from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-from agreement import disagreement
-from graph_fixture import address_of
+from graph_fixture import address_of, disagreement
 from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import run_export

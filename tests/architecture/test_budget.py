@@ -18,7 +18,8 @@ PRODUCT_LINES = 53_000
 SETTINGS = 64
 PARAMETERS = 199  # of all strategies together
 FLAGS = 200  # of all commands together, as docs/cli.md lists them
-TEST_LINES = 58_510
+TEST_LINES = 56_240
+TEST_FILES = 302
 FILES = {"index": 91, "ask": 60}
 """Files of ours that a command runs through."""
 
@@ -52,8 +53,10 @@ def test_the_product_has_no_more_modules_lines_and_settings_than_its_budget(hous
     assert len(re.findall(r"^\| `--", page, re.MULTILINE)) <= FLAGS
 
 
-def test_the_tests_have_no_more_lines_than_their_budget() -> None:
-    assert sum(map(lines, (PROJECT / "tests").rglob("*.py"))) <= TEST_LINES
+def test_the_tests_have_no_more_files_and_lines_than_their_budget() -> None:
+    files = list((PROJECT / "tests").rglob("*.py"))
+    assert len(files) <= TEST_FILES
+    assert sum(map(lines, files)) <= TEST_LINES
 
 
 def test_no_modules_import_each_other(house: ModuleType) -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import disagreement
 from graph_databases import INDEX, PROBE, Kept, claimed, held, row
-from graph_fixture import EIGHT, FINAL, SEEDS, Arrays
+from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, disagreement
 
 from polyhop.flows.export import compare
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError

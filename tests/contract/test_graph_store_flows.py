@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import memory_graph
 import pytest
-from export_fixture import KilledBefore
 from graph_databases import INDEX, Kept, claimed, held, row
+from graph_fixture import KilledBefore
 
 from polyhop.flows.export import ExportReport, Published, export_version
 from polyhop.flows.index import run_index

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from page_fits import FITS, WIDTHS, assert_fits
+from browser_process import FITS, WIDTHS, assert_fits
 
 RECORDS = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London."},

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
-from page_fits import FITS, WIDTHS, assert_fits
+from browser_process import FITS, WIDTHS, assert_fits
 
 from polyhop.pages.answer_page import PageMaterial, answer_page
 from polyhop.schemas.evidence import (

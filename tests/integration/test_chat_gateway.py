@@ -625,8 +625,7 @@ reports = st.fixed_dictionaries({"prompt_tokens": tokens, "completion_tokens": t
 
 def own_count(server: Any) -> int:
     """Tokens of all prompts that the server got, and of the replies that it gave, by our own tokenizer."""
-    from scripted_behaviour import Behaviour
-    from scripted_bodies import chat_body
+    from scripted_server import Behaviour, chat_body
 
     replies = [chat_body(asked, Behaviour())["choices"][0]["message"]["content"] for asked in server.requests]
     prompts = sum(count_prompt_tokens(asked.prompt, MODEL) for asked in server.requests)

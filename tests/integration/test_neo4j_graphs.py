@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agreement import TOLERANCE
-from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
-from graph_fixture import address_of, connect_to
+from graph_fixture import TOLERANCE, address_of, changes, connect_to, mark_all, published_hashes, snapshot, wipe_marks
 from neo4j_process import Neo4jServer
 
 from polyhop.api import open_index

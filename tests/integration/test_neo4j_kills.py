@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_processes import Commands
-from export_fixture import assert_whole_batches, published_hashes
-from graph_fixture import address_of, connect_to
+from graph_fixture import address_of, assert_whole_batches, connect_to, published_hashes
 from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import run_export

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import disagreement
-from graph_fixture import Arrays, SmallGraph, connect_to
+from graph_fixture import Arrays, SmallGraph, connect_to, disagreement
 from numpy.typing import NDArray
 
 from polyhop.api import open_index

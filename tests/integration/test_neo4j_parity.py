@@ -5,8 +5,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from agreement import disagreement
-from graph_fixture import Arrays, SmallGraph, connect_to
+from graph_fixture import Arrays, SmallGraph, connect_to, disagreement
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 from command_processes import Commands
-from prefect_pool import pool_worker, wait_for
-from prefect_rest import events_of, post, run_deployment, runs_named
+from prefect_rest import events_of, pool_worker, post, run_deployment, runs_named, wait_for
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner

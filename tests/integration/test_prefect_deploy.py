@@ -12,9 +12,19 @@ from typing import Any
 
 import pytest
 import yaml
-from prefect_pool import pool_worker, serving, wait_for
-from prefect_rest import ask, ended_by_schedule, events_of, post, run_deployment, runs_named, schedule_once
-from prefect_yaml import prefect_document
+from prefect_rest import (
+    ask,
+    ended_by_schedule,
+    events_of,
+    pool_worker,
+    post,
+    prefect_document,
+    run_deployment,
+    runs_named,
+    schedule_once,
+    serving,
+    wait_for,
+)
 
 from polyhop.flows.prefect_deploy import FIRST_INDEX, DeployedIndex
 

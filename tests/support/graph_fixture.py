@@ -1,22 +1,52 @@
 """Small graphs for tests of spreading activation: the same entities and relations as arrays and in Neo4j."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from neo4j_process import Neo4jServer
 from numpy.typing import NDArray
 
-from polyhop.flows.export import MAKERS, graph_row
+from polyhop.flows.export import MAKERS, Published, graph_row
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.graph import Activation, ChainRule, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.schemas.ports import Artefact, GraphKind, GraphStore
+from polyhop.schemas.ports import GRAPH_KINDS, Artefact, GraphKind, GraphStore, HeldRow
 from polyhop.schemas.records import Address
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
 from polyhop.tasks.graph.stage import relation_arrays
 from polyhop.warehouse.artefacts import RELATIONS, vectors_of
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_server import BATCH_ROWS, Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
+
+TOLERANCE = 1e-4
+
+
+def disagreement(one: Activation, other: Activation) -> str:
+    """What two engines do not agree on, in words; "" if nothing.
+
+    Seeds, active entities, chains with the labels of their hops are compared exactly, activations within 1e-4.
+    """
+    found = [[(seed.entity, seed.match) for seed in activation.seeds] for activation in (one, other)]
+    if found[0] != found[1]:
+        return f"seeds {found[0]} and {found[1]}"
+    starts = [np.array([seed.activation for seed in activation.seeds]) for activation in (one, other)]
+    if not np.allclose(*starts, rtol=0, atol=TOLERANCE):  # type: ignore[arg-type, misc]
+        return f"activations of seeds {starts[0]} and {starts[1]}"
+    if one.entities.tolist() != other.entities.tolist():
+        return f"{len(one.entities)} entities and {len(other.entities)}"
+    if not np.allclose(one.values, other.values, rtol=0, atol=TOLERANCE):
+        return f"activations, by {np.abs(one.values - other.values).max()}"
+    chains = [[(chain.entities, chain.hops) for chain in activation.chains] for activation in (one, other)]
+    if chains[0] == chains[1]:
+        return ""
+    pairs = zip(one.chains, other.chains, strict=False)
+    place = next((n for n, (left, right) in enumerate(pairs) if left.entities != right.entities), -1)
+    return f"{len(chains[0])} and {len(chains[1])} chains, first at place {place}: {[c[place:][:1] for c in chains]}"
+
 
 Edge = tuple[str, str, str]
 
@@ -180,3 +210,80 @@ EIGHT = SmallGraph(on_axes({"a": 0.5, "b": 0.4, "c": 0.8, "d": 0.6, "e": 0.7, "f
 """The graph of G-QASA-1 (algorithms.md section 8), where a question starts in it, and what becomes of that."""
 SEEDS = {"a": 1.0, "b": 0.6}
 FINAL = {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797, "f": 0.043218}
+
+
+_LABELS = "Document|Paragraph|Entity|Hub|HubPath"
+Hashes = dict[str, dict[str, str]]
+Snapshot = dict[str, list[tuple[str, str]]]
+
+
+def published_hashes(settings: Settings, index: str) -> Hashes:
+    """Hash by id of every row of the current version, by kind."""
+    with Published(settings, index) as published:
+        return {kind: published.hashes(kind) for kind in GRAPH_KINDS}
+
+
+def changes(before: Hashes, after: Hashes) -> dict[str, int]:
+    """Rows created, updated and deleted between two versions, all kinds together."""
+    counts: Counter[str] = Counter(created=0, updated=0, deleted=0)
+    for kind in GRAPH_KINDS:
+        old, new = before[kind], after[kind]
+        counts["created"] += len(new.keys() - old.keys())
+        counts["deleted"] += len(old.keys() - new.keys())
+        counts["updated"] += sum(old[key] != new[key] for key in old.keys() & new.keys())
+    return dict(counts)
+
+
+def snapshot(connection: Neo4jConnection, index: str) -> Snapshot:
+    """Everything the database holds of an index, by kind, but the record of the export and the index's own name."""
+    store = Neo4jStore(connection, index)
+    return {kind: sorted((row.id, _shown(row)) for row in store.rows(kind, [1.0])) for kind in GRAPH_KINDS}
+
+
+def mark_all(connection: Neo4jConnection, index: str) -> None:
+    """Puts a mark on every node of an index and every relationship that leaves one; writing a row again wipes it."""
+    for statement in (
+        f"MATCH (n:{_LABELS} {{index: $index}}) SET n.marked = true",
+        f"MATCH (:{_LABELS} {{index: $index}})-[r]->() SET r.marked = true",
+    ):
+        connection.write([(statement, {"index": index})])
+
+
+def wipe_marks(connection: Neo4jConnection, index: str) -> int:
+    """Takes the marks away and counts them."""
+    values = {"index": index}
+    nodes, edges = connection.write(
+        [
+            (f"MATCH (n:{_LABELS} {{index: $index, marked: true}}) REMOVE n.marked RETURN count(n) AS count", values),
+            (
+                f"MATCH (:{_LABELS} {{index: $index}})-[r]->() WHERE r.marked REMOVE r.marked RETURN count(r) AS count",
+                values,
+            ),
+        ]
+    )
+    return int(nodes[0]["count"]) + int(edges[0]["count"])
+
+
+def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes) -> None:
+    """Of a first export that was cut short, every kind is there completely or in whole batches."""
+    store = Neo4jStore(connection, index)
+    for kind in GRAPH_KINDS:
+        count = len(store.hashes(kind))
+        assert count == len(wanted[kind]) or count % BATCH_ROWS[kind] == 0, f"{count} {kind}"
+
+
+def _shown(row: HeldRow) -> str:
+    return json.dumps(asdict(row), sort_keys=True)
+
+
+class KilledBefore(DirectRunner):
+    """Ends before the step of that name, as a killed process would."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def step(self, name: str, run: Callable[[], Any]) -> Any:
+        if name == f"export {self._name}":
+            raise KeyboardInterrupt
+        return super().step(name, run)

@@ -6,25 +6,34 @@ tests/contract/test_index_reader.py holds it to what a published version does.
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from hub_index import hubs_of, value_texts_of
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Evidence, QuestionNames
-from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
+from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, NamedTriple, RelationGraph
+from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows
 from polyhop.schemas.languages import ANALYSERS, ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.ports import Artefact, Services
 from polyhop.schemas.propositions import PropositionGraph, StoredTexts
+from polyhop.schemas.query import ContextPassage
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
-from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.paths import (
+    STORED_HUBS,
+    Adjacency,
+    StoredHubs,
+    find_paths_in_hub,
+    path_hash,
+    path_text,
+    signature_texts,
+)
 from polyhop.tasks.propositions.artefact import (
     STORED_PROPOSITIONS,
     STORED_TRIPLES,
@@ -53,6 +62,114 @@ from polyhop.warehouse.artefacts import (
     text_arrays,
     vectors_of,
 )
+from polyhop.worker.ranking.facets.units import Units, units_of
+
+Written = tuple[str, str, str]
+
+
+def written(text: str) -> list[Written]:
+    """Triples of `A p B; B q C`."""
+    return [tuple(triple.split()) for triple in text.split(";")]  # type: ignore[misc]
+
+
+def texts_of(texts: Iterable[str]) -> StoredTexts:
+    arrays = text_arrays(texts)
+    return StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
+
+
+def starts_of(counts: Iterable[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    return np.array([0, *accumulate(counts)], dtype=np.int64)
+
+
+def hubs_of(
+    triples: Sequence[Written],
+    hubs: Collection[str],
+    labels: Mapping[str, str] | None = None,
+    *,
+    max_length: int = 10,
+    not_indexed: Collection[str] = (),
+    triple_passages: Sequence[tuple[Written, int]] = (),
+    hub_passages: Sequence[tuple[str, int]] = (),
+) -> tuple[StoredHubs, list[str]]:
+    """What the stage would store, and the distinct texts of its rows (one row per path).
+
+    Args:
+        triples: Of own ids.
+        hubs: Own ids of all hubs.
+        labels: By own id, where they differ.
+        max_length: Triples of the longest path.
+        not_indexed: Hubs that no run has reached.
+        triple_passages: Passage numbers.
+        hub_passages: Passage numbers.
+    """
+    nodes = sorted({t[0] for t in triples} | {t[2] for t in triples} | set(hubs))
+    predicates = sorted({t[1] for t in triples})
+    rows = sorted((nodes.index(s), predicates.index(p), nodes.index(o)) for s, p, o in set(triples))
+    graph = HubGraph.from_triples(*np.array(rows).reshape(-1, 3).T, np.zeros(len(nodes), dtype=bool))  # type: ignore[call-arg]
+    named = [(labels or {}).get(node, node) for node in nodes]
+    is_hub = bytearray(node in hubs for node in nodes)
+    indexed = [number for number, node in enumerate(nodes) if node in hubs and node not in not_indexed]
+    found = [find_paths_in_hub(Adjacency(graph), is_hub, hub, max_length) for hub in indexed]
+
+    def words(path: Sequence[int]) -> list[NamedTriple]:
+        whole = [rows[triple] for triple in path]
+        return [NamedTriple(nodes[s], named[s], predicates[p], nodes[o], named[o]) for s, p, o in whole]
+
+    paths = [path for one in found for path in one.paths]
+    texts = [path_text(words(path)) for path in paths]
+    distinct = sorted(set(texts))
+    candidates = [(node, *rest) for one in found for node, rest in one.candidates.items()]
+    stored = HubPaths(
+        np.array(indexed, dtype=np.int32),
+        starts_of(len(one.paths) for one in found),
+        starts_of(map(len, paths)),
+        np.array([triple for path in paths for triple in path], dtype=np.int32),
+        np.array([kind for one in found for kind in one.end_kinds], dtype=np.uint8),
+        np.frombuffer(b"".join(path_hash(words(path)) for path in paths), dtype=np.uint8).reshape(-1, 32),
+        np.array([distinct.index(text) for text in texts], dtype=np.int32),
+        starts_of(len(one.candidates) for one in found),
+        np.array([row[0] for row in candidates], dtype=np.int32),
+        np.array([row[1] for row in candidates], dtype=np.uint8),
+        starts_of(len(row[2]) for row in candidates),
+        np.array([triple for row in candidates for triple in row[2]], dtype=np.int32),
+    )
+    count = len(paths)
+    levels = np.zeros(count, dtype=np.uint8)
+    search = HubRows(np.arange(count, dtype=np.int32), stored.path_texts, levels, np.full(count, -1, dtype=np.int32))
+    number_of = {tuple(row): number for number, row in enumerate(rows)}
+    stating = [
+        (number_of[nodes.index(s), predicates.index(p), nodes.index(o)], passage)
+        for (s, p, o), passage in triple_passages
+    ]
+    about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages if hub not in not_indexed]
+    return StoredHubs(
+        graph,
+        stored,
+        search,
+        texts_of(distinct),
+        np.arange(count, dtype=np.int32),
+        texts_of(nodes),
+        texts_of(named),
+        tuple(predicates),
+        texts_of(f"r{number}" for number in range(len(rows))),
+        (),
+        np.array(stating, dtype=np.int64).reshape(-1, 2),
+        np.array(about, dtype=np.int64).reshape(-1, 2),
+        np.array([number for number, node in enumerate(nodes) if node in not_indexed], dtype=np.int32),
+    ), distinct
+
+
+def value_texts_of(stored: StoredHubs) -> list[str]:
+    """The text of each path for hub-facets: its signature's, then its value."""
+    graph, paths = stored.graph, stored.paths
+    signatures = [
+        tuple(stored.predicates[graph.predicates[triple]] for triple in paths.triples_of(path).tolist())
+        for path in range(paths.path_count)
+    ]
+    words = signature_texts(set(signatures))
+    values = stored.labels.of(graph.objects[paths.last_triples()].tolist())
+    return [f"{words[signature]} {value}".strip() for signature, value in zip(signatures, values, strict=True)]
+
 
 T = TypeVar("T")
 Passage = tuple[str, str, str]
@@ -388,3 +505,72 @@ PASSAGES: tuple[Passage, ...] = (
     ("p11", "", "nothing here has a name."),
     ("p12", "", "nothing here has a name."),
 )
+
+
+MUSIC = """
+album1 performedBy artist1; album1 releaseYear 1969; album1 hasGenre Rock; album1 recordedAt studio1;
+studio1 locatedIn London; album1 liveAlbum live; album2 performedBy artist1; album2 releaseYear 1970;
+album2 hasGenre Folk; album2 liveAlbum studio; album3 performedBy artist2; album3 releaseYear 1973;
+album3 hasGenre Rock; album3 recordedAt studio2; studio2 locatedIn Paris; album3 liveAlbum studio
+"""
+LABELS = {
+    "album1": "Abbey Lane",
+    "album2": "Morning Hills",
+    "album3": "The Dark Engine",
+    "artist1": "Anna Ångström",
+    "artist2": "The Harbour Band",
+    "studio1": "Olympic Studio",
+    "studio2": "Studio Davout",
+    "live": "Recorded live",
+    "studio": "Not recorded live",
+}
+ALBUMS = ("album1", "album2", "album3")
+
+
+def music_hubs() -> StoredHubs:
+    """Three albums with five kinds of paths, one of them of two triples."""
+    return hubs_of(written(MUSIC), set(ALBUMS), LABELS)[0]
+
+
+def units_from(stored: StoredHubs) -> Units:
+    """Prepared for ranking."""
+    names = stored.labels.of(range(stored.graph.node_count))
+    return units_of(stored.graph, stored.paths, stored.values, stored.predicates, names)
+
+
+def make_units(text: str, hubs: tuple[str, ...], labels: Mapping[str, str] | None = None) -> Units:
+    """From written triples."""
+    return units_from(hubs_of(written(text), set(hubs), labels or {})[0])
+
+
+def shown(units: Units, document: int) -> tuple[str, str]:
+    """Signature and value of a document."""
+    value = units.value_texts[int(units.document_values[document])]
+    return units.signature_texts[int(units.document_signatures[document])], value
+
+
+def paths_shown(units: Units, scores: NDArray[np.float64]) -> list[tuple[str, str, str]]:
+    """Hub, signature and value of paths in descending order of score."""
+    order = np.argsort(-np.round(scores, 12), kind="stable").tolist()
+    hubs = [units.value_texts[value] for value in units.hub_values.tolist()]
+    return [(hubs[int(units.path_hubs[path])], *shown(units, int(units.path_documents[path]))) for path in order]
+
+
+Titled = tuple[str, str]
+
+
+class ReadingIndex(MemoryIndex):
+    """Titled texts, numbered in their order; with vectors if it is given some. Counts how often passages are read."""
+
+    def __init__(self, passages: Sequence[Titled], vectors: NDArray[np.float32] | None = None) -> None:
+        self.rows = [(f"p{place:03}", title, text) for place, (title, text) in enumerate(passages)]
+        given = {} if vectors is None else {vectors_of("passage"): vectors}
+        super().__init__(self.rows, given, artefacts={"lexical:stems", *(handle.name for handle in given)})
+        self.calls = 0
+
+    def passages(self, numbers: Sequence[int]) -> list[Passage]:
+        self.calls += 1
+        return super().passages(numbers)
+
+    def context(self) -> list[ContextPassage]:
+        return [ContextPassage(*row, rank, 1 / rank) for rank, row in enumerate(self.rows, start=1)]

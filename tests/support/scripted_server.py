@@ -1,23 +1,578 @@
 """A scripted model server: what it does with each request, and what it has seen.
 
-Sends nothing itself (scripted_http.py does). In tests, through the fixture `model_server`.
+By hand: `python tests/support/scripted_server.py --port 0 --script FILE --log FILE` prints its address, appends each
+request to the log as a line of JSON and lists them all at GET /requests. In tests: the fixture `model_server`.
 """
 
+import argparse
+import contextlib
+import hashlib
+import importlib.util
+import itertools
 import json
+import math
+import os
+import random
+import re
+import select
 import socket
+import struct
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scripted_behaviour import Behaviour, Spec, behaviour, drawn
-from scripted_bodies import Encode, prompt_text
-from scripted_http import Handler, Http
-from scripted_replies import task_name
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+_DATA = re.compile(r"<data\b[^>]*>(.*?)</data>", re.DOTALL | re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_CAPITALISED = r"[A-Z][\w'’&-]*"
+_NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van)\s+)*{_CAPITALISED})*")
+_STOP = {
+    "The",
+    "A",
+    "An",
+    "In",
+    "On",
+    "At",
+    "It",
+    "He",
+    "She",
+    "They",
+    "His",
+    "Her",
+    "This",
+    "That",
+    "Its",
+    "As",
+    "But",
+}
+_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "CONCEPT")
+_FORMS = {
+    "kg.extract": {"entities", "relations"},
+    "kg.resolve": {"groups"},
+    "prop.propositions": {"propositions"},
+    "qa.answer": {"answer", "reasoning"},
+}
+
+
+def derived_reply(prompt: str, schema_name: str, schema: dict[str, Any] | None) -> str:
+    """JSON text for a prompt: by the schema's name ("kg_extract"), by its fields, or by its types."""
+    name = task_name(schema_name, schema, prompt)
+    blocks = [block.strip() for block in _DATA.findall(prompt)] or [prompt]
+    maker = _MAKERS.get(name)
+    value = maker(blocks) if maker else _filled(schema or {}, schema or {})
+    return json.dumps(value, ensure_ascii=False)
+
+
+def task_name(schema_name: str, schema: dict[str, Any] | None, prompt: str) -> str:
+    """The task of algorithms.md 0.7 that a request is about, "" if it is another one."""
+    for name in _MAKERS:
+        if re.sub(r"\W", "_", name) == re.sub(r"\W", "_", schema_name):
+            return name
+    fields = set((schema or {}).get("properties", {}))
+    if not fields:
+        fields = set(re.findall(r'"(\w+)"', _DATA.sub("", prompt)))
+    for name, form in _FORMS.items():
+        if form <= fields:
+            return name
+    if "entities" in fields:
+        return "query.entities" if "search_hint" in json.dumps(schema or prompt) else "prop.entities"
+    return ""
+
+
+def names_in(text: str) -> list[str]:
+    """Capitalised runs, each once, in order, without the articles that begin sentences."""
+    found: dict[str, None] = {}
+    for match in _NAME.findall(text):
+        words = match.split()
+        while words and words[0] in _STOP:
+            words = words[1:]
+        if words:
+            found[" ".join(words)] = None
+    return list(found)
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence.strip() for sentence in _SENTENCE.split(text) if sentence.strip()]
+
+
+def _type_of(name: str) -> str:
+    return _TYPES[hashlib.sha256(name.encode()).digest()[0] % len(_TYPES)]
+
+
+def _graph(blocks: list[str]) -> dict[str, Any]:
+    text = "\n".join(blocks)
+    entities: dict[str, dict[str, str]] = {}
+    relations = []
+    for sentence in _sentences(text):
+        names = names_in(sentence)
+        for name in names:
+            entities.setdefault(name, {"name": name, "type": _type_of(name), "description": sentence})
+        for source, target in itertools.pairwise(names):
+            between = sentence.partition(source)[2].partition(target)[0]
+            words = re.findall(r"[a-z]+", between)[:4]
+            relations.append(
+                {"source_name": source, "relation": " ".join(words) or "related to", "target_name": target}
+            )
+    return {"entities": list(entities.values()), "relations": relations}
+
+
+def _names(blocks: list[str]) -> dict[str, Any]:
+    return {"entities": names_in("\n".join(blocks))}
+
+
+def _propositions(blocks: list[str]) -> dict[str, Any]:
+    """One proposition per sentence of the longest block, with the names in it."""
+    made = [{"text": sentence, "entities": names_in(sentence)} for sentence in _sentences(max(blocks, key=len))]
+    return {"propositions": [proposition for proposition in made if proposition["entities"]]}
+
+
+def _listed_names(block: str) -> list[str]:
+    """Names of a cluster, given as JSON (strings or objects with a name) or one a line ("- name: description")."""
+    try:
+        value = json.loads(block)
+    except ValueError:
+        lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line) for line in block.splitlines())
+        names = (re.split(r"\s*(?:[:|\t]|\s[-–—]\s|\()", line)[0].strip() for line in lines)
+        return [name for name in names if name]
+    value = next(iter(value.values())) if isinstance(value, dict) else value
+    return [item["name"] if isinstance(item, dict) else str(item) for item in value]
+
+
+def _groups(blocks: list[str]) -> dict[str, Any]:
+    """Names whose words are all in a longer name belong to it."""
+    groups: dict[str, list[str]] = {}
+    listed = list(dict.fromkeys(name for block in blocks for name in _listed_names(block)))
+    for name in sorted(listed, key=lambda name: (-len(name.split()), name)):
+        words = set(name.lower().split())
+        home = next((long for long in groups if words <= set(long.lower().split())), None)
+        groups.setdefault(home or name, []).append(name)
+    return {
+        "groups": [
+            {"canonical_name": canonical, "members": members, "description": f"{canonical}, by {len(members)} names"}
+            for canonical, members in groups.items()
+        ]
+    }
+
+
+def _answer(blocks: list[str]) -> dict[str, Any]:
+    """The first name of the context that the question does not have; the shortest block is the question."""
+    question = min(blocks, key=len)
+    context = "\n".join(block for block in blocks if block is not question) or question
+    name = next((name for name in names_in(context) if name not in question), "")
+    sentence = next((sentence for sentence in _sentences(context) if name and name in sentence), "")
+    markers = re.findall(r"\[(\d+)\]", context)
+    return {"answer": name, "reasoning": sentence, "citations": [int(marker) for marker in markers[:1]]}
+
+
+def _hints(blocks: list[str]) -> dict[str, Any]:
+    return {"entities": [{"name": name, "search_hint": name.lower()} for name in names_in("\n".join(blocks))]}
+
+
+def _path_text(blocks: list[str]) -> dict[str, Any]:
+    """The statements of a path, one JSON list a line, as sentences."""
+    statements = [json.loads(line) for line in "\n".join(blocks).splitlines()]
+    return {"text": " ".join(f"{' '.join(words)}." for words in statements)}
+
+
+def _components(blocks: list[str]) -> dict[str, Any]:
+    return {"components": names_in("\n".join(blocks))}
+
+
+def _numbered(block: str) -> dict[int, str]:
+    """Lines like `[2] …`, by number."""
+    return {int(number): text for number, text in re.findall(r"^\[(\d+)\] (.*)$", block, re.MULTILINE)}
+
+
+def _partial(blocks: list[str]) -> dict[str, Any]:
+    """The first numbered statement, word for word."""
+    statements = next((found for found in map(_numbered, blocks) if found), {})
+    return {"sufficient": bool(statements), "answer": next(iter(statements.values()), ""), "used": [*statements][:1]}
+
+
+def _final(blocks: list[str]) -> dict[str, Any]:
+    """The first partial answer, word for word."""
+    partial = _partial(blocks)
+    return {"sufficient": partial["sufficient"], "answer": partial["answer"], "citations": partial["used"]}
+
+
+def _filter(blocks: list[str]) -> dict[str, Any]:
+    """All numbered statements."""
+    return {"ids": [*next((found for found in map(_numbered, blocks[::-1]) if found), {})]}
+
+
+def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
+    """An empty value of any JSON schema."""
+    if "$ref" in schema:
+        return _filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
+    if "enum" in schema:
+        return schema["enum"][0]
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if choice in schema:
+            return _filled(schema[choice][0], root)
+    empty = {"string": "", "integer": 0, "number": 0.0, "boolean": False, "array": [], "null": None}
+    kind = schema.get("type", "object")
+    if kind != "object":
+        return empty[kind]
+    return {name: _filled(part, root) for name, part in schema.get("properties", {}).items()}
+
+
+_MAKERS = {
+    "kg.extract": _graph,
+    "kg.resolve": _groups,
+    "hub.components": _components,
+    "hub.filter": _filter,
+    "hub.final": _final,
+    "hub.partial": _partial,
+    "hub.path_text": _path_text,
+    "prop.entities": _names,
+    "prop.propositions": _propositions,
+    "qa.answer": _answer,
+    "qa.chains": _answer,
+    "qa.closed_book": _answer,
+    "query.entities": _hints,
+}
+
+
+KINDS = (
+    "reply",  # the scripted or derived reply
+    "rate_limit",  # 429, with Retry-After if retry_after is given
+    "error",  # status (default 500) with OpenAI's error object
+    "html",  # status (default 502) with a proxy's HTML page
+    "drop",  # connection closed before any answer
+    "drop_mid",  # connection closed in the middle of the answer
+    "trickle",  # 200, a byte every 50 ms and never the last
+    "trickle_header",  # the same in the header
+    "truncated",  # 200, content cut in the middle, finish_reason "stop"
+    "length",  # 200, content cut in the middle, finish_reason "length"
+    "wrong_schema",  # 200, valid JSON of another form
+    "refusal",  # 200, message.refusal instead of content
+    "content_filter",  # 200, no content, finish_reason "content_filter"
+    "prose",  # 200, the reply between sentences and fences: needs the second rung
+    "too_few",  # 200, embeddings of all texts but the last
+    "not_finite",  # 200, embeddings, the last of which has no finite numbers
+    "zero",  # 200, embeddings, the last of which is zero
+    "longer",  # 200, embeddings of one dimension more
+    "no_embeddings",  # 200, a JSON object of another form
+    "broken",  # 200, trailing commas, comments and single quotes: needs the third rung
+)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """One way to treat a request.
+
+    Attributes:
+        kind: One of KINDS.
+        content: Text of the reply instead of the derived one; None derives it from the prompt.
+        delay_seconds: Waits before it does anything.
+        status: HTTP status of kind "error" and "html".
+        retry_after: Value of the Retry-After header (seconds or an HTTP date), None without one.
+        message: Message of the error object.
+        code: Code of the error object.
+        cut: Share of the content that is kept by "truncated" and "length".
+        has_usage: Whether token counts are reported.
+        usage: Reported instead of the true counts: a server that lies.
+    """
+
+    kind: str = "reply"
+    content: str | None = None
+    delay_seconds: float = 0.0
+    status: int | None = None
+    retry_after: str | None = None
+    message: str = "scripted fault"
+    code: str | None = None
+    cut: float = 0.6
+    has_usage: bool = True
+    usage: Mapping[str, Any] | None = None
+
+    def echoing(self, authorization: str) -> "Behaviour":
+        """The same with {authorization} in its texts replaced by what the client sent, as careless servers do."""
+        content = None if self.content is None else self.content.replace("{authorization}", authorization)
+        return replace(self, message=self.message.replace("{authorization}", authorization), content=content)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"Unknown kind '{self.kind}'; known: {', '.join(KINDS)}.")
+
+
+Spec = Behaviour | str | Mapping[str, Any]
+
+
+def behaviour(spec: Spec) -> Behaviour:
+    """A behaviour from "drop", {"kind": "rate_limit", "retry_after": 1} or a behaviour."""
+    if isinstance(spec, Behaviour):
+        return spec
+    if isinstance(spec, str):
+        return Behaviour(spec)
+    made = Behaviour(**spec)
+    return made if made.retry_after is None else replace(made, retry_after=str(made.retry_after))
+
+
+def drawn(shares: Mapping[str, float], seed: int, *keys: object) -> str:
+    """The kind that falls to `keys`, each with its share of all keys, "reply" for the rest; the same everywhere."""
+    digest = hashlib.sha256(repr((seed, *keys)).encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64
+    for kind, share in shares.items():
+        if point < share:
+            return kind
+        point -= share
+    return "reply"
+
+
+DIMENSION = 384
+
+
+def chat_body(asked: "Recorded", chosen: Behaviour) -> dict[str, Any]:
+    """A chat completion."""
+    given = (asked.body.get("response_format") or {}).get("json_schema") or {}
+    content = chosen.content
+    if content is None:
+        content = derived_reply(
+            prompt_text(asked.body["messages"][:1]), str(given.get("name", "")), given.get("schema")
+        )
+    message, finish = _message(content, chosen)
+    said = message["content"] or message["refusal"] or ""
+    prompt_tokens = token_count(asked.prompt) + 4 * len(asked.body["messages"]) + 3
+    completion_tokens = token_count(said)
+    usage: Mapping[str, Any] = chosen.usage or {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+    }
+    return {
+        "id": f"chatcmpl-{asked.number}",
+        "object": "chat.completion",
+        "created": int(asked.time),
+        "model": asked.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+    } | ({"usage": usage} if chosen.has_usage else {})
+
+
+def prompt_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Text of messages, whose content is a string or parts."""
+    parts = []
+    for message in messages:
+        content = message.get("content") or ""
+        parts.append(content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content))
+    return "\n".join(parts)
+
+
+Encode = Callable[[list[str]], list[list[float]]]
+
+
+def embeddings_body(body: Mapping[str, Any], kind: str = "reply", encode: Encode | None = None) -> dict[str, Any]:
+    """Vectors by an encoder; without one, unit vectors that depend on nothing but their text."""
+    if kind == "no_embeddings":
+        return {"object": "error", "detail": "no such thing"}
+    inputs = [str(text) for text in (body["input"] if isinstance(body["input"], list) else [body["input"]])]
+    dimension = int(body.get("dimensions") or DIMENSION)
+    made = encode(inputs) if encode else [_vector(text, dimension) for text in inputs]
+    vectors = _nonsense(kind, made)
+    tokens = sum(token_count(text) for text in inputs)
+    return {
+        "object": "list",
+        "model": body.get("model"),
+        "data": [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def _nonsense(kind: str, vectors: list[list[float]]) -> list[list[float]]:
+    match kind:
+        case "too_few":
+            return vectors[:-1]
+        case "not_finite":
+            return [*vectors[:-1], [math.nan] * len(vectors[-1])]
+        case "zero":
+            return [*vectors[:-1], [0.0] * len(vectors[-1])]
+        case "longer":
+            return [[*vector, 0.5] for vector in vectors]
+    return vectors
+
+
+def token_count(text: str) -> int:
+    """Tokens of o200k_base, as OpenAI's present models count them."""
+    return len(_encoding().encode_ordinary(text))
+
+
+@cache
+def _encoding() -> "Encoding":
+    spec = importlib.util.find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(Path(spec.origin).parent / "litellm_core_utils" / "tokenizers")
+    import tiktoken
+
+    return tiktoken.get_encoding("o200k_base")
+
+
+def _vector(text: str, dimension: int) -> list[float]:
+    source = random.Random(hashlib.sha256(text.encode()).digest())
+    values = [source.gauss(0, 1) for _ in range(dimension)]
+    length = math.sqrt(sum(value * value for value in values))
+    return [value / length for value in values]
+
+
+def _message(content: str, chosen: Behaviour) -> tuple[dict[str, Any], str]:
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    finish = "stop"
+    cut = content[: max(1, int(len(content) * chosen.cut))]
+    match chosen.kind:
+        case "truncated":
+            message["content"] = cut
+        case "length":
+            message["content"], finish = cut, "length"
+        case "wrong_schema":
+            message["content"] = json.dumps({"result": {"status": "ok"}})
+        case "refusal":
+            message["content"], message["refusal"] = None, "I'm sorry, but I can't help with that."
+        case "content_filter":
+            message["content"], finish = None, "content_filter"
+        case "prose":
+            message["content"] = f"Sure! Here is the JSON:\n\n```json\n{content}\n```\n\nLet me know if I can help."
+        case "broken":
+            message["content"] = content[:1] + " // as asked\n" + content[1:-1].rstrip() + ",\n" + content[-1:]
+    return message, finish
+
+
+class Http(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+    model_server: "ModelServer"
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(address, handler)
+        self.connections: set[socket.socket] = set()
+
+    def cut_connections(self) -> None:
+        """Ends kept-alive connections, as the death of a process does."""
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is not news; anything else is."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Http
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.connections.discard(self.connection)
+        with contextlib.suppress(OSError, ValueError):
+            super().finish()
+
+    def log_message(self, *_args: Any) -> None:
+        """Says nothing."""
+
+    def do_GET(self) -> None:
+        asked = self.server.model_server.requests if self.path == "/requests" else []
+        self._send(200, json.dumps([asdict(one) for one in asked]))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        owner = self.server.model_server
+        owner.enter()
+        try:
+            asked, chosen = owner.take(self.path, body)
+            chosen = chosen.echoing(self.headers.get("Authorization", ""))
+            with owner.turn():
+                if self._is_gone():
+                    return
+                time.sleep(owner.wait_seconds(chosen))
+            self._treat(asked, chosen)
+        finally:
+            owner.leave()
+
+    def _is_gone(self) -> bool:
+        """Whether the client has hung up while it waited for its turn; no server works for nobody."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        is_gone = bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        self.close_connection = self.close_connection or is_gone
+        return is_gone
+
+    def _treat(self, asked: "Recorded", chosen: Behaviour) -> None:
+        error = json.dumps({"error": {"message": chosen.message, "type": "scripted", "code": chosen.code}})
+        match chosen.kind:
+            case "rate_limit":
+                headers = {} if chosen.retry_after is None else {"Retry-After": chosen.retry_after}
+                self._send(429, error, headers)
+            case "error":
+                headers = {} if chosen.retry_after is None else {"Retry-After": chosen.retry_after}
+                self._send(chosen.status or 500, error, headers)
+            case "html":
+                page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+                self._send(chosen.status or 502, page, {"Content-Type": "text/html"})
+            case "drop":
+                self._reset()
+            case _:
+                self._reply(asked, chosen)
+
+    def _reply(self, asked: "Recorded", chosen: Behaviour) -> None:
+        if asked.path.endswith("/embeddings"):
+            made = embeddings_body(asked.body, chosen.kind, self.server.model_server.encode)
+        else:
+            made = chat_body(asked, chosen)
+        if chosen.kind.startswith("trickle"):
+            self._trickle(b"HTTP/1.1 200 OK\r\nX-Slow: " if chosen.kind == "trickle_header" else b"")
+            return
+        text = json.dumps(made)
+        if chosen.kind == "drop_mid":
+            data = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2])
+            self.wfile.flush()
+            self._reset()
+            return
+        self._send(200, text)
+
+    def _trickle(self, begun: bytes) -> None:
+        """A byte now and then, until the client hangs up."""
+        if not begun:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.sendall(begun)
+            for _ in range(400):
+                self.connection.sendall(b" ")
+                time.sleep(0.05)
+
+    def _reset(self) -> None:
+        """Closes the connection with a reset, as a crashed server does."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def _send(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        data = text.encode()
+        self.send_response(status)
+        for name, value in ({"Content-Type": "application/json"} | dict(headers or {})).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
 
 
 @dataclass(frozen=True)
@@ -231,3 +786,22 @@ def asked_schema(body: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """Name and JSON schema that a request asks for, ("", None) without one."""
     given = (body.get("response_format") or {}).get("json_schema") or {}
     return str(given.get("name", "")), given.get("schema")
+
+
+def main() -> None:
+    """Serves until it is killed."""
+    parser = argparse.ArgumentParser(description="Scripted model server.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", type=Path)
+    parser.add_argument("--log", type=Path)
+    options = parser.parse_args()
+    server = ModelServer(options.port, options.log)
+    if options.script:
+        server.script(json.loads(options.script.read_text(encoding="utf-8")))
+    server.start()
+    print(server.url, flush=True)  # noqa: T201
+    threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

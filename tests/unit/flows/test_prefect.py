@@ -8,7 +8,7 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
-from prefect_yaml import prefect_document
+from prefect_rest import prefect_document
 
 from polyhop.flows import prefect_index, prefect_run
 from polyhop.flows.prefect_deploy import SCHEDULED, DeployedIndex, Deployment, deployments, merged_schedules

@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hub_index import hubs_of, written
+from memory_index import hubs_of, written
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import NamedTriple, new_numbers

@@ -10,10 +10,9 @@ from math import inf, log, nextafter
 import numpy as np
 import pytest
 from bm25s.stopwords import STOPWORDS_EN_PLUS
-from facet_index import ALBUMS, LABELS, MUSIC, make_units, music_hubs, paths_shown, shown, units_from
-from hub_index import hubs_of, written
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import ALBUMS, LABELS, MUSIC, hubs_of, make_units, music_hubs, paths_shown, shown, units_from, written
 from numpy.typing import NDArray
 
 from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer_of

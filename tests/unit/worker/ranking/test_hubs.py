@@ -5,9 +5,9 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hub_index import hubs_of, written
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import hubs_of, written
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError

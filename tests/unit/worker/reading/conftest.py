@@ -1,9 +1,9 @@
-"""The reader without a model over a corpus in memory; see tests/support/reading_index.py."""
+"""The reader without a model over a corpus in memory; see tests/support/memory_index.py."""
 
 from collections.abc import Callable
 
 import pytest
-from reading_index import ReadingIndex, Titled
+from memory_index import ReadingIndex, Titled
 
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval

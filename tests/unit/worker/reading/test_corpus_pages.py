@@ -1,7 +1,7 @@
 """What the corpus knows about names, read in few calls, and countries in texts."""
 
 import pytest
-from reading_index import ReadingIndex
+from memory_index import ReadingIndex
 
 from polyhop.worker.reading.pages import CorpusPages, own_page
 from polyhop.worker.reading.word_lists import geography, nationalities, places_in, relations, shared_countries

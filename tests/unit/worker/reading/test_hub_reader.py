@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_index import hubs_of, written
-from memory_index import MemoryIndex
+from memory_index import MemoryIndex, hubs_of, written
 
 import polyhop.worker.reading.hubs
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage

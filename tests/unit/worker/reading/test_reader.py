@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_index import MemoryIndex
-from reading_index import ReadingIndex
+from memory_index import MemoryIndex, ReadingIndex
 
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.names import NameFinder

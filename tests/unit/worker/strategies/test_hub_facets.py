@@ -5,9 +5,7 @@ from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
-from facet_index import music_hubs
-from hub_index import hubs_of, value_texts_of, written
-from memory_index import MemoryIndex, Passage, memory_services
+from memory_index import MemoryIndex, Passage, hubs_of, memory_services, music_hubs, value_texts_of, written
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import as_row, evidence_of

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hub_index import hubs_of, written
-from memory_index import MemoryIndex, memory_services
+from memory_index import MemoryIndex, hubs_of, memory_services, written
 
 from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.query import Question, QuestionName, Retrieval
