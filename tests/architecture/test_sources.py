@@ -1,11 +1,372 @@
-"""Every source that the code cites can be looked up: a document in docs/, and one of its headings."""
+"""Words, habits, constants and statements in sources and docs."""
 
+import ast
 import re
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
+from vulture import Vulture
 
 PROJECT = Path(__file__).resolve().parents[2]
+GLOSSARY = PROJECT / "docs" / "glossary.md"
+ROOMS = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "docs/extending/*.md")
+NOT_OURS = {
+    "schemas/names.py": "a list of English words",
+    "docs/glossary.md": "it forbids them",
+    "docs/house-style.md": "it says what was wrong",
+    "docs/left.md": "notes among developers",
+    "docs/algorithms.md": "quotes the papers and their code",
+    "docs/reader.md": "has lists of English words",
+}
+
+
+def forbidden() -> list[str]:
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+    return [
+        word.strip() for row in rows if row.strip() not in {"not", "---"} for word in row.split(",") if word.strip()
+    ]
+
+
+@cache
+def pattern() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, forbidden()))})\b", re.IGNORECASE)
+
+
+def texts_of(file: Path) -> Iterator[tuple[int, str]]:
+    """Strings of a Python file with their lines, or all of another file."""
+    text = file.read_text("utf-8")
+    if file.suffix != ".py":
+        yield from enumerate(text.splitlines(), start=1)
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def found_in(file: Path) -> list[str]:
+    return [f"{file.name}:{line}: {hit[0]}" for line, text in texts_of(file) for hit in pattern().finditer(text)]
+
+
+FILES = [
+    file
+    for folder in ROOMS
+    for file in (PROJECT / folder).rglob("*")
+    if file.suffix in {".py", ".jinja", ".sql", ".cypher"}
+]
+FILES += [*PROJECT.glob("polyhop/*.py"), *(file for glob in PAGES for file in PROJECT.glob(glob))]
+
+
+def test_no_forbidden_word_is_written() -> None:
+    files = [file for file in FILES if str(file.relative_to(PROJECT)) not in NOT_OURS]
+    assert len(files) > 250
+    assert [hit for file in files for hit in found_in(file)] == []
+
+
+def test_exceptions_are_still_needed() -> None:
+    assert all((PROJECT / path).exists() for path in NOT_OURS)
+
+
+@pytest.mark.parametrize("word", ["stand-in", "likeness", "strangers", "gives free"])
+def test_a_forbidden_word_in_a_docstring_is_seen(word: str, tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(f'"""A {word} for something."""\n', "utf-8")
+    assert found_in(file) == [f"module.py:1: {word}"]
+
+
+def test_the_glossary_has_every_word_once() -> None:
+    words = re.findall(r"^\| ([^|]+) \| [^|]+ \|[^|]*\|$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+    words = [word for word in words if word not in {"word", "---"}]
+    assert len(words) == len(set(words)) > 40
+
+
+COUNTED = re.compile(
+    r" (?:more |further |usable |other |new )?(?:questions|jobs|rows|files|records|calls|versions|workers|units|"
+    r"passages|deployments|automations|replies|texts|entities|relations|lines|nodes|sources|triples|strategies|columns|"
+    r"attempts|documents|indexes|predictions)\b"
+)
+"""After a number of any size: "1 questions" is what a reader sees in the end, `plural` knows better."""
+OF_SEVERAL = re.compile(r"\b(of|least|most|top|all|first|last|to|by|than|and) $")
+"""Before a number that is no count of what follows, or never 1."""
+
+
+@pytest.mark.parametrize("room", ["polyhop", "flows"])
+def test_counts_in_messages_agree_with_their_nouns(room: str) -> None:
+    files = [
+        *(PROJECT / room).glob("*.py"),
+        *(PROJECT / room / "commands").glob("*.py"),
+        *(PROJECT / room / "evaluation").glob("*.py"),
+    ]
+    found = []
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            parts = node.values
+            texts = [str(part.value) if isinstance(part, ast.Constant) else "" for part in parts]
+            for before, part, after in zip(["", *texts], parts, texts[1:], strict=False):
+                if isinstance(part, ast.FormattedValue) and COUNTED.match(after) and not OF_SEVERAL.search(before):
+                    found.append(f"{file.name}:{node.lineno}: {ast.unparse(part)}{after[:30]}")
+    assert len(files) > 10
+    assert found == []
+
+
+CONTRIBUTING = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TESTS = (PROJECT / "tests/e2e/test_extensions.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
+def test_links_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (PROJECT / name).read_text(encoding="utf-8"))
+    assert [link for link in links if not (PROJECT / link).exists()] == []
+
+
+def test_contributing_names_every_entry_point_and_only_tests_that_exist() -> None:
+    example = tomllib.loads((PROJECT / "examples/extensions/pyproject.toml").read_text(encoding="utf-8"))
+    rows = [line for line in CONTRIBUTING.splitlines() if "`polyhop." in line and line.startswith("|")]
+    assert {re.findall(r"`(polyhop\.\w+)`", row)[0] for row in rows} == set(example["project"]["entry-points"])
+    named = [re.findall(r"`(test_\w+)`", row)[0] for row in rows]
+    assert [test for test in named if f"def {test}(" not in TESTS] == []
+
+
+def test_every_file_of_the_example_package_is_in_contributing() -> None:
+    modules = {path.name for path in (PROJECT / "examples/extensions/polyhop_examples").glob("*.py")} - {"__init__.py"}
+    assert {name for name in modules if f"/{name})" not in CONTRIBUTING} == set()
+
+
+def test_the_workflow_runs_what_a_developer_runs() -> None:
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
+    commands = [step["run"] for step in workflow["jobs"]["tests"]["steps"] if "run" in step]
+    assert [command.split()[-1] for command in commands] == [".ci/run"]
+
+
+def test_issue_forms_can_be_read() -> None:
+    for path in (PROJECT / ".github/ISSUE_TEMPLATE").glob("*.yaml"):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert {"name", "description", "body"} <= set(form), path
+        assert all(part["attributes"]["label"] for part in form["body"]), path
+
+
+def test_the_wheel_has_its_types_and_its_licence(tmp_path: Path) -> None:
+    command = ["uv", "build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(PROJECT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+        licence = next(name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
+        metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
+        assert wheel.read(licence) == (PROJECT / "LICENSE").read_bytes()
+    assert "polyhop/py.typed" in names
+    assert "License-Expression: Apache-2.0" in metadata
+    assert "Classifier: Typing :: Typed" in metadata
+
+
+PACKAGES = ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker", "weights")
+NAME = re.compile(r"_?[A-Z][A-Z0-9_]*")
+TOOLS = re.compile(r"#\s*(?:noqa|fmt|type|pragma|mypy|ruff)\b.*")
+WHAT_TO_DO = (
+    "Say in a comment on its line or directly above, or in a docstring below, what these numbers are (unit) and where "
+    "each comes from: a section of docs/, a paper, a library's limit, a measurement with its script, or `chosen` and "
+    "why its order of magnitude is right (docs/house-style.md):\n"
+)
+
+
+def test_every_named_number_says_where_it_comes_from() -> None:
+    found = [(path, *number) for path in files() for number in named_numbers(path.read_text(encoding="utf-8"))]
+    assert len(found) > 300  # the search still finds what the code names
+    silent = [
+        f"{path.relative_to(PROJECT)}:{line}: {name}" for path, line, name, said in found if says_nothing(name, said)
+    ]
+    assert silent == [], WHAT_TO_DO + "\n".join(silent)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DEPTH = 3\n",
+        "_DEPTH: int = 3\n",
+        "SHARE = 1 / 64\n",
+        "NOTHING = -1\n",
+        "DEPTHS = (1, 2, 5)\n",
+        "DELAYS = [1.0, 5.0]\n",
+        "LEAST, MOST = 0.02, 0.98\n",
+        "DEPTH = 3  # noqa: PLR2004\n",
+        "LONGEST_NAME = 3  # the longest name\n",
+        "# chosen\n\nDEPTH = 3\n",
+        "# chosen\nWIDTH = 2\nDEPTH = 3\n",
+        "DEPTH = 3\nWIDTH = 2\n'''Chosen: of the width.'''\n",
+        "DEPTH = 3\nif DEPTH:  # chosen\n    pass\n",
+    ],
+)
+def test_a_number_without_a_reason_is_found(text: str) -> None:
+    assert any(says_nothing(name, said) for _, name, said in named_numbers(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DEPTH = 3  # algorithms.md 6.2.\n",
+        "DEPTH = 3  # noqa: PLR2004 - levels; chosen\n",
+        "# levels; chosen\nDEPTH = 3\n",
+        "DEPTH = 3\n'''Levels; chosen.'''\n",
+        "LEAST, MOST = 0.02, 0.98  # of all paths; chosen\n",
+        "DEPTHS = (  # algorithms.md 6.2.\n    1,\n    2,\n)\n",
+        "IS_DEEP = True\nTITLE = 'three'\nNAMES = ('a', 'b')\nDEPTH = depth_of(3)\ndepth = 3\n",
+        "def search() -> None:\n    DEPTH = 3\n",
+    ],
+)
+def test_a_reason_is_seen_wherever_it_may_stand(text: str) -> None:
+    assert [name for _, name, said in named_numbers(text) if says_nothing(name, said)] == []
+
+
+def files() -> list[Path]:
+    """Every module of the product; polyhop/ links to the other packages, which are not read twice."""
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((PROJECT / package).rglob("*.py"))
+        if not any(folder.is_symlink() for folder in path.parents)
+    ]
+
+
+def named_numbers(text: str) -> Iterator[tuple[int, str, str]]:
+    """(line, names, what is said) of each assignment of numbers to names in capitals at the top of a module."""
+    lines, body = text.splitlines(), ast.parse(text).body
+    for statement, below in zip(body, [*body[1:], None], strict=True):
+        if (
+            (name := names_of(statement))
+            and isinstance(statement, ast.Assign | ast.AnnAssign)
+            and is_number(statement.value)
+        ):
+            beside = [comment_of(line) for line in lines[statement.lineno - 1 : statement.end_lineno]]
+            above = lines[statement.lineno - 2] if statement.lineno > 1 else ""
+            comment = comment_of(above) if above.startswith("#") else ""
+            yield statement.lineno, name, " ".join((*beside, comment, docstring_of(below)))
+
+
+def names_of(statement: ast.stmt) -> str:
+    """`WIDTH, HEIGHT` if a statement assigns to names in capitals alone, else ""."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign):
+        target = statement.target
+    else:
+        return ""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    names = [part.id if isinstance(part, ast.Name) else "" for part in parts]
+    return ", ".join(names) if all(NAME.fullmatch(name) for name in names) else ""
+
+
+def is_number(value: ast.expr | None) -> bool:
+    """Whether an expression is a number, arithmetic of numbers, or a tuple or list of such."""
+    match value:
+        case ast.Constant(value=constant):
+            return isinstance(constant, int | float) and not isinstance(constant, bool)
+        case ast.UnaryOp(operand=operand):
+            return is_number(operand)
+        case ast.BinOp(left=left, right=right):
+            return is_number(left) and is_number(right)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return bool(parts) and all(map(is_number, parts))
+    return False
+
+
+def comment_of(line: str) -> str:
+    """A line's comment without what it says to tools: `# noqa: S311 - guards no secret` says something to people."""
+    _, sign, comment = line.partition("#")
+    if not TOOLS.fullmatch(sign + comment):
+        return comment
+    return comment.partition(" - ")[2]
+
+
+def docstring_of(statement: ast.stmt | None) -> str:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text
+    return ""
+
+
+def says_nothing(name: str, said: str) -> bool:
+    """Whether nothing is said, or only the name's own words."""
+    return set(words(said)) <= {*words(name), "the", "a", "an", "of"}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
+USERS = ("examples", "benchmarks")
+"""Programs of other people stand for those that import Polyhop."""
+NAMED_IN = (
+    "polyhop/pages/*.jinja",
+    "tasks/**/*.jinja",
+    "pyproject.toml",
+    "README.md",
+    "docs/**/*.md",
+    "polyhop/cli.py",
+)
+"""Files that name what they use, as templates, entry points and the documented interface do."""
+CALLED_BY_LIBRARIES = (
+    "_given",
+    "_has_precisions",
+    "_with_preset",
+    "log_message",
+    "__getattr__",
+    "__dir__",
+    "_repr_html_",
+)
+"""Pydantic's validators, what http.server and notebooks call, and a module's own names."""
+OF_TESTS = ("put_call",)
+"""What prefect.yaml is compared with, and a call begun and ended at once, as five files of tests write it."""
+KINDS = frozenset(("function", "method", "class", "property", "unreachable_code"))
+DECLARED_BY = ("@strategy", "@app.*", "@flow", "@*.command", "@*.callback")
+"""Decorators that register what they decorate."""
+
+
+def unused(paths: Iterable[Path]) -> list[str]:
+    """What nothing uses in some files and folders, with its place."""
+    names = {word for pattern in NAMED_IN for file in PROJECT.glob(pattern) for word in words_of(file)}
+    names |= {name for folder in PRODUCT for file in (PROJECT / folder).rglob("*.py") for name in opened_in(file)}
+    found = Vulture(ignore_names=[*CALLED_BY_LIBRARIES, *OF_TESTS], ignore_decorators=list(DECLARED_BY))
+    found.scavenge([str(path) for path in paths])
+    return [
+        f"{Path(item.filename).relative_to(PROJECT)}:{item.first_lineno}: {item.typ} '{item.name}'"
+        for item in found.get_unused_code(min_confidence=60)
+        if item.typ in KINDS and item.name not in names
+        if Path(item.filename).relative_to(PROJECT).parts[0] not in USERS
+    ]
+
+
+def words_of(file: Path) -> set[str]:
+    """Words of a file that may be names."""
+    return set(re.findall(r"[A-Za-z_]\w+", file.read_text(encoding="utf-8")))
+
+
+def opened_in(file: Path) -> list[str]:
+    """Functions that a program names as "module:function", to import them when they are needed."""
+    return re.findall(r"""[\w.]:(\w+)["']""", file.read_text(encoding="utf-8"))
+
+
+def test_everything_has_a_user() -> None:
+    paths = [*PROJECT.glob("polyhop/*.py"), *(PROJECT / folder for folder in (*PRODUCT, *USERS))]
+    found = unused(paths)
+    assert not found, "\n".join(found)
+
+
+def test_what_nothing_uses_is_found(tmp_path: Path) -> None:
+    found = Vulture()
+    (tmp_path / "left.py").write_text("def used():\n    return 1\n\n\ndef left_behind():\n    return used()\n")
+    found.scavenge([str(tmp_path)])
+    assert [item.name for item in found.get_unused_code(min_confidence=60)] == ["left_behind"]
+
+
 DOCS = PROJECT / "docs"
 FOLDERS = ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker", "tests", "benchmarks")
 DOCUMENT = r"(?:algorithms|architecture|reader|house-style|bridge-masked)\.md"
@@ -18,7 +379,7 @@ SOURCE = re.compile(r"\bSource: (.*?)(?:Cost:|\"\"\"|\n\n|$)")
 
 def test_every_cited_section_is_a_heading() -> None:
     headings = {path.name: sections_of(path) for path in DOCS.glob("*.md")}
-    found = [(path, *cited) for path in files() for cited in citations(path)]
+    found = [(path, *cited) for path in product_files() for cited in citations(path)]
     assert len(found) > 300  # the pattern still reads what the code writes
     missing = [f"{path}: {name} {section}" for path, name, section in found if section not in headings[name]]
     assert missing == []
@@ -26,7 +387,7 @@ def test_every_cited_section_is_a_heading() -> None:
 
 def test_every_source_names_something_to_read() -> None:
     """A document of ours, a file of this repository, or a publication with its year."""
-    lost = [f"{path}: {said}" for path in files() for said in SOURCE.findall(flat(path)) if not is_found(said)]
+    lost = [f"{path}: {said}" for path in product_files() for said in SOURCE.findall(flat(path)) if not is_found(said)]
     assert lost == []
 
 
@@ -53,7 +414,7 @@ def test_citations_are_read_as_they_are_written(text: str, expected: list[tuple[
     assert cited_in(text) == expected
 
 
-def files() -> list[Path]:
+def product_files() -> list[Path]:
     """Every file of ours that may cite; paths below the project."""
     return [
         path.relative_to(PROJECT)

@@ -1,12 +1,16 @@
-"""Every SQL statement is named once, used somewhere and accepted by a real DuckDB."""
+"""Every SQL and Cypher statement that is kept in a file."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from graph_fixture import connect_to
 
+from polyhop.schemas.ports import GRAPH_KINDS
 from polyhop.schemas.tables import CHANGES, LOCATIONS, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.stage import RECORD_PARTS
 from polyhop.tasks.embeddings.stage import SCHEMA as THINGS
@@ -17,7 +21,8 @@ from polyhop.tasks.graph_source.stage import ATTACHED_PARTS, NODE_PARTS, STATEME
 from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
 from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.tasks.passages.records import PASSAGE_PARTS
-from polyhop.warehouse.statements import SQL_FOLDER, statements
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, file_of
+from polyhop.warehouse.statements import CYPHER_FOLDER, SQL_FOLDER, activation_query, cypher_statements, statements
 from polyhop.warehouse.tables.connection import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -180,3 +185,88 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
     parts["graph_source.lines"] = [str(lines)]
     return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}
+
+
+CYPHER_FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
+NOT_EXPLAINED = {"activation"}  # its pieces are explained together
+VALUES: dict[str, Any] = {
+    "index": "towns",
+    "name": "polyhop_towns",
+    "options": {
+        "indexConfig": {
+            "vector.dimensions": 2,
+            "vector.similarity_function": "cosine",
+            "vector.quantization.enabled": False,
+        }
+    },
+    "seconds": 1,
+    "record": {},
+    "rows": [],
+    "ids": [],
+    "predicates": [],
+    "label": "Entity_0",
+    "probe": [1.0],
+    "names": [],
+    "keys": [],
+    "folded": "",
+    "vector": [1.0],
+    "vector_index": "none",
+    "seed_score": "question",
+    "k_per_name": 1,
+    "k_fetch": 1,
+    "threshold": 0.01,
+    "decay": 0.7,
+    "is_gated": True,
+    "needs_embedding": True,
+    "is_per_edge": False,
+    "k_chains": 1,
+    "max_length": 4,
+    "max_paths": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def connection(neo4j_server: Any) -> Iterator[Neo4jConnection]:
+    opened = connect_to(neo4j_server)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("file", CYPHER_FILES)
+def test_every_cypher_statement_is_used(file: str) -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "warehouse").rglob("*.py"))
+    of_kinds = {
+        f"{verb}_{kind}"
+        for kind in GRAPH_KINDS
+        if file_of(kind) == file
+        for verb in ("stored", "read", "write", "delete")
+    }
+    unused = [name for name in cypher_statements(file) if f'"{name}"' not in sources and name not in of_kinds]
+    assert unused == []
+    assert of_kinds <= cypher_statements(file).keys()
+
+
+@pytest.mark.parametrize("file", CYPHER_FILES)
+def test_cypher_names_are_not_used_twice_and_say_what_they_are_for(file: str) -> None:
+    text = (CYPHER_FOLDER / f"{file}.cypher").read_text(encoding="utf-8")
+    names = re.findall(r"^// name: (\w+)$", text, re.MULTILINE)
+    assert names == list(cypher_statements(file))
+    assert all(body.startswith("// ") for body in cypher_statements(file).values())
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize("file", [file for file in CYPHER_FILES if file not in NOT_EXPLAINED])
+def test_neo4j_accepts_every_statement(connection: Neo4jConnection, file: str) -> None:
+    for text in cypher_statements(file).values():
+        statement = text.replace("{label}", entity_label("towns"))
+        names = re.findall(r"\$\(?(\w+)", statement)
+        connection.alter("EXPLAIN " + statement, {name: VALUES[name] for name in names})
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize(("steps", "length"), [(0, 1), (1, 2), (3, 4), (4, 6)])
+def test_neo4j_accepts_the_whole_query(connection: Neo4jConnection, steps: int, length: int) -> None:
+    text = activation_query(steps, length)
+    names = re.findall(r"\$(\w+)", text)
+    connection.alter("EXPLAIN " + text, {name: VALUES[name] for name in names})
+    assert text.count("UNWIND state AS st\n    RETURN") == steps

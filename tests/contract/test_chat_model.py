@@ -75,7 +75,7 @@ def components(error: str) -> Opened:
 
 
 def naming(error: str) -> Opened:
-    made = loaded("unit/worker/questions/test_question_names.py")
+    made = loaded("unit/worker/questions/test_components.py")
     return made.OneReply(("x", "y"), error_class=error), of_reply(made.EntitiesReply)
 
 
@@ -101,7 +101,7 @@ FAKES: dict[str, Callable[[str], Opened]] = {
     "unit/tasks/resolution/test_resolution_stage.py ScriptedModel": merging,
     "unit/tasks/resolution/test_verification.py ScriptedModel": judging,
     "unit/worker/questions/test_components.py Chat": components,
-    "unit/worker/questions/test_question_names.py OneReply": naming,
+    "unit/worker/questions/test_components.py OneReply": naming,
     "unit/worker/reading/test_hub_reader.py Chat": hubs,
     "unit/worker/reading/test_model_reader.py ScriptedChat": reading,
     "unit/worker/test_session.py Chat": session,

@@ -1,4 +1,4 @@
-"""What every Encoder does: each kind that the settings can name, on both sides, and what tests use in its place."""
+"""Every encoder and every re-ranker keeps its port."""
 
 import sys
 import threading
@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 from fakes import classes_with, loaded
+from memory_index import PASSAGES, MemoryIndex
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvalidVectorError
-from polyhop.schemas.ports import Encoder, KeepingEncoder, KeepVectors
+from polyhop.schemas.ports import Encoder, KeepingEncoder, KeepVectors, Reranker
 from polyhop.schemas.settings import EncoderChoice, ModelSettings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
+from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker
 from polyhop.warehouse.open_models import close_chats, open_embeddings
+from polyhop.worker.strategies.baselines import LexicalReranker
 
 TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
@@ -232,3 +235,70 @@ def opened_like(encoder: Any) -> KeepingEncoder:
     """The same model, of which nothing is known yet."""
     other: KeepingEncoder = type(encoder)(encoder._name, encoder._gateway, batch_size=3)
     return other
+
+
+QUESTION = "Where is Paris, the capital of France?"
+RANKED = tuple(text for _, _, text in PASSAGES)
+ODD_RANKED = ("", "  ", "\x00", "\ud800", "東京", "paris " * 700)
+FAKE = "unit/worker/strategies/test_rerank_strategies.py ScriptedReranker"
+
+
+def in_a_folder(folder: Path) -> Reranker:
+    made = loaded("unit/warehouse/test_reranker.py")
+    made.save_tokenizer(folder)
+    made.save_model(folder / "model.onnx")
+    return OnnxReranker(folder)
+
+
+def by_name(folder: Path) -> Reranker:
+    made = loaded("unit/warehouse/test_reranker.py")
+    module: Any = ModuleType("fastembed.rerank.cross_encoder")
+    module.TextCrossEncoder = made.FakeTextCrossEncoder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "fastembed.rerank.cross_encoder", module)
+        return FastembedReranker(made.NAME, folder)
+
+
+@pytest.fixture(scope="module", params=["folder", "name", "words", FAKE])
+def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reranker]:
+    folder = tmp_path_factory.mktemp("reranker")
+    if request.param == "folder":
+        yield in_a_folder(folder)
+    elif request.param == "name":
+        yield by_name(folder)
+    elif request.param == "words":
+        yield LexicalReranker(MemoryIndex(PASSAGES), 0.2)
+    else:
+        yield loaded(FAKE.split(maxsplit=1)[0]).ScriptedReranker(lambda text: text.count("a"))
+
+
+def test_every_reranker_of_the_tests_is_here() -> None:
+    assert classes_with("score", "question", "passages") == {FAKE}
+
+
+def test_a_reranker_has_a_name(reranker: Reranker) -> None:
+    assert reranker.model.strip() == reranker.model != ""
+
+
+@pytest.mark.parametrize("passages", [(), RANKED[:1], RANKED, ODD_RANKED])
+def test_every_passage_has_a_finite_score(reranker: Reranker, passages: tuple[str, ...]) -> None:
+    scores = reranker.score(QUESTION, passages)
+    assert scores.shape == (len(passages),)
+    assert scores.dtype == np.float64
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("question", ["", "?!", "zzz qqq", "\ud800"])
+def test_any_question_can_be_asked(reranker: Reranker, question: str) -> None:
+    assert np.isfinite(reranker.score(question, RANKED)).all()
+
+
+def test_a_score_does_not_depend_on_the_passages_beside_it_nor_on_their_order(reranker: Reranker) -> None:
+    together = reranker.score(QUESTION, RANKED).tolist()
+    assert [reranker.score(QUESTION, [text])[0] for text in RANKED] == together
+    assert reranker.score(QUESTION, RANKED[::-1]).tolist() == together[::-1]
+
+
+def test_a_passage_that_says_the_question_beats_one_that_says_nothing(reranker: Reranker) -> None:
+    said, nothing = reranker.score("paris capital france", ["paris capital france", "green 12"]).tolist()
+    assert said > nothing

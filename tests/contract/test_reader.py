@@ -28,7 +28,7 @@ CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "none"}
 FAKES = (
     "unit/worker/reading/test_chain_reader.py Rules",
-    "unit/worker/reading/test_facet_reader.py Passages",
+    "unit/worker/reading/test_hub_reader.py Passages",
     "unit/worker/reading/test_model_reader.py FirstTitleReader",
     "unit/worker/test_batched_strategies.py NoteReader",
     "unit/worker/test_session.py PathReader",
@@ -109,7 +109,7 @@ def item(text: str, *numbers: int, evidence: Evidence | None = None) -> ReadingI
 
 
 def items() -> list[ReadingItem]:
-    facets = {"short": loaded("unit/worker/reading/test_facet_reader.py").ANSWER}
+    facets = {"short": loaded("unit/worker/reading/test_hub_reader.py").ANSWER}
     made = loaded("unit/worker/reading/test_hub_reader.py")
     hubs = made.item([made.P1], [made.P2, made.P3]).retrieval.evidence
     return [

@@ -1,5 +1,6 @@
-"""What the commands on the queue print: one document, keys, retries, small amounts."""
+"""What the commands on the queue print and refuse: jobs, variants, readers, named files."""
 
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from polyhop.cli import app
 from polyhop.commands.index import print_plan
+from polyhop.commands.options import with_reader
 from polyhop.commands.queue import (
     _unknown_queues,
     cancel,
@@ -28,14 +30,15 @@ from polyhop.commands.queue import (
 )
 from polyhop.doctor import check_queue, run_checks
 from polyhop.flows.answer import submit_file
+from polyhop.flows.evaluate import answering_settings
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import IndexPlan
 from polyhop.flows.runner import DirectRunner
 from polyhop.jobs import QuestionPace
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.errors import ConfigurationError, RetryRefusedError, StoreError, SubmissionError
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, RetryRefusedError, StoreError, SubmissionError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
-from polyhop.schemas.requests import IndexRequest, SubmissionRequest
+from polyhop.schemas.requests import IndexRequest, SubmissionRequest, Variant, expand_labels, parse_variant
 from polyhop.schemas.settings import Settings, known_settings, parse_settings
 from polyhop.tasks.extraction.model import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep, StepEstimate
@@ -323,3 +326,120 @@ def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:
         done = CliRunner().invoke(app, line)
         assert (done.exit_code, "Input should" in done.output) == (2, False)
         assert "it must be " in done.output
+
+
+WITH_MODEL = Settings(models={"read": "openai/x", "name_questions": True})
+
+
+def test_rules_read_without_the_model_and_nobody_reads_with_none() -> None:
+    assert with_reader(WITH_MODEL, None) is WITH_MODEL
+    rules = with_reader(WITH_MODEL, "rules")
+    assert (rules.models.read, rules.reader.reads) == ("", True)
+    none = with_reader(WITH_MODEL, "none")
+    assert (none.models.read, none.models.name_questions, none.reader.reads) == ("openai/x", True, False)
+
+
+def test_a_reader_on_the_command_line_reads_although_the_settings_say_that_nobody_does() -> None:
+    unread = Settings(models={"read": "openai/x"}, reader={"reads": False})
+    assert not with_reader(unread, None).reader.reads
+    assert with_reader(unread, "rules").reader.reads
+    assert with_reader(unread, "model").reader.reads
+
+
+def test_unknown_readers_and_a_model_that_is_not_set_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"^--reader takes rules, model or none, not 'nobody'\.$"):
+        with_reader(Settings(), "nobody")
+    with pytest.raises(ConfigurationError, match=r"^--reader model needs a model: set models\.read"):
+        with_reader(Settings(), "model")
+
+
+def test_all_stands_for_every_strategy_and_none_comes_twice() -> None:
+    known = ["bridge", "bm25", "dense"]
+    assert expand_labels(["dense", "all", "bm25:b=0.5", "bm25"], known) == ["dense", "bridge", "bm25", "bm25:b=0.5"]
+    assert expand_labels([], known) == []
+
+
+def test_own_parameters_win_over_those_of_all() -> None:
+    variant = parse_variant("qasa:gate=none: steps = 1", {"steps": "3", "decay": ".5"})
+    assert variant == Variant("qasa:gate=none: steps = 1", "qasa", {"gate": "none", "steps": "1", "decay": ".5"})
+    with pytest.raises(ConfigurationError, match="not 'qasa:gate'"):
+        parse_variant("qasa:gate", {})
+
+
+def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation() -> None:
+    settings = Settings()
+    named = answering_settings(settings, settings.model_dump(mode="json"))
+    assert named["reader.min_confidence"] == 0.5
+    assert named["index.corpus.max_passage_characters"] == 2000
+    assert named["index.resolution.identity"] == "name"
+    idle = Settings(
+        root="elsewhere",
+        batch_size=7,
+        keep_versions=9,
+        max_cost_usd=3,
+        models={"timeout_seconds": 1, "concurrency": 2, "price": (5.0, 5.0)},
+        encoder={"threads": 3},
+        worker={"lease_seconds": 3},
+        queue={"url": "sqlite:///other.sqlite"},
+    )
+    assert answering_settings(idle, settings.model_dump(mode="json")) == named
+    assert answering_settings(Settings(models={"read": "openai/x"}), {})["models.read"] == "openai/x"
+    known = {name for name, _, _ in known_settings()}
+    assert {name.removeprefix("index.") for name in named} <= known
+
+
+COMMANDS = {
+    "ask": "ask Where? --index small --strategy bm25 --html {file}",
+    "cache export": "cache export {file}",
+    "eval": "eval {questions} --index small --strategies bm25 --out {file}",
+    "export extraction": "export extraction {file} --index small",
+    "explain": "explain 1 q1 --html {file}",
+    "results": "results 1 --out {file}",
+    "score": "score {predictions} --out {file}",
+}
+NO_ROOT = {"score"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with an index, a cache of replies and an answered job."""
+    folder = tmp_path_factory.mktemp("named")
+    (folder / "corpus.jsonl").write_text('{"id": "ada", "title": "Ada", "text": "Ada lived in London."}\n')
+    question = {"id": "q1", "question": "Where did Ada live?", "answers": ["London"], "supporting": ["ada"]}
+    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n")
+    (folder / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
+    settings = Settings(root=folder / "root", strategies=("bm25",))
+    run_index(settings, IndexRequest("small", folder / "corpus.jsonl"), DirectRunner())
+    for line in (f"submit {folder}/questions.jsonl --index small --strategy bm25", "worker --until-empty"):
+        assert CliRunner().invoke(app, [*line.split(), "--root", str(settings.root)]).exit_code == 0
+    CliRunner().invoke(app, ["cache", "export", str(folder / "replies.parquet"), "--root", str(settings.root)])
+    return settings.root
+
+
+def contents(root: Path) -> dict[Path, str]:
+    files = [file for file in root.rglob("*") if file.is_file() and "-shm" not in file.name]
+    return {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("file", "error", "words"),
+    [
+        ("{root}/indexes/small/CURRENT", ConfigurationError, "is among Polyhop's own files below"),
+        ("{root}/indexes/small/new/er.jsonl", ConfigurationError, "is among Polyhop's own files below"),
+        ("{root}/queue.sqlite", ConfigurationError, "is among Polyhop's own files below"),
+        ("{root}/caches/x", ConfigurationError, "is among Polyhop's own files below"),
+        ("/dev/null/x", StoreError, "Cannot write "),
+    ],
+)
+def test_a_place_that_is_none_is_refused_in_a_sentence_and_nothing_changes(
+    root: Path, command: str, file: str, error: type[PolyhopError], words: str
+) -> None:
+    folder = root.parent
+    named = {"questions": folder / "questions.jsonl", "predictions": folder / "predictions.jsonl"}
+    line = COMMANDS[command].format(file=file.format(root=root), **named)
+    before = contents(root)
+    done = CliRunner().invoke(app, [*line.split(), *([] if command in NO_ROOT else ["--root", str(root)])])
+    assert type(done.exception) is error, done.output
+    assert words in str(done.exception)
+    assert contents(root) == before

@@ -1,10 +1,16 @@
-"""Evidence as types: to JSON and back without loss."""
+"""Evidence and readings to JSON and back, and arrays of the passages that a filter leaves."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import graph_from, lexical_from
 
+from polyhop.schemas.chat import Usage
 from polyhop.schemas.evidence import (
     Edge,
     Evidence,
@@ -17,6 +23,8 @@ from polyhop.schemas.evidence import (
     as_row,
     evidence_of,
 )
+from polyhop.schemas.graph import gathered, new_numbers
+from polyhop.schemas.query import Citation, ModelUse, Reading, Sentence, reading_row, summed_use
 
 words = st.text(max_size=8)
 numbers = st.floats(-5, 5).map(lambda value: round(value, 6))
@@ -59,3 +67,110 @@ def test_edges_of_paths_come_first_and_a_pair_walked_back_keeps_its_direction() 
     back = Path("", ("b", "a"), ("B", "A"), (Edge("b", "a", ("home of",), ("lived in",)),))
     evidence = Evidence(paths=(there, back), edges=(Edge("c", "a", ("near",)), Edge("a", "b", ("born in",))))
     assert evidence.all_edges() == (Edge("a", "b", ("born in", "lived in"), ("home of",)), Edge("c", "a", ("near",)))
+
+
+PARTIAL = ModelUse("m", "hub.partial", "h1", usage=Usage(1, 100, 10, 0.5, 2.0))
+CACHED = replace(PARTIAL, is_cached=True)
+FINAL = ModelUse("m", "hub.final", "h2", usage=Usage(1, 50, 5, 0.25, 1.0), rung="as_is")
+
+
+def test_a_sum_counts_what_was_paid_now_apart_from_what_the_replies_took() -> None:
+    use = summed_use([CACHED, PARTIAL, FINAL])
+    assert use is not None
+    assert use.usage == Usage(3, 250, 25, 1.25, 5.0)
+    assert use.spent == Usage(2, 150, 15, 0.75, 3.0)
+    assert (use.prompt, use.is_cached, use.rung) == ("hub.final", False, "as_is")
+    assert use.parts == (CACHED, PARTIAL, FINAL)
+
+
+def test_a_sum_of_cached_replies_is_cached_and_sums_of_sums_keep_their_parts() -> None:
+    all_cached = summed_use([CACHED, CACHED])
+    assert all_cached is not None
+    assert (all_cached.is_cached, all_cached.spent) == (True, Usage())
+    whole = summed_use([all_cached, FINAL])
+    assert whole is not None
+    assert (whole.parts, whole.spent) == ((CACHED, CACHED, FINAL), FINAL.usage)
+
+
+def test_a_sum_names_the_first_failure() -> None:
+    failed = replace(PARTIAL, error_class="MalformedReplyError", error="No JSON.")
+    use = summed_use([PARTIAL, failed, replace(failed, error="Another."), FINAL])
+    assert use is not None
+    assert (use.error_class, use.error) == ("MalformedReplyError", "No JSON.")
+
+
+def test_one_question_is_its_own_sum_and_none_has_no_sum() -> None:
+    assert summed_use([FINAL]) is FINAL
+    assert summed_use([]) is None
+
+
+def test_the_row_lists_the_parts_of_a_sum_only() -> None:
+    whole = reading_row(Reading("a", use=summed_use([CACHED, FINAL])))
+    assert [(part["prompt"]["name"], part["cached"]) for part in whole["parts"]] == [
+        ("hub.partial", True),
+        ("hub.final", False),
+    ]
+    assert (whole["usage"]["calls"], whole["spent"]["calls"]) == (2, 1)
+    assert "parts" not in reading_row(Reading("a", use=FINAL))
+
+
+def test_a_cited_hub_has_its_id_beside_the_fields_of_a_passage() -> None:
+    quoted = Citation("p1", Sentence("p1", "Said.", 0, 5), number=1)
+    row = reading_row(Reading("a", citations=(quoted, Citation("", hub_id="H1", name="Paper One", number=2))))
+    assert row["citations"] == [
+        {"passage_id": "p1", "quote": "Said.", "start": 0, "end": 5, "number": 1},
+        {"passage_id": "", "quote": "", "start": None, "end": None, "hub_id": "H1", "name": "Paper One", "number": 2},
+    ]
+
+
+MENTIONS = [{"ada": 2.0, "bo": 1.0}, {"bo": 1.0}, {}, {"cy": 3.0, "ada": 1.0}, {"dan": 1.0}]
+TITLES = {0: ["ada"], 3: ["cy"]}
+TOKENS = [["x", "x", "y"], ["y"], [], ["z", "x"], ["w"]]
+SOME = st.sets(st.integers(0, len(MENTIONS) - 1)).map(sorted)
+
+
+def lists(arrays: object, *names: str) -> list[Any]:
+    return [(getattr(arrays, name).tolist(), getattr(arrays, name).dtype) for name in names]
+
+
+@given(SOME)
+def test_a_graph_is_that_of_the_passages_left(allowed: list[int]) -> None:
+    found = graph_from(MENTIONS, TITLES).restricted(np.array(allowed, np.int64))
+    titles = {new: TITLES[old] for new, old in enumerate(allowed) if old in TITLES}
+    expected = graph_from([MENTIONS[number] for number in allowed], titles)
+    assert found.keys == expected.keys
+    names = ("indptr", "indices", "tf", "is_title")
+    assert lists(found, *names) == lists(expected, *names)
+    assert found.df.tolist() == expected.df.tolist()
+
+
+@given(SOME)
+def test_postings_are_those_of_the_passages_left(allowed: list[int]) -> None:
+    found = lexical_from(TOKENS).restricted(np.array(allowed, np.int64))
+    expected = lexical_from([TOKENS[number] for number in allowed])
+    assert dict(found.terms) == dict(expected.terms)
+    names = ("indptr", "passages", "tf", "lengths")
+    assert lists(found, *names) == lists(expected, *names)
+
+
+def test_entities_that_are_given_stay_and_no_others() -> None:
+    graph = graph_from(MENTIONS, TITLES)
+    found = graph.restricted(np.array([0, 3]), np.array([graph.number_of["ada"], graph.number_of["dan"]]))
+    assert found.keys == ("ada", "dan")
+    assert (found.indptr.tolist(), found.indices.tolist(), found.tf.tolist()) == ([0, 1, 2], [0, 0], [2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("kept", "count", "moved"), [([], 3, [-1, -1, -1]), ([1], 3, [-1, 0, -1]), ([0, 2], 3, [0, -1, 1]), ([], 0, [])]
+)
+def test_numbers_move_up(kept: list[int], count: int, moved: list[int]) -> None:
+    assert new_numbers(np.array(kept, np.int64), count).tolist() == moved
+
+
+@given(st.lists(st.integers(0, 3), max_size=6), st.data())
+def test_rows_are_gathered_in_the_order_given(lengths: list[int], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.sampled_from(range(len(lengths))), max_size=6)) if lengths else []
+    indptr = np.cumsum([0, *lengths])
+    starts, offsets = gathered(indptr, np.array(rows, np.int64))
+    assert offsets.tolist() == [offset for row in rows for offset in range(indptr[row], indptr[row + 1])]
+    assert np.diff(starts).tolist() == [lengths[row] for row in rows]

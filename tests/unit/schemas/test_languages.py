@@ -1,12 +1,18 @@
-"""Words and stems of languages other than English."""
+"""Languages: known codes, their names in any case, and the likely language of a text."""
+
+import json
+import pickle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.languages import ANALYSERS, AUTO, CODES, ENGLISH, analyser_of, detected, language
+from polyhop.schemas.languages import ANALYSERS, AUTO, CODES, ENGLISH, analyser_of, detected, language, likely_language
+from polyhop.schemas.names import NameFinder, title_keys
 from polyhop.schemas.settings import parse_settings
+from polyhop.warehouse.names import LanguageNames
 
 OTHERS = [code for code in CODES if code != ENGLISH]
 
@@ -89,3 +95,116 @@ def test_an_unknown_language_is_refused_with_those_that_there_are() -> None:
         parse_settings({"flags": {"corpus.language": "deu"}})
     assert "auto" in str(caught.value)
     assert "zh" in str(caught.value)
+
+
+TITLES = [
+    "Марвальск",
+    "Иван Рутов",
+    "الجسر الأزرق",
+    "فلمار",
+    "伊尔河",
+    "《寂静的港湾》",
+    "Ilse (Fluss)",
+    "Porto Lume",
+    "The Nile",
+]
+
+
+def names(code: str, text: str) -> list[str]:
+    return [mention.key for mention in LanguageNames(TITLES, code).find(text)]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "found"),
+    [
+        ("ru", "Она родилась в Марвальске.", ["марвальск"]),
+        ("ru", "Роман Ивана Рутова вышел.", ["роман ивана рутова", "иван рутов"]),
+        ("ar", "يقع بالقرب من الجسر الأزرق في فلمار.", ["الجسر الازرق", "فلمار"]),
+        ("zh", "马尔镇是伊尔河畔的小镇。", ["伊尔河"]),
+        ("zh", "他写了《寂静的港湾》和《红房子》。", ["寂静的港湾", "红房子"]),
+        ("fr", "Le roman « Le Port silencieux » est de Jean Routier.", ["le port silencieux", "port", "jean routier"]),
+        ("es", "Nació en Puerto Lumbre.", ["nacio", "puerto lumbre"]),
+    ],
+)
+def test_names_of_a_text(code: str, text: str, found: list[str]) -> None:
+    assert names(code, text) == found
+
+
+def test_german_nouns_are_no_names_by_their_capital_alone() -> None:
+    text = "Die Stadt liegt an der Ilse. Anna Belling war Ingenieurin in Torvik und malte eine Brücke."
+    assert names("de", text) == ["ilse", "anna belling", "torvik"]
+
+
+def test_with_auto_each_text_is_read_in_its_language() -> None:
+    finder = LanguageNames(TITLES, AUTO)
+    english = "A boat sails down the Nile to Port Said every day."
+    assert finder.find(english) == NameFinder(TITLES).find(english)
+    assert [one.key for one in finder.find("马尔镇是伊尔河畔的一座小镇。")] == ["伊尔河"]
+
+
+@given(text=st.text(max_size=80), code=st.sampled_from([*(code for code in CODES if code != ENGLISH), AUTO]))
+def test_a_mention_is_a_piece_of_the_text(text: str, code: str) -> None:
+    for mention in LanguageNames(TITLES, code).find(text):
+        assert text[mention.start : mention.end] == mention.surface
+        assert mention.key
+
+
+@pytest.mark.parametrize("title", ["Марвальск", "فلمار", "伊尔河", "Porto Lume", "Иван Рутов"])
+@pytest.mark.parametrize("code", ["ru", "ar", "zh", "de", AUTO])
+def test_a_title_itself_is_found_under_its_key_in_any_language(title: str, code: str) -> None:
+    found = pickle.loads(pickle.dumps(LanguageNames(TITLES, code))).find(title)
+    assert title_keys(title)[0] in [mention.key for mention in found]
+
+
+def test_titles_in_another_order_change_nothing() -> None:
+    text = "Роман Ивана Рутова о городе Марвальске, 伊尔河畔."
+    assert LanguageNames(TITLES, "ru").find(text) == LanguageNames(TITLES[::-1], "ru").find(text)
+
+
+CORPORA = Path(__file__).parents[3] / "benchmarks" / "data" / "languages"
+
+
+def texts_of(path: Path) -> list[str]:
+    return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("code", ["ar", "de", "es", "fr", "ru", "zh"])
+def test_a_corpus_looks_like_its_language_whole_and_in_fives(code: str) -> None:
+    texts = texts_of(CORPORA / f"{code}-corpus.jsonl")
+    assert likely_language(texts) == code
+    assert {likely_language(texts[start : start + 5]) for start in range(0, 30, 5)} <= {code, ""}
+
+
+def test_an_english_corpus_looks_like_no_other_language(demo_folder: Path) -> None:
+    texts = texts_of(demo_folder / "corpus.jsonl")
+    assert [likely_language(texts[start : start + 5]) for start in range(0, len(texts), 5)] == [""] * 18
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("青葉山は長野県にある山である。標高は1,204メートル。", "ja"),
+        ("北山县位于长江以南，县城设在青河镇。", "zh"),
+        ("한강은 서울을 지나는 강이다. 길이는 494 킬로미터이다.", "ko"),
+        ("Il monte è alto 2104 metri e fu scalato per la prima volta da una guida che non era del comune.", "it"),
+        ("Η λίμνη είναι στο βουνό και το χωριό είναι από την άλλη πλευρά, με τον δρόμο που πάει στη θάλασσα.", "el"),
+        ("यह झील पहाड़ के पास है और गाँव से दूर नहीं है।", "hi"),
+        ("The emperor is called 天皇 in Japanese, and the palace is called 皇居.", ""),
+        ("de la", ""),
+        ("M8x40 DIN 933 A2; M10x60 DIN 931 A4; SKU 4411-99 de 12 V, la 5 A", ""),
+        ("def walk(graph):\n    for node in graph:\n        yield node.id, node.to_json()\n" * 9, ""),
+        ("", ""),
+        ("1 2 3 … !", ""),
+    ],
+)
+def test_scripts_and_function_words_decide_and_too_few_do_not(text: str, code: str) -> None:
+    assert likely_language([text]) == code
+
+
+def test_a_corpus_of_two_languages_looks_like_the_larger_part() -> None:
+    german, english = (
+        "Der See liegt bei dem Dorf und ist nicht tief. ",
+        "The lake is near the village and is not deep. ",
+    )
+    assert likely_language([german] * 8 + [english] * 2) == "de"
+    assert likely_language([german] * 2 + [english] * 8) == ""

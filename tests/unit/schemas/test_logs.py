@@ -1,12 +1,23 @@
-"""Log records for people and for programs: one line each, without secrets."""
+"""Log lines, and secrets that they must not hold."""
 
+import base64
 import json
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    PolyhopError,
+    StoreUnavailableError,
+    has_secret,
+    redact,
+    redacted_tree,
+    remember_secrets,
+    secrets_of,
+    without_values,
+)
 from polyhop.schemas.logs import JSON_VARIABLE, LEVEL_VARIABLE, ROOT, configure_logs, configure_logs_as_parent
 
 LOG = logging.getLogger("polyhop.tests")
@@ -84,3 +95,89 @@ def test_a_child_logs_as_its_parent_was_told(
     configure_logs_as_parent()
     LOG.info("from a child")
     assert json.loads(capsys.readouterr().err)["message"] == "from a child"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://ann:s3cret-pw@db:5432/queue",
+        "postgresql+psycopg://ann:p@s3cret-pw@db/queue",
+        "cannot reach 'http://:s3cret-pw@host/api'",
+        "https://s3cret-pw@host/path",
+        "https://host/v1?model=a&api_key=s3cret-pw&b=1",
+        "https://host/v1?key=s3cret-pw",
+        "https://host/v1?access_token=s3cret-pw#top",
+        "Authorization: Bearer s3cret-pw",
+        "{'authorization': 'Bearer s3cret-pw', 'accept': 'json'}",
+        '{"Authorization": "Basic s3cret-pw=="}',
+        "x-api-key: s3cret-pw",
+        "Incorrect API key provided: s3cret-pw. You can find yours there.",
+        "OPENAI_API_KEY=s3cret-pw",
+        "the header was Bearer s3cret-pw-that-is-long",
+        "connection failed: host=db password=s3cret-pw user=ann",
+        "unknown key sk-s3cret-pw",
+    ],
+)
+def test_a_secret_is_found_by_its_form(text: str) -> None:
+    assert "s3cret-pw" not in redact(text)
+    assert "***" in redact(text)
+    assert redact(redact(text)) == redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://127.0.0.1:4200/api does not answer",
+        "postgresql://ann@db:5432/queue",
+        "see https://docs.example.org/a:b/c@d?page=2&monkey=3",
+        "Key 'nightly' already belongs to job 3, which asks something else; nothing was submitted.",
+        "Neo4j needs a password; set NEO4J_PASSWORD (or use --password).",
+        "There is no file or folder /data/bearer of news.jsonl; check the path.",
+        "the bearer of the ring",
+        "Unknown setting 'models.api_bas' in polyhop.toml; did you mean 'models.api_base'?",
+        "mail ann@example.org: 3:45 pm @ noon",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_secrets_of_the_environment_are_found_by_name_and_in_addresses() -> None:
+    basic = base64.b64encode(b"u:p@ss-word").decode()
+    environment = {
+        "OPENAI_API_KEY": "plain-value",
+        "NEO4J_PASSWORD": "graph-value",
+        "PREFECT_API_AUTH_STRING": "admin:login-value",
+        "POLYHOP_QUEUE__URL": "postgresql://u:p%40ss-word@db/q",
+        "SHORT_API_KEY": "none",
+        "HOME": "/home/ann-value",
+    }
+    found = secrets_of(environment)
+    assert found == {
+        *("plain-value", "graph-value", "admin:login-value", "login-value"),
+        *("p%40ss-word", "p@ss-word", basic),
+    }
+
+
+def test_words_of_a_server_lose_values_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_TOKEN", "tok-12345")
+    text = '{"answer": "Bearer of a password: https://u:pw@host, tok-12345"}'
+    assert without_values(text) == '{"answer": "Bearer of a password: https://u:pw@host, ***"}'
+
+
+def test_a_remembered_password_is_masked_wherever_it_stands() -> None:
+    remember_secrets(["http://u:remembered-one@host/v1", "remembered-two"])
+    assert redact("said remembered-one and remembered-two") == "said *** and ***"
+
+
+def test_every_error_of_ours_is_redacted_when_it_is_made() -> None:
+    assert str(StoreUnavailableError("cannot reach http://u:pw-of-u@host")) == "cannot reach http://u:***@host"
+    assert PolyhopError(3).args == (3,)
+
+
+def test_a_tree_keeps_its_form() -> None:
+    tree = {"queue": {"url": "postgresql://u:pw-of-u@db/q"}, "n": 3, "l": ("a", None)}
+    assert redacted_tree(tree) == {"queue": {"url": "postgresql://u:***@db/q"}, "n": 3, "l": ["a", None]}
+    assert has_secret(tree["queue"]["url"])  # type: ignore[index]
+    assert not has_secret("postgresql://u@db/q")
+    assert not has_secret(3)

@@ -1,7 +1,15 @@
+"""Text: normal forms and ids, stems, and where sentences end."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import pytest
+import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.schemas.languages import ANALYSERS, STOP_WORDS, plain_tokens, stem_tokens
+from polyhop.schemas.names import split_sentences
 from polyhop.schemas.text import fold, norm_answer, norm_lower, norm_simple, norm_ws, passage_text
 
 
@@ -58,3 +66,78 @@ def test_normalisers_are_idempotent(text: str) -> None:
 def test_a_passage_without_title_is_its_text() -> None:
     assert passage_text("", "x") == "x"
     assert passage_text("T", "x") == "T\nx"
+
+
+def test_plain_tokens_are_runs_of_ascii_letters_and_digits() -> None:
+    assert plain_tokens("The O'Neill café, 1984!") == ["the", "o", "neill", "caf", "1984"]
+
+
+def test_stems_fold_accents_and_drop_stop_words_and_possessives() -> None:
+    assert stem_tokens("The Gaudí’s churches were running, 1984") == ["gaudi", "church", "run", "1984"]
+
+
+def test_empty_texts_have_no_terms() -> None:
+    assert stem_tokens(" -- ") == plain_tokens("é") == []
+
+
+def test_analysers_are_known_by_name() -> None:
+    assert {"plain": plain_tokens, "stems": stem_tokens} == ANALYSERS
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True)))
+def test_stems_are_those_of_a_fresh_stemmer(words: list[str]) -> None:
+    fresh = Stemmer.Stemmer("english")
+    assert stem_tokens(" ".join(words)) == [fresh.stemWord(word) for word in words if word not in STOP_WORDS]
+
+
+def test_threads_agree() -> None:
+    texts = [f"running{n} walked{n} nationalities{n} hopping" for n in range(500)]
+    alone = [stem_tokens(text.replace("hopping", "hoping")) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda text: stem_tokens(text.replace("hopping", "hoping")), texts))
+    assert together == alone
+
+
+def sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_sentences(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Mr. Smith met J. R. R. Tolkien vs. Foo.", ["Mr. Smith met J. R. R. Tolkien vs. Foo."]),
+        ("No. 5 is in the U.S. Army list, e.g. This.", ["No. 5 is in the U.S. Army list, e.g. This."]),
+        ("He lived in the U.S. He left.", ["He lived in the U.S.", "He left."]),
+        ("It was World War I. It ended.", ["It was World War I.", "It ended."]),
+        ("Acme Inc. The firm of Dr. No", ["Acme Inc.", "The firm of Dr. No"]),
+        ('He said "Hi." Then (Yes.) she left.', ['He said "Hi."', "Then (Yes.) she left."]),
+        ("Born 1950. 12 came. “Who?” (It)", ["Born 1950.", "12 came.", "“Who?”", "(It)"]),
+        ("ok... then. and so", ["ok... then. and so"]),
+        ("Version 3.5 is out.Now", ["Version 3.5 is out.Now"]),
+        ("A heading\n\nA text\ngoes on\n \nEnd", ["A heading", "A text\ngoes on", "End"]),
+        ("今日は。明日は？", ["今日は。", "明日は？"]),
+        ("جملة. جملة", ["جملة.", "جملة"]),
+        ("", []),
+        (" \n ", []),
+    ],
+)
+def test_examples(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@given(st.text(alphabet="aA.!?\"'( \n1é。"))
+def test_sentences_are_trimmed_in_order_and_lose_only_white_space(text: str) -> None:
+    found = split_sentences(text)
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in found)
+    assert all(before[1] <= after[0] for before, after in pairwise(found))
+    assert "".join("".join(text[start:end] for start, end in found).split()) == "".join(text.split())
+
+
+@pytest.mark.timeout(300)  # quadratic takes hours
+@pytest.mark.parametrize(
+    ("piece", "count"),
+    [("a ", 1), (".", 1), (". ", 1), (". A", 2), ("\n", 0), ("\n ", 0), (" ", 0), ('."', 1), ("Ab. ", 250_000)],
+)
+def test_a_million_characters_are_no_trouble(piece: str, count: int) -> None:
+    assert len(split_sentences(piece * (1_000_000 // len(piece)))) == count

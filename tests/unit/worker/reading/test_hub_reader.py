@@ -1,4 +1,4 @@
-"""Partial and final answers of hubs, by a scripted model and by rules, level by level."""
+"""Answers from hubs, by a scripted model and by rules, level by level; from facets (algorithms.md 4B)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.ranking.hubs import words_of
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.models import ModelReader, estimate_tokens
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.reader import FacetReader, RuleReader
 from polyhop.worker.strategies import hublink
 from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -467,3 +467,59 @@ def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int, mon
             for inputs in own:
                 prompt = prompt_of(task).render(inputs)
                 assert estimate_tokens(prompt) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
+
+
+ANSWER = {
+    "texts": ["Iron", "Steel"],
+    "kind": "values",
+    "confidence": 0.9,
+    "hub_count": 1,
+    "hubs": [{"id": "b1", "name": "Old Crossing"}],
+    "triples": [
+        {
+            "id": "r1",
+            "hub": "Old Crossing",
+            "subject": "Old Crossing",
+            "predicate": "material",
+            "object": "Iron",
+            "hops": [["Old Crossing", "material", "Iron"]],
+        },
+        {
+            "id": "r2",
+            "hub": "Old Crossing",
+            "subject": "Old Crossing",
+            "predicate": "material",
+            "object": "Steel",
+            "hops": [["Old Crossing", "material", "Steel"]],
+        },
+    ],
+}
+
+
+class Passages:
+    """Answers from passages."""
+
+    batches = False
+
+    def read(self, items: Any) -> list[Reading]:
+        return [Reading("from passages") for _ in items]
+
+
+def read_facets(answer: dict[str, Any] | None) -> Reading:
+    evidence = Evidence(data={} if answer is None else {"short": answer})
+    (reading,) = FacetReader("short", Passages()).read([ReadingItem(Question("What?"), Retrieval((), evidence), ())])
+    return reading
+
+
+def test_the_answer_of_the_facets_comes_with_its_hubs_and_triples() -> None:
+    reading = read_facets(ANSWER)
+    assert (reading.answer, reading.kind, reading.confidence) == ("Iron; Steel", "computed", 0.9)
+    assert [(one.hub_id, one.name, one.number) for one in reading.citations] == [("b1", "Old Crossing", 1)]
+    assert [(one.name, one.value) for one in reading.values] == [("Old Crossing", "Iron"), ("Old Crossing", "Steel")]
+    assert reading.notes[0].text.startswith("values, from 1 hub: (Old Crossing, material, Iron); (")
+    assert reading.triples is None
+
+
+@pytest.mark.parametrize("answer", [None, {**ANSWER, "confidence": 0.001}])
+def test_without_an_answer_of_the_facets_passages_are_read(answer: dict[str, Any] | None) -> None:
+    assert read_facets(answer).answer == "from passages"

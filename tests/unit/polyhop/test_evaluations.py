@@ -1,4 +1,4 @@
-"""`polyhop score` in this process: the golden rows, several formats, bad lines."""
+"""Evaluations in words and notebooks, and `polyhop score`."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,66 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.commands.evaluate import score
+from polyhop.api import SHOWN_CHARACTERS, Answer
+from polyhop.api import html_text as text
+from polyhop.api import table_html as table
+from polyhop.commands.evaluate import print_comparison, print_stored, score
 from polyhop.schemas.errors import SourceError
+
+CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}
+CHANGES |= {"questions": {"common": 3, "only_first": 0, "only_second": 0}}
+CHANGES |= {"latency_ms": {}, "strategies": {}, "most_changed": []}
+
+
+def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(CHANGES)
+    printed = capsys.readouterr().out
+    assert printed.endswith("  only in 1: bm25\n  only in 2: dense\n  no strategy is in both\n")
+    assert "in both: " not in printed
+
+
+def test_how_many_questions_are_in_both_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison({**CHANGES, "questions": {"common": 0, "only_first": 100, "only_second": 2}})
+    assert "  in both: 0 questions; 100 only in 1, 2 only in 2;" in capsys.readouterr().out
+
+
+def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    readable = {"run": 2, "started": "2026-11-21T10:00:00+00:00", "index": "mine", "version": 1, "questions": "q.jsonl"}
+    found = {"n": 3, "strategies": {"bm25": {"recall@5": 0.5, "em": None}}}
+    print_stored([{"run": 1, "error": "run.json cannot be read: it is cut off"}, {**readable, **found}])
+    printed = capsys.readouterr()
+    assert "mine" in printed.out
+    assert "evaluation 1 is left out: run.json cannot be read: it is cut off" in printed.err
+
+
+EVIL = '<script>alert(1)</script> & "x" \x1b[2J'
+
+
+def answer(question: str, short: str, passages: list[dict[str, Any]]) -> str:
+    return Answer(question, short, "bm25", 1, passages, {}, {})._repr_html_()
+
+
+def test_every_text_is_escaped_and_control_characters_are_visible() -> None:
+    shown = table([EVIL], [[EVIL]]) + answer(EVIL, EVIL, [{"title": EVIL, "text": EVIL}])
+    assert "<script>" not in shown
+    assert "\x1b" not in shown
+    assert shown.count("&lt;script&gt;") == 6
+    assert text(EVIL) in shown
+
+
+def test_cells_are_rounded_and_none_is_empty() -> None:
+    assert table(["a", "b", "c"], [[0.12345, None, 7]]) == (
+        "<table><thead><tr><th>a</th><th>b</th><th>c</th></tr></thead>"
+        "<tbody><tr><td>0.123</td><td></td><td>7</td></tr></tbody></table>"
+    )
+    assert table([], []).endswith("<tbody></tbody></table>")
+
+
+def test_no_answer_says_what_to_do_and_long_passages_are_cut() -> None:
+    shown = answer("Who?", "", [{"rank": 1, "score": 0.5, "text": "x" * (SHOWN_CHARACTERS + 50)}])
+    assert "no answer; read the passages" in shown
+    assert shown.count("x") == SHOWN_CHARACTERS + "text".count("x")
+
 
 # Source: algorithms.md G-EVAL.
 GOLDEN: list[tuple[str, list[str], float, float]] = [

@@ -1,4 +1,4 @@
-"""Ranked triples from a strategy to all who see answers (JSON, terminal, page, queue, replay); the topic on its way."""
+"""Answers on a terminal: evidence, passages, triples and the topic on its way."""
 
 import json
 import sys
@@ -17,9 +17,155 @@ from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.output import print_block
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
+from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, QuestionNames, Seed
+from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.terminal import triple_lines
+from polyhop.terminal import SHOWN, evidence_lines, passage_lines, triple_lines
+
+TITLES = {"p1": "Rosetta", "p2": ""}
+
+
+_OTHERS = (Node("d", "D", 0.3), Node("z", "Z", 0.1))
+
+
+def _evidence(**changed: object) -> Evidence:
+    edges = (Edge("a", "c", ("r",)), Edge("c", "d", ("r",)))
+    parts: dict[str, object] = {
+        "seeds": (Seed("entity", "a", 1.0, "A", "exact", 1.0), Seed("entity", "b", 0.5, "B", "vector", 0.5)),
+        "nodes": (Node("a", "A", 1.0), Node("b", "B", 0.5), Node("c", "C", 0.4), *_OTHERS),
+        "paths": (EvidencePath("A -\n C - D", ("a", "c", "d"), ("A", "C", "D"), edges, 0.25),),
+        "measure": "activation",
+        "node_count": 12,
+    }  # fmt: skip
+    return Evidence(**(parts | changed))  # type: ignore[arg-type]
+
+
+def test_seeds_nodes_by_distance_and_paths_are_lines() -> None:
+    assert evidence_lines(_evidence(), {}) == [
+        "The search began at",
+        "  1.000  A  (exact)",
+        "  0.500  B  (vector, similarity 0.500)",
+        "Reached  (12 in all, by activation)",
+        "  seeds   A 1.000 · B 0.500",
+        "  1 hop   C 0.400",
+        "  2 hops  D 0.300",
+        "  others  Z 0.100",
+        "Paths",
+        "  0.250  A - C - D",
+    ]
+
+
+def test_many_nodes_are_wrapped_under_each_other() -> None:
+    names = [f"NAME{n:02d}" for n in range(40)]
+    nodes = (*_evidence().nodes, *(Node(name.lower(), name, 0.05) for name in names))
+    lines = evidence_lines(_evidence(nodes=nodes), {})
+    assert max(map(len, lines)) <= 118
+    assert all(any(name in line for line in lines) for name in names)
+    assert any(line.startswith(" " * 10 + "NAME") for line in lines)
+
+
+def test_names_fallback_and_passages_where_a_walk_began() -> None:
+    evidence = Evidence(
+        names=QuestionNames((), ("john doe",)),
+        seeds=(Seed("passage", "p1", 0.9), Seed("passage", "p2", 0.1)),
+        fallback=PASSAGES_ONLY,
+    )
+    assert evidence_lines(evidence, TITLES) == [
+        "Question names  unmatched: john doe",
+        "Fallback  the walk began at passages only",
+        "The search began at",
+        "  0.900  passage Rosetta",
+        "  0.100  passage p2",
+    ]
+
+
+def test_terms_are_called_terms_and_nothing_found_is_said() -> None:
+    assert evidence_lines(Evidence(names=QuestionNames(noun="terms")), {}) == ["Question terms  none found"]
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    seeds = tuple(Seed("passage", f"p{n}", 0.1) for n in range(SHOWN + 3))
+    items = tuple((f"word {n}", 0.5) for n in range(SHOWN + 2))
+    lines = evidence_lines(Evidence(seeds=seeds, notes=(Note("Terms added", items=items),)), {})
+    assert lines[-2] == "  and 3 more"
+    assert lines[-1].startswith("Terms added  word 0 0.500, word 1 0.500")
+    assert lines[-1].endswith("word 9 0.500, 2 more")
+
+
+def test_nodes_without_edges_or_distances_are_one_list() -> None:
+    nodes = (Node("oak", "Oak", 0.9), Node("elm", "Elm", 0.8))
+    lines = evidence_lines(Evidence(nodes=nodes, measure="similarity", node_count=2), {})
+    assert lines == ["Reached  (2, by similarity)", "          Oak 0.900 · Elm 0.800"]
+
+
+def test_distances_that_a_search_knows_are_shown_as_they_are() -> None:
+    nodes = (Node("oak", "Oak", distance=0), Node("elm", "Elm", distance=2))
+    assert evidence_lines(Evidence(nodes=nodes, node_count=2), {})[1:] == ["  seeds   Oak", "  2 hops  Elm"]
+
+
+def test_a_ranking_without_evidence_has_no_lines() -> None:
+    assert evidence_lines(Evidence(), {}) == []
+
+
+LONG = "Charles Babbage lived in London. " * 10
+
+
+def row(rank: int, score: float) -> dict[str, Any]:
+    return {"id": f"p{rank}", "title": f"Title {rank}", "score": score, "rank": rank}
+
+
+def test_scores_in_descending_order_need_no_word() -> None:
+    lines = list(passage_lines([row(1, 2.0), row(2, 1.0), row(3, 1.0)], {}, {"p1": "One\n text."}))
+    assert lines == [
+        "    1  2.000  Title 1  [p1]",
+        "              One text.",
+        *[f"    {rank}  1.000  Title {rank}  [p{rank}]" for rank in (2, 3)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        ({}, "  ranked so that together they cover the question; a score is of its passage alone"),
+        (
+            {"notes": [{"label": "Re-ranked", "text": "the top 2 passages, by shared words"}]},
+            "  the first ones have the scores of who re-ranked them, the others their own",
+        ),
+    ],
+)
+def test_scores_out_of_order_are_explained(evidence: dict[str, Any], reason: str) -> None:
+    assert next(iter(passage_lines([row(1, 1.0), row(2, 2.0)], evidence, {}))) == reason
+
+
+def test_a_long_text_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, text) = passage_lines([row(1, 1.0)], {}, {"p1": LONG})
+    assert text.strip() == LONG[:100].rstrip() + "…"
+
+
+def test_ask_and_explain_show_texts_until_the_version_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str | Path) -> str:
+        monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, arguments), "--root", str(tmp_path / "root")])
+        with suppress(SystemExit):
+            cli.main()
+        return capsys.readouterr().out
+
+    page = {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(page))
+    (tmp_path / "questions.jsonl").write_text('{"id": "q1", "question": "Where did Charles Babbage live?"}')
+    shown = "[babbage]\n              Charles Babbage lived in London.\n"
+    run("index", tmp_path / "corpus.jsonl", "--index", "one", "--set", "strategies=bm25")
+    assert shown in run("ask", "Where did Charles Babbage live?", "--index", "one", "--strategy", "bm25")
+    run("submit", tmp_path / "questions.jsonl", "--index", "one", "--strategy", "bm25")
+    run("worker", "--until-empty")
+    assert shown in run("explain", "1", "q1")
+    (tmp_path / "root" / "indexes" / "one").rename(tmp_path / "gone")
+    redrawn = run("explain", "1", "q1")
+    assert "[babbage]\n" in redrawn
+    assert shown not in redrawn
+
 
 ADA, LONDON = {"id": "R1", "name": "Ada Lovelace"}, {"id": "R2", "name": "London"}
 BABBAGE = {"id": "R3", "name": "Charles Babbage"}

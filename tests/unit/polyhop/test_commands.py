@@ -1,20 +1,88 @@
-"""What another package adds and cannot be used is refused in one sentence that names the package, whatever it adds."""
+"""What holds for every command: its line in architecture.md, Ctrl-C, damage, extensions that cannot be used."""
 
+import re
+import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from polyhop.cli import Commands
+from polyhop import cli
+from polyhop.cli import OURS, Commands, app
+from polyhop.commands.index import print_report
+from polyhop.commands.operate import _print
+from polyhop.flows.maintain import VerifyReport
+from polyhop.flows.reports import IndexReport
 from polyhop.schemas import errors as extensions
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.tasks import registry
 from polyhop.tasks.registry import stages_for
+from polyhop.warehouse.files import questions as predictions
 from polyhop.warehouse.files.formats import records_of_others
 from polyhop.warehouse.vectors.kinds import kind_of
 from polyhop.worker.strategies.registry import spec_of
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "architecture.md").read_text(encoding="utf-8")
+TABLE = TEXT[TEXT.index("| command | what it does | JSON |") : TEXT.index("### Experiments by")]
+ROWS = [re.split(r"(?<!\\)\|", line)[1:-1] for line in TABLE.splitlines()[2:] if line.startswith("|")]
+
+
+def _names(cell: str) -> list[str]:
+    """The commands in the first cell of a row: `polyhop cache stats|evict`, or several in backticks."""
+    words = [part.removeprefix("polyhop ").split()[0] for part in re.findall(r"`([^`]+)`", cell)]
+    return [word.partition("\\")[0] for word in words]
+
+
+def _options(name: str) -> set[str]:
+    command = typer.main.get_command(app).get_command(None, name)  # type: ignore[attr-defined]
+    parts = [command, *getattr(command, "commands", {}).values()]
+    return {option for part in parts for parameter in part.params for option in parameter.opts}
+
+
+def test_every_command_has_a_row() -> None:
+    assert sorted({name for row in ROWS for name in _names(row[0])}) == sorted(OURS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(_names(row[0])))
+def test_a_row_names_options_that_its_commands_have(row: list[str]) -> None:
+    known = set().union(*map(_options, _names(row[0])))
+    named = {option for part in re.findall(r"`([^`]+)`", row[0] + row[1]) for option in re.findall(r"--[a-z-]+", part)}
+    assert named <= known | {"--root", "--json"}
+
+
+def test_an_interrupted_command_says_that_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(predictions, "read_predictions", interrupted)
+    monkeypatch.setattr(sys, "argv", ["polyhop", "score", str(tmp_path / "any.jsonl")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out, printed.err) == (130, "", "polyhop: stopped; what was finished is kept.\n")
+
+
+def test_an_index_run_says_what_it_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(IndexReport("towns", 2, changed=True, damaged=["table 'mentions' cannot be read", "3 cached vectors"]))
+    said = capsys.readouterr().out
+    assert "  damaged, made again: table 'mentions' cannot be read\n  damaged, made again: 3 cached vectors\n" in said
+
+
+def test_verify_names_the_command_that_fixes_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+    report = VerifyReport("towns", 2, {"tables": [], "older_versions": ["version 1: file 'x' is missing"]})
+    _print(report, "version 2")
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "ok    tables",
+        "FAIL  older versions",
+        "      version 1: file 'x' is missing",
+        "Fix it with: polyhop verify --index towns --repair",
+    ]
+
 
 USES: dict[str, tuple[str, Callable[[], Any]]] = {
     "polyhop.commands": ("command", lambda: Commands().get_command(None, ".theirs")),

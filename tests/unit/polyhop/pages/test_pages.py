@@ -1,0 +1,401 @@
+"""Answer pages: their layout, the graph of evidence and its drawing."""
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.pages import drawing as sheet
+from polyhop.pages.answer_page import all_parameters, answer_page, marked, write_page
+from polyhop.pages.drawing import DRAWN_NODES, Edge, distances, evidence_graph, heights
+from polyhop.schemas.evidence import Edge as Walked
+from polyhop.schemas.evidence import Evidence, Node, as_row, evidence_of
+from polyhop.schemas.evidence import Path as EvidencePath
+from polyhop.schemas.version import VERSION
+
+NAMES = st.sampled_from("abcdefgh")
+EDGES = st.lists(st.tuples(NAMES, NAMES), max_size=20)
+
+
+def test_distances_count_edges_from_the_nearest_root_whichever_way_they_point() -> None:
+    edges = [("a", "b"), ("c", "b"), ("c", "d"), ("x", "y")]
+    assert distances(edges, {"a": 0}) == {"a": 0, "b": 1, "c": 2, "d": 3}
+    assert distances(edges, {"d": 1, "a": 0}) == {"a": 0, "d": 1, "b": 1, "c": 2}
+    assert distances(edges, {}) == {}
+
+
+@given(EDGES, st.sets(NAMES, min_size=1))
+def test_neighbours_are_at_most_one_edge_farther(edges: list[tuple[str, str]], roots: set[str]) -> None:
+    found = distances(edges, dict.fromkeys(roots, 0))
+    assert all(found[root] == 0 for root in roots)
+    for one, other in edges:
+        assert (one in found) == (other in found)
+        assert one not in found or abs(found[one] - found[other]) <= 1
+
+
+def test_a_single_child_stands_beside_its_parent() -> None:
+    height = heights([["a", "b"], ["x", "y"]], [("a", "y"), ("b", "x")], 10.0)
+    assert height["y"] == height["a"]
+    assert height["x"] == height["b"]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=8), EDGES)
+def test_no_two_nodes_of_a_column_overlap_and_none_is_above_the_sheet(
+    column_of: list[int], edges: list[tuple[str, str]]
+) -> None:
+    names = "abcdefgh"[: len(column_of)]
+    columns = [[name for name, at in zip(names, column_of, strict=True) if at == number] for number in range(4)]
+    known = [(one, other) for one, other in edges if one in names and other in names]
+    height = heights(columns, known, 10.0)
+    assert height == heights(columns, known, 10.0)
+    assert min(height.values()) == 0.0
+    for column in columns:
+        placed = sorted(height[name] for name in column)
+        assert all(high - low >= 10.0 - 0.02 for low, high in pairwise(placed))
+
+
+Document = dict[str, Any]
+
+
+def test_columns_follow_the_distance_from_the_seeds_and_passages_come_last(qasa_answer: Document) -> None:
+    drawing = sheet.draw(sheet.evidence_graph(qasa_answer, {"p1": ["ada lovelace"]}, ()))
+    x = {shape.node.name: shape.x for shape in drawing.nodes if shape.node.kind == "entity"}
+    order = ["Ada Lovelace", "London", "River Thames", "Thames Head"]
+    assert [x[name] for name in order] == sorted({x[name] for name in order})
+    assert x["England"] == x["London"]
+    assert {shape.x for shape in drawing.nodes if shape.node.kind == "passage"} == {
+        max(shape.x for shape in drawing.nodes)
+    }
+    assert all(0 <= shape.x <= drawing.width - drawing.node_width for shape in drawing.nodes)
+    assert all(12 <= shape.y <= drawing.height - 12 for shape in drawing.nodes)
+
+
+def test_labels_say_where_relations_point(qasa_answer: Document) -> None:
+    drawing = sheet.draw(sheet.evidence_graph(qasa_answer, {"p1": ["ada lovelace"]}, ()))
+    labels = {line.label: line.title for line in drawing.relations}
+    assert labels["born in →"] == "Ada Lovelace — born in → London"
+    assert labels["lies on +1 →"] == "London — lies on → River Thames\nLondon — near → River Thames"
+    assert labels["← rises at"] == "Thames Head — rises at → River Thames"
+    assert [line.title for line in drawing.mentions] == ["Ada Lovelace mentions Ada Lovelace"]
+
+
+def test_a_shared_entity_points_nowhere(bridge_answer: Document) -> None:
+    drawing = sheet.draw(sheet.evidence_graph(bridge_answer, {}, ()))
+    assert sorted(line.label for line in drawing.relations) == ["agency", "agency", "esa"]
+    x = {shape.node.name: shape.x for shape in drawing.nodes}
+    assert x["the question"] < x["Rosetta"] == x["Moss"] < x["Giotto"] == x["Cassini"]
+
+
+def test_marks_grow_with_weight(qasa_answer: Document) -> None:
+    shapes = [s for s in sheet.draw(sheet.evidence_graph(qasa_answer, {}, ())).nodes if s.node.kind == "entity"]
+    ordered = sorted(shapes, key=lambda shape: shape.node.weight)
+    assert [shape.radius for shape in ordered] == sorted(shape.radius for shape in shapes)
+    assert ordered[-1].strength == 1.0
+    assert all(0.25 <= shape.strength <= 1.0 for shape in shapes)
+
+
+def test_labels_that_would_lie_on_each_other_are_left_out() -> None:
+    nodes = tuple(sheet.Node(name, "entity", name, 1.0) for name in ("a", "b", "c"))
+    edges = (sheet.Edge("a", "c", ("first",)), sheet.Edge("b", "c", ("second",)))
+    drawing = sheet.draw(sheet.EvidenceGraph(nodes, edges, {"a": 0, "b": 0}, 0))
+    assert [line.label for line in drawing.relations] == ["first →", ""]
+    assert [line.title for line in drawing.relations] == ["a — first → c", "b — second → c"]
+
+
+def test_relations_inside_a_column_point_up_and_down() -> None:
+    nodes = (sheet.Node("a", "entity", "a", 1.0), sheet.Node("b", "entity", "b", 0.5))
+    drawing = sheet.draw(sheet.EvidenceGraph(nodes, (sheet.Edge("b", "a", ("above",)),), {"a": 0, "b": 0}, 0))
+    assert [line.label for line in drawing.relations] == ["↑ above"]
+
+
+def test_the_sheet_is_filled_and_grows_only_with_many_columns() -> None:
+    def chain(length: int) -> float:
+        nodes = tuple(sheet.Node(str(n), "entity", str(n), 1.0) for n in range(length))
+        edges = tuple(sheet.Edge(str(n), str(n + 1), ("next",)) for n in range(length - 1))
+        return sheet.draw(sheet.EvidenceGraph(nodes, edges, {"0": 0}, 0)).width
+
+    assert all(chain(length) <= sheet.SHEET for length in (1, 2, 3, 4))
+    assert chain(4) == pytest.approx(sheet.SHEET, abs=3)
+    assert chain(8) > sheet.SHEET
+
+
+@given(st.text(max_size=60), st.floats(3, 40))
+def test_clipped_text_is_one_line_that_fits(text: str, width: float) -> None:
+    line = sheet.clipped(text, width)
+    assert sheet.text_width(line) <= width + 1e-9
+    assert line == " ".join(line.split())
+    assert line in (" ".join(text.split()), line[:-1] + "…")
+
+
+@given(st.text(max_size=60), st.floats(3, 40), st.integers(1, 4))
+def test_wrapped_lines_fit_and_hold_the_whole_text_unless_it_is_cut(text: str, width: float, most: int) -> None:
+    lines, is_cut = sheet.wrapped(text, width, most)
+    whole = "".join(text.split())
+    shown = "".join("".join(lines).split())
+    assert 1 <= len(lines) <= most
+    assert all(sheet.text_width(line) <= width + 1e-9 for line in lines)
+    assert whole.startswith(shown[:-1]) and shown.endswith("…") if is_cut else shown == whole
+
+
+def test_lines_break_at_spaces_and_inside_words_only_where_there_are_none() -> None:
+    assert sheet.wrapped("European Space Agency", 12, 3) == (("European", "Space Agency"), False)
+    assert sheet.wrapped("Donaudampfschiff", 8, 3) == (("Donauda", "mpfschiff"), False)
+    assert sheet.wrapped("one two three four", 6, 2) == (("one", "two t…"), True)
+
+
+def test_a_node_grows_with_the_lines_of_its_name_and_what_is_cut_is_told_in_full() -> None:
+    names = ["short", "a name of several words that goes on", "word " * 40]
+    nodes = tuple(sheet.Node(name, "entity", name, 1.0) for name in names)
+    drawing = sheet.draw(
+        sheet.EvidenceGraph(nodes, (sheet.Edge(names[0], names[1], ("x",)),), dict.fromkeys(names, 0), 0)
+    )
+    count = {shape.node.name: len(shape.lines) for shape in drawing.nodes}
+    assert (count[names[0]], count[names[2]]) == (1, sheet.NAME_LINES)
+    assert 1 < count[names[1]] < sheet.NAME_LINES + 1
+    assert drawing.cut_names == (names[2],)
+    boxes = sorted((shape.y - shape.height / 2, shape.y + shape.height / 2) for shape in drawing.nodes)
+    assert all(above[1] < below[0] for above, below in pairwise(boxes))
+    assert boxes[0][0] >= 0
+    assert boxes[-1][1] <= drawing.height
+
+
+def test_a_relation_walked_by_two_chains_is_one_edge_with_all_labels(qasa_answer: Document) -> None:
+    assert evidence_of(qasa_answer["evidence"]).all_edges() == (
+        Walked("ada lovelace", "london", ("born in",)),
+        Walked("london", "river thames", ("lies on", "near")),
+        Walked("river thames", "thames head", (), ("rises at",)),
+    )
+
+
+def test_entities_are_listed_by_activation_with_what_is_known(qasa_answer: Document) -> None:
+    nodes = evidence_of(qasa_answer["evidence"]).nodes
+    assert [node.name for node in nodes] == ["Ada Lovelace", "London", "River Thames", "Thames Head", "England"]
+    assert nodes[0].type == "PERSON"
+    assert (nodes[2].weight, nodes[2].type) == (0.4, "")
+
+
+def test_a_passage_hangs_at_its_two_strongest_entities(qasa_answer: Document) -> None:
+    graph = evidence_graph(qasa_answer, {"p2": ["england", "london", "river thames", "unknown"]}, ())
+    assert [edge for edge in graph.edges if edge.target == "passage p2"] == [
+        Edge("entity london", "passage p2"),
+        Edge("entity river thames", "passage p2"),
+    ]
+    assert graph.roots == {"entity ada lovelace": 0}
+    assert not graph.has_question
+
+
+def test_relations_tie_entities_of_no_chain_and_repeat_nothing(qasa_answer: Document) -> None:
+    relations = [("london", "is in", "england"), ("london", "again", "river thames")]
+    graph = evidence_graph(qasa_answer, {}, relations)
+    assert Edge("entity london", "entity england", ("is in",)) in graph.edges
+    assert all("again" not in edge.forward for edge in graph.edges)
+
+
+def test_passages_hang_at_what_they_share_and_those_without_a_link_begin_a_row(bridge_answer: Document) -> None:
+    graph = evidence_graph(bridge_answer, {}, ())
+    assert {(edge.source, edge.forward, edge.target) for edge in graph.edges} == {
+        ("question", ("esa",), "passage p1"),
+        ("passage p1", ("agency",), "passage p2"),
+        ("passage p1", ("agency",), "passage p3"),
+    }
+    assert all(edge.is_shared for edge in graph.edges)
+    assert graph.roots == {"question": 0, "passage p4": 1}
+    assert [node.name for node in graph.nodes if node.is_seed] == ["Rosetta", "Moss"]
+
+
+def test_the_strongest_are_kept_seeds_and_passages_before_entities(qasa_answer: Document) -> None:
+    many = {f"thing {n:03d}": n / 1000 for n in range(100)}
+    evidence = qasa_answer["evidence"]
+    evidence["nodes"] += [asdict(Node(key, key, weight)) for key, weight in many.items()]
+    graph = evidence_graph(qasa_answer, {}, [("thing 000", "is below", "thing 099")])
+    names = {node.id for node in graph.nodes}
+    assert len(graph.nodes) == DRAWN_NODES
+    assert graph.left_out == 2 + 5 + 100 - DRAWN_NODES
+    assert {"entity ada lovelace", "passage p1", "passage p2", "entity london", "entity thing 099"} <= names
+    assert "entity thing 000" not in names
+    assert all(edge.source in names and edge.target in names for edge in graph.edges)
+
+
+def test_a_ranking_without_links_has_no_edges(bridge_answer: Document) -> None:
+    bridge_answer["evidence"] = {"sentences": [], "links": []}
+    assert evidence_graph(bridge_answer, {}, ()).edges == ()
+
+
+Make = Callable[..., Any]
+
+
+def test_the_page_says_what_was_asked_found_and_how(qasa_answer: Document, make_material: Make) -> None:
+    texts = {"p1": "Ada Lovelace was born in London.", "p2": "London. It lies on the River Thames. It is large."}
+    page = answer_page(qasa_answer, make_material(texts=texts, encoder="MiniLM", parameters={"steps": 3}))
+    for words in (
+        qasa_answer["question"],
+        "River Thames</p>",
+        "confidence 0.42",
+        "<mark>It lies on the River Thames.</mark> It is large.",
+        "Ada Lovelace --[born in]--&gt; London --[lies on]--&gt; River Thames",
+        "A poet&#39;s child.",
+        "The search reached 4 more entities",
+        "MiniLM",
+        '<td>steps</td><td class="value">3</td>',
+        VERSION,
+        "tiny, version 3",
+    ):
+        assert words in page, words
+    assert len(re.findall(r'<g class="node ', page)) == 5 + 2
+
+
+def test_the_same_answer_gives_the_same_page(qasa_answer: Document, make_material: Make) -> None:
+    assert answer_page(qasa_answer, make_material()) == answer_page(qasa_answer, make_material())
+
+
+def test_the_page_needs_nothing_from_elsewhere(bridge_answer: Document, make_material: Make) -> None:
+    page = answer_page(bridge_answer, make_material())
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+    assert not re.search(r"(?i)<script|<link|<img|@import|url\(|https?://|\son\w+=", page)
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {f"#passage-{rank}" for rank in range(1, 5)}
+
+
+def test_a_plain_ranking_says_that_it_has_no_graph(bridge_answer: Document, make_material: Make) -> None:
+    bridge_answer |= {"strategy": "bm25", "evidence": {"sentences": [], "links": []}}
+    page = answer_page(bridge_answer, make_material())
+    assert "left no graph to draw" in page
+    assert "No answer found" in page
+    assert "<g class=" not in page
+
+
+def test_a_walk_shows_where_it_began(bridge_answer: Document, make_material: Make) -> None:
+    page = answer_page(bridge_answer, make_material())
+    assert [
+        found[0] for found in re.findall(r"<td>(passage|entity)</td><td class=\"name\" dir=\"auto\">([^<]*)", page)
+    ] == [
+        "passage",
+        "entity",
+        "passage",
+    ]
+    assert "Their texts are gone with version 1" in page
+
+
+def test_a_graph_search_shows_its_paths(bridge_answer: Document, make_material: Make) -> None:
+    bridge_answer["evidence"] |= {
+        "seeds": [],
+        "paths": as_row(Evidence(paths=(EvidencePath("Rosetta --[of]--> ESA"),)))["paths"],
+    }
+    page = answer_page(bridge_answer, make_material())
+    assert "Rosetta --[of]--&gt; ESA</td>" in page
+    assert "ranks without a graph" not in page
+
+
+def test_evidence_that_the_page_does_not_know_is_shown_as_it_is(bridge_answer: Document, make_material: Make) -> None:
+    bridge_answer["evidence"] = {"links": [], "sentences": [], "beams": ["<b>path</b>", "e1"]}
+    page = answer_page(bridge_answer, make_material())
+    assert "&lt;b&gt;path&lt;/b&gt;" in page
+    assert "&#34;e1&#34;" in page
+
+
+@pytest.mark.parametrize(("cost", "shown"), [(0.25, "0.25 USD"), (None, "cost unknown")])
+def test_computed_values_and_a_model_s_words_are_shown(
+    bridge_answer: Document, make_material: Make, cost: float | None, shown: str
+) -> None:
+    sentence = {"passage_id": "p1", "text": "Born 1901.", "start": 0, "end": 10}
+    usage = {"calls": 1, "prompt_tokens": 12, "completion_tokens": 3, "cost_usd": cost, "seconds": 1.0}
+    bridge_answer["answer"] = "1901"
+    bridge_answer["reading"] = {
+        "kind": "generated",
+        "values": [{"name": "year", "value": "1901", "sentence": sentence}],
+        "model": "scripted/reader",
+        "prompt": {"name": "qa.answer", "hash": "0123456789"},
+        "usage": usage,
+        "cached": True,
+        "fallback": None,
+        "reasoning": "It says so.",
+        "citations": [{"passage_id": "p2", "quote": "in 1901", "start": None, "end": None}],
+        "dropped_citations": 2,
+    }
+    page = answer_page(bridge_answer, make_material(texts={"p1": "Born 1901. Died.", "p2": "She was born in 1901."}))
+    for words in ("<b>year</b>: 1901", "<mark>Born 1901.</mark> Died.", "She was born <mark>in 1901</mark>.", "12 + 3"):
+        assert words in page, words
+    for words in (f"{shown}, paid for before", "It says so.", "2 cited sources", "written by a model"):
+        assert words in page, words
+
+
+def test_an_answer_that_nobody_was_to_read_is_not_called_missing(bridge_answer: Document, make_material: Make) -> None:
+    bridge_answer |= {"answer": "", "reading": {"kind": "unread"}}
+    page = answer_page(bridge_answer, make_material())
+    assert "No answer was read; these are the passages." in page
+    assert "No answer found" not in page
+
+
+@given(st.text(max_size=40), st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5))
+def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(text: str, spans: list[tuple[int, int]]) -> None:
+    pieces = marked(text, spans)
+    assert "".join(piece for piece, _ in pieces) == text
+    flags = [is_marked for piece, is_marked in pieces for _ in piece]
+    assert flags == [any(start <= place < end for start, end in spans) for place in range(len(text))]
+
+
+def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, make_material: Make, tmp_path: Path) -> None:
+    bridge_answer["question"] = "Which probe \udcff?"
+    write_page(tmp_path / "page.html", bridge_answer, make_material())
+    assert "Which probe ??" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_given_parameters_stand_among_the_defaults(bridge_answer: Document) -> None:
+    parameters = all_parameters(bridge_answer, {"seeds": "7"})
+    assert parameters["seeds"] == 7
+    assert parameters["restart"] == 0.1
+
+
+def triple(rank: int, subject: str, predicate: str, value: str) -> Document:
+    ends = {"subject": {"id": f"R-{subject}", "name": subject}, "object": {"id": f"R-{value}", "name": value}}
+    return {"id": f"t{rank}", "predicate": predicate, "score": 1 / rank, "rank": rank, **ends}
+
+
+def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
+    bridge_answer: Document, make_material: Make
+) -> None:
+    triples = [
+        triple(1, "Ada", "born <in>", "London"),
+        triple(2, "London", "lies on", "Thames"),
+        triple(3, "London", "is", "London"),
+    ]
+    document = bridge_answer | {"evidence": {"sentences": [], "links": []}, "triples": triples}
+    page = answer_page(document, make_material())
+    assert len(re.findall(r'<g class="node entity', page)) == 3
+    assert page.count('class="relation"') == 2 + 1  # of the legend, too; an edge to itself cannot be drawn
+    assert "born &lt;in&gt;" in page
+    assert "larger and stronger with its best triple&#39;s score" in page
+    assert "The drawing shows the ranked triples" in page
+    assert page.index('id="triples"') < page.index('id="passages"')
+    assert "passage with its rank" not in page
+    alone = answer_page(document | {"passages": []}, make_material())
+    assert 'id="passages"' not in alone
+
+
+def test_a_triple_of_the_page_comes_with_its_hops_once_and_without_ids_that_polyhop_made(
+    bridge_answer: Document, make_material: Make
+) -> None:
+    born = triple(1, "Ada", "born", "1990") | {"object": {"id": "0f" * 16, "name": "1990"}}
+    wrote = triple(2, "Paper", "author", "Ada")
+    hop = {"source": "R-Paper", "target": "R-Ada", "forward": ["author"], "backward": []}
+    last = {"source": "R-Ada", "target": "0f" * 16, "forward": ["born"], "backward": []}
+    path = {"nodes": ["R-Paper", "R-Ada", "0f" * 16], "names": ["Paper", "Ada", "1990"], "edges": [hop, last]}
+    evidence = {"sentences": [], "links": [], "paths": [path | {"score": 0.5, "text": "Paper, Ada, 1990"}]}
+    page = answer_page(bridge_answer | {"evidence": evidence, "triples": [born, wrote, born]}, make_material())
+    table = page[page.index('id="triples"') : page.index('id="passages"')]
+    assert table.count('<td class="number">1</td>') == 1
+    assert '<td class="number">2</td>' not in table
+    assert "Paper [R-Paper] --[author]--&gt; " in table
+    assert "0f0f" not in table
+
+
+def test_a_graph_of_the_evidence_goes_before_one_of_triples(qasa_answer: Document, make_material: Make) -> None:
+    page = answer_page(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]}, make_material())
+    assert len(re.findall(r'<g class="node ', page)) == 5 + 2
+    assert "The drawing shows the ranked triples" not in page
