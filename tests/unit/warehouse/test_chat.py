@@ -212,7 +212,7 @@ def test_threads_that_ask_the_same_pay_once_with_no_more_calls_in_flight_than_al
     assert model.most == 2
 
 
-@settings(max_examples=15)
+@settings(max_examples=25)
 @given(
     runs=st.lists(st.lists(st.sampled_from("abcde"), max_size=8), max_size=4), broken=st.sets(st.sampled_from("abc"))
 )

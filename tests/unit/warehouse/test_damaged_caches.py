@@ -18,7 +18,7 @@ from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 
 NO_DATABASE = b"no database at all, but long enough to be read as one" * 50
-KEYS = [f"{number:064x}" for number in range(20)]
+KEYS = [f"{number:064x}" for number in range(40)]
 USAGE = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
 
 
@@ -83,7 +83,7 @@ def test_whatever_byte_flips_a_cache_is_used_without_an_error(cache: tuple[Path,
     path, use = cache
     content = path.read_bytes()
     rng = random.Random(7)
-    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(8))]:
+    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(12))]:
         flipped = bytearray(content)
         flipped[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(flipped)

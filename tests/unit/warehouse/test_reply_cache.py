@@ -169,7 +169,7 @@ def test_eviction_gives_room_back(cache: ReplyCache) -> None:
     assert cache.stats().byte_count < before
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(puts=st.lists(st.tuples(st.integers(0, 5), st.text(st.characters(), max_size=40), st.booleans()), max_size=20))
 def test_the_last_reply_to_a_key_counts_and_ends_its_failures_which_hide_none(
     tmp_path_factory: pytest.TempPathFactory, puts: list[Any]

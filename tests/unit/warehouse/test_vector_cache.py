@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command_processes import line_of, remaining_output
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -201,7 +201,6 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) ->
     assert again.calls == [texts[6:]]
 
 
-@settings(max_examples=15)
 @given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))
 def test_the_cache_changes_no_vector(
     tmp_path_factory: pytest.TempPathFactory, texts: Sequence[str], chunk_size: int
