@@ -266,7 +266,7 @@ def main_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture
 def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
-    """A scripted model server in this process; script and records are those of tests/support/scripted_server.py."""
+    """A scripted model server in this process; see tests/support/scripted_server.py."""
     from scripted_server import ModelServer
 
     from polyhop.warehouse.models.litellm_client import close_connections

@@ -1,4 +1,4 @@
-"""A second real encoder behind its own server, and short texts with an encoder of their own."""
+"""A second real encoder served by a process of its own, and short texts with another encoder."""
 
 import json
 import os

@@ -139,9 +139,7 @@ CHAPTER = (
 SPINE = '<itemref idref="a"/><itemref idref="b"/>'
 
 
-def epub(
-    path: Path, *, spine: str = '<itemref idref="a"/><itemref idref="b"/>', more: Mapping[str, str] | None = None
-) -> Path:
+def epub(path: Path, *, spine: str = SPINE, more: Mapping[str, str] | None = None) -> Path:
     """A book of two chapters, the second of which its table of contents names; `more` adds or replaces members."""
     members = {
         "mimetype": "application/epub+zip",

@@ -1,10 +1,8 @@
 """A scripted model server: what it does with each request, and what it has seen.
 
-By hand: `python tests/support/scripted_server.py --port 0 --script FILE --log FILE` prints its address, appends each
-request to the log as a line of JSON and lists them all at GET /requests. In tests: the fixture `model_server`.
+Tests get it through the fixture `model_server`.
 """
 
-import argparse
 import contextlib
 import hashlib
 import importlib.util
@@ -23,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -483,8 +481,7 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
     def do_GET(self) -> None:
-        asked = self.server.model_server.requests if self.path == "/requests" else []
-        self._send(200, json.dumps([asdict(one) for one in asked]))
+        self._send(200, "[]")
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
@@ -614,9 +611,8 @@ class ModelServer:
     What a request gets: what `respond` says; else the next of `play`; else what falls to it by `shares`; else a reply.
     """
 
-    def __init__(self, port: int = 0, log: Path | None = None) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._lock = threading.Lock()
-        self._log = log
         self.in_flight = 0
         self.most_in_flight = 0
         self.reset()
@@ -677,16 +673,6 @@ class ModelServer:
         self._slot = threading.Semaphore(count)
         self._delay_seconds = delay_seconds
 
-    def script(self, script: Mapping[str, Any]) -> None:
-        """Takes over a script file: {"play": […], "shares": {…}, "seed": 0, "is_sticky": false, "delay_seconds": 0,
-        "replies": {task or text in the prompt: content}}."""
-        self.play(*script.get("play", ()))
-        self.shares(script.get("shares", {}), script.get("seed", 0), is_sticky=script.get("is_sticky", False))
-        self.delay(script.get("delay_seconds", 0.0))
-        replies: dict[str, str] = script.get("replies", {})
-        if replies:
-            self._respond = lambda asked: self._scripted_reply(asked, replies)
-
     @staticmethod
     def dead_url() -> str:
         """An address of this machine at which nothing listens."""
@@ -730,9 +716,6 @@ class ModelServer:
             chosen = self._chosen(draft)
             asked = Recorded(**{**draft.__dict__, "kind": chosen.kind})
             self.requests.append(asked)
-            if self._log:
-                with self._log.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(asked)) + "\n")
         return asked, chosen
 
     def enter(self) -> None:
@@ -768,11 +751,6 @@ class ModelServer:
         kind = drawn(self._shares, self._seed, *keys)
         return behaviour(self._fault_specs.get(kind, kind))
 
-    def _scripted_reply(self, asked: Recorded, replies: Mapping[str, str]) -> Spec:
-        chosen = self._by_script(asked)
-        content = next((text for word, text in replies.items() if word == asked.task or word in asked.prompt), None)
-        return chosen if content is None else Behaviour(**{**chosen.__dict__, "content": content})
-
 
 def prompt_of(body: Mapping[str, Any]) -> str:
     """Text of all messages, or of all inputs to embed."""
@@ -786,22 +764,3 @@ def asked_schema(body: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """Name and JSON schema that a request asks for, ("", None) without one."""
     given = (body.get("response_format") or {}).get("json_schema") or {}
     return str(given.get("name", "")), given.get("schema")
-
-
-def main() -> None:
-    """Serves until it is killed."""
-    parser = argparse.ArgumentParser(description="Scripted model server.")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", type=Path)
-    parser.add_argument("--log", type=Path)
-    options = parser.parse_args()
-    server = ModelServer(options.port, options.log)
-    if options.script:
-        server.script(json.loads(options.script.read_text(encoding="utf-8")))
-    server.start()
-    print(server.url, flush=True)  # noqa: T201
-    threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -41,7 +41,6 @@ SENTENCES: dict[str, list[dict[str, Any]]] = {
     "p4": [],
 }
 QUESTIONS = ["Where was the designer of the Cairo Tower born?", "Which capital lies on the Vistula?"]
-ALSO_SENTENCE = "The Nile flows through Cairo."
 
 
 def imported(tmp_path: Path, *, sentences: bool) -> str:

@@ -1,4 +1,4 @@
-"""A chat model behind the cache: what is asked and stored, and what happens on failures and at a limit."""
+"""A chat model with its cache: what is asked and stored, and what happens on failures and at a limit."""
 
 import threading
 import time
