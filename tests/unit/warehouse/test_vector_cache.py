@@ -261,16 +261,19 @@ def test_what_is_not_cached_is_encoded_in_one_call_and_outlives_the_process(path
     second.close()
 
 
-def test_a_cache_that_fails_later_stops_no_question(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=10))
+def test_a_cache_that_fails_later_stops_no_question_and_is_said_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=10), prefix="> ")
     encoder.encode(["a"])
 
     def locked(*_: object) -> None:
         raise StoreUnavailableError("Other processes keep it locked.")
 
     monkeypatch.setattr(VectorCache, "put_many", locked)
-    assert encoder.encode(["a", "bb"]).tolist() == [[1, 1, 0], [2, 1, 0]]
-    assert encoder.encode(["ccc"]).tolist() == [[3, 1, 0]]
+    assert encoder.encode(["a", "bb"]).tolist() == [[3, 1, 0], [4, 1, 0]]
+    assert encoder.encode(["ccc"]).tolist() == [[5, 1, 0]]
+    assert [record.getMessage().count("Other processes keep it locked.") for record in caplog.records] == [1]
     encoder.close()
 
 
