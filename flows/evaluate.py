@@ -42,10 +42,11 @@ from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, par
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
 _BUILDING = ("corpus", "extraction", "resolution")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
-    **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
+    **dict.fromkeys(
+        (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker"), True
+    ),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
     "models": {"extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"},
-    "encoder": {"threads"},
     "reader": {"reads"},  # the run says who reads
 }
 _OUT = "the per-question file"

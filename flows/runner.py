@@ -82,7 +82,7 @@ class BatchWork:
         """The error of a run that gives up on a batch."""
         return StoreError(
             f"A batch of stage {self.stage.name} was given up: the processes that did it kept dying (killed, or out of "
-            "memory). Lower runner.workers or batch_size and run again; finished batches are kept."
+            "memory). Lower cores or batch_size and run again; finished batches are kept."
         )
 
 
@@ -96,7 +96,7 @@ def portable_work(stage: Stage, build: Build) -> BatchWork:
 
 
 def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """Does one batch in this process, with so many threads of an encoder unless the settings say how many."""
+    """Does one batch in this process, with so many threads of an encoder; 0: as many as cores."""
     build = work.build
     if work.version != VERSION:
         raise ConfigurationError(
@@ -108,10 +108,8 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
             f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on "
             "storage that all workers of the cluster mount at the same path, or set runner.kind=processes."
         )
-    encoder = build.settings.encoder
-    encoder = encoder.model_copy(update={"threads": encoder.threads or threads})
     with _one_batch:
-        return work.stage.run(replace(build, settings=build.settings.model_copy(update={"encoder": encoder})), number)
+        return work.stage.run(replace(build, settings=build.settings.model_copy(update={"cores": threads})), number)
 
 
 def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
@@ -129,7 +127,7 @@ _ORPHANED = 1  # exit code of a process whose run was killed: a failure, though 
 
 
 class ProcessPool:
-    """Further processes on this machine, each with an equal share of its cores; they end when the run does.
+    """Further processes on this machine, one core each; they end when the run does.
 
     With `may_do_without` the run does batches itself where no process can start (a program without
     `if __name__ == "__main__"`). `width`: how many batches it takes at once.
@@ -139,7 +137,6 @@ class ProcessPool:
         self.width = workers
         self.losses: tuple[type[Exception], ...] = ()  # `run` says it itself
         self._may_do_without, self._has_done_any = may_do_without, False
-        self._threads = max(1, usable_cores() // workers)
         self._executor: ProcessPoolExecutor | None = None
         self._changing = Lock()
 
@@ -148,7 +145,7 @@ class ProcessPool:
         for _ in range(MOST_DEATHS):
             executor = self._started()
             try:
-                result = executor.submit(do_batch, work, number, self._threads).result()
+                result = executor.submit(do_batch, work, number, 1).result()
             except BrokenProcessPool:
                 # One that dies takes the executor with it; the next batch starts new processes.
                 with self._changing:
@@ -159,7 +156,7 @@ class ProcessPool:
                 self._has_done_any = True
                 return result
         if self._may_do_without and not self._has_done_any:
-            return do_batch(work, number, usable_cores())
+            return do_batch(work, number, work.build.settings.cores)
         raise work.given_up()
 
     def close(self) -> None:
@@ -229,7 +226,7 @@ class DaskPool:
         self._distributed: Any = distributed
         self.losses: tuple[type[Exception], ...] = (distributed.KilledWorker,)
         self._address, self._workers = address, workers
-        self.threads = 0 if address else max(1, usable_cores() // workers)
+        self.threads = 0 if address else 1
         self._opened = ExitStack()
         self._client: Any = None
         self._changing = Lock()
@@ -281,13 +278,11 @@ Pool = ProcessPool | DaskPool
 @contextmanager
 def batch_pool(settings: Settings) -> Iterator[Pool | None]:
     """The pool that the settings name, closed after the block; None: the run does its batches itself."""
-    chosen = settings.runner
-    workers = chosen.workers or usable_cores()
-    if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
+    kind, cores = settings.runner.kind, settings.cores or usable_cores()
+    if kind == "local" or (kind == "auto" and cores == 1):
         yield None
         return
-    is_auto = chosen.kind == "auto"
-    pool: Pool = DaskPool(workers) if chosen.kind == "dask" else ProcessPool(workers, may_do_without=is_auto)
+    pool: Pool = DaskPool(cores) if kind == "dask" else ProcessPool(cores, may_do_without=kind == "auto")
     try:
         yield pool
     finally:

@@ -141,7 +141,6 @@ class EncoderChoice(Section):
         description="Of the local encoder: float32, the same bits in every run on one kind of processor; bfloat16 by "
         "OpenVINO (extra openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, .994).",
     )
-    price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
 
     @model_validator(mode="after")
     def _has_precisions(self) -> Self:
@@ -163,7 +162,6 @@ class EncoderSettings(EncoderChoice):
         description="Another encoder, without prefixes, for all texts but passages: entities, relations, "
         "propositions, texts of hubs; empty: as passages.",
     )
-    threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
 
     def choice_of(self, space: Space) -> EncoderChoice:
         """The encoder of a space; that of entities has the address of the other."""
@@ -238,11 +236,11 @@ class HubSettings(Section):
 Price = Annotated[float, Field(ge=0)]
 
 
-def _two(value: object) -> object:
-    """A comma list of two as the environment and flags give it."""
+def _prices(value: object) -> object:
+    """A comma list of two or three as the environment and flags give it."""
     found = _listed(value)
-    if isinstance(found, list | tuple) and len(found) != 2:
-        raise ValueError("must be two numbers, of prompts and of replies, like 0.15,0.6")
+    if isinstance(found, list | tuple) and len(found) not in {2, 3}:
+        raise ValueError("must be two or three numbers, of prompts, of replies and of an encoder, like 0.15,0.6,0.02")
     return found
 
 
@@ -256,12 +254,13 @@ class ModelSettings(Section):
         "",
         description="Model that reads answers from passages, as litellm names it; empty: the reader without a model.",
     )
-    read_context: Literal["passages", "chains"] = Field(
-        "passages",
-        description="What a chat model reads: passages, and what the strategy says beside them; or chains: only what "
+    read_passages: int = Field(
+        5,
+        ge=0,
+        le=100,
+        description="Passages that a model reads for one answer, and what the strategy says beside them; 0: only what "
         "the strategy says (of qasa, chains and descriptions of entities).",
     )
-    read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
     rerank: str = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
@@ -282,10 +281,10 @@ class ModelSettings(Section):
         8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
     )
     requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
-    price: Annotated[tuple[Price, Price] | None, BeforeValidator(_two)] = Field(
+    price: Annotated[tuple[Price, Price] | tuple[Price, Price, Price] | None, BeforeValidator(_prices)] = Field(
         None,
-        description="USD per million tokens of prompts and of replies, separated by a comma (0.15,0.6); unset: "
-        "litellm's table.",
+        description="USD per million tokens of prompts, of replies and, if there is a third number, of an encoder's "
+        "texts, separated by commas (0.15,0.6,0.02); unset: litellm's table.",
     )
 
 
@@ -298,12 +297,6 @@ class RunnerSettings(Section):
         "ones on this machine (processes), or the workers of a Dask cluster (dask; needs polyhop[dask]); auto: further "
         "processes for extraction of 10,000 passages and more, else the run's own.",
     )
-    workers: int = Field(
-        0,
-        ge=0,
-        le=1024,
-        description="Processes of kind = processes or auto, or of a Dask cluster started for the run; 0: one per core.",
-    )
 
 
 class QueueSettings(Section):
@@ -315,7 +308,6 @@ class QueueSettings(Section):
 class WorkerSettings(Section):
     """How a worker takes questions."""
 
-    lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
     question_seconds: float = Field(
         60,
         gt=0,
@@ -449,6 +441,13 @@ class Settings(Section):
     strategies: tuple[str, ...] = Field(
         DEFAULT_STRATEGIES, description="Strategies an index is built for; decides which artefacts are built."
     )
+    cores: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="Processor cores that a command uses, for processes of runner.kind and threads of the encoder; 0: "
+        "all (a worker of a queue: one).",
+    )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
     max_cost_usd: float | None = Field(None, ge=0, description="USD that a run may spend on models; unset: no limit.")
@@ -506,6 +505,8 @@ _GONE: Mapping[str, tuple[object, str]] = {
         f"encoder.entities.{name}": ("empty", "schemas/settings.py EncoderSettings.choice_of")
         for name in ("query_prefix", "passage_prefix")
     },
+    "encoder.price": ("the third number of models.price", "schemas/settings.py ModelSettings"),
+    **dict.fromkeys(["encoder.threads", "runner.workers"], ("what cores says", "schemas/settings.py Settings")),
     "extraction.demonstration": (True, "tasks/extraction/model.py questions"),
     **dict.fromkeys(
         ["extraction.entity_type_contract", "extraction.relation_type_contract"],
@@ -543,6 +544,7 @@ _GONE: Mapping[str, tuple[object, str]] = {
         ["models.prompt_price", "models.completion_price"],
         ("what models.price says, both separated by a comma", "schemas/settings.py ModelSettings"),
     ),
+    "models.read_context": ("passages", "schemas/settings.py ModelSettings; models.read_passages=0 reads no passages"),
     "models.read_tokens": (6000, "worker/reading/models.py READ_TOKENS, CHAIN_TOKENS"),
     "models.resolve": ("what models.extract says", "warehouse/open_models.py model_name"),
     "models.tokens_per_minute": (
@@ -567,6 +569,7 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
     "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
     "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
+    "worker.lease_seconds": (30, "worker/loop.py LEASE_SECONDS"),
     "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
 }
 """Settings of earlier versions: what they always are now, and where that stands."""

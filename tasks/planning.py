@@ -136,7 +136,7 @@ class Planner:
             model = choice.name.partition(":")[2]
             history = self._history_of(model).get(EMBED_TASK)
             per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
-            price, seconds = embedding_price(model, choice.price), step.calls * per_call / self._models.concurrency
+            price, seconds = embedding_price(model, self._models), step.calls * per_call / self._models.concurrency
             return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
         history = self._calls(step.task)
         expected = step.text_tokens * self.output_per_input(step.task)

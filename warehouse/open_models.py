@@ -136,11 +136,11 @@ def _embeddings(
     from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
     model = choice.name.partition(":")[2]
-    price = embedding_price(model, choice.price)
+    price = embedding_price(model, models)
     if max_cost_usd is not None and price is None:
         raise ConfigurationError(
-            f"max_cost_usd is set, but the price of {choice.name} is unknown; set encoder.price (USD per million "
-            "tokens, 0 if it costs nothing), or use max_tokens."
+            f"max_cost_usd is set, but the price of {choice.name} is unknown; set models.price=0,0,USD (per million "
+            "tokens of prompts, replies and this encoder; 0 if it costs nothing), or use max_tokens."
         )
     replies, budget = _shared(root, max_cost_usd, max_tokens)
     _book_dead_calls(replies)
@@ -207,14 +207,13 @@ def open_path_encoder(settings: Settings, record: VectorRecord | None) -> PathEn
 
 
 def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
-    """The encoder of a version; the settings say where it is and what it costs, if they name the same one."""
+    """The encoder of a version; the settings say where it is, if they name the same one."""
     choice = EncoderChoice(**record.model_dump(include=set(EncoderChoice.model_fields)))
     choices = (settings.encoder.choice, settings.encoder.choice_of(ENTITIES))
     named = next((known for known in choices if known.name == record.name), None)
     if named is None:
         return choice
-    own = {"price": named.price, "api_base": named.api_base or settings.models.api_base or record.api_base}
-    return choice.model_copy(update=own)
+    return choice.model_copy(update={"api_base": named.api_base or settings.models.api_base or record.api_base})
 
 
 def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
@@ -234,7 +233,7 @@ def close_encoders() -> None:
 
 def _needs(settings: Settings, choice: EncoderChoice) -> EncoderNeeds:
     limits = settings.max_cost_usd, settings.max_tokens
-    return EncoderNeeds(choice, settings.encoder.threads, settings.models, settings.root, *limits, open_embeddings)
+    return EncoderNeeds(choice, settings.cores, settings.models, settings.root, *limits, open_embeddings)
 
 
 @lru_cache(maxsize=MOST_OPEN)
@@ -257,7 +256,7 @@ def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
     choice = needs.choice.model_copy(update={"query_prefix": "", "passage_prefix": ""})
     if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
         return replace(needs, choice=choice)
-    bare = choice.model_copy(update={"api_base": "", "price": None})
+    bare = choice.model_copy(update={"api_base": ""})
     return EncoderNeeds(bare, needs.threads, ModelSettings(), Path(), None, None, needs.open_embeddings)
 
 

@@ -89,9 +89,9 @@ def open_reader(models: ModelSettings, services: Services, index: IndexReader, m
     from polyhop.warehouse.statements import read_prompt
     from polyhop.worker.reading.models import ChainReader, ModelReader
 
-    name = "qa.chains.md" if models.read_context == "chains" else "qa.answer.md"
+    name = "qa.answer.md" if models.read_passages else "qa.chains.md"
     prompt = read_prompt(_PROMPTS / name).in_language_of_question(index.artefact(LANGUAGE))
-    if models.read_context == "chains":
+    if not models.read_passages:
         return ChainReader(chat, prompt, rules)
     return ModelReader(chat, prompt, rules, passages=models.read_passages)
 
@@ -171,11 +171,10 @@ class IndexSession:
             if self._asked is not None and not self.index.passage_ids:
                 nothing = Reading("") if self.settings.reader.reads else Reading("", kind=UNREAD)
             elif self.settings.reader.reads:
-                if models.read and models.read_context == "chains" and not (spec.writes_context or spec.reader):
+                if models.read and not (models.read_passages or spec.writes_context or spec.reader):
                     raise ConfigurationError(
                         f"Strategy '{strategy}' writes nothing that a model could read without passages "
-                        "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to "
-                        "passages."
+                        "(models.read_passages = 0); qasa, naive-vector, proprag and triple-ppr do, or set it to 5."
                     )
                 reader = self._reader
                 if min_confidence is not None:

@@ -305,7 +305,7 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
         from polyhop.warehouse.models.budget import has_price_list
 
         lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
-        named = {False: (made.model, "models.price"), True: (made.encoder, "encoder.price")}
+        named = {False: (made.model, "models.price"), True: (made.encoder, "models.price=0,0,USD")}
         unknown = [named[is_encoder] for is_encoder in sorted(lacking)]
         prices = "; ".join(f"no price of '{name}' is known; set {setting}" for name, setting in unknown)
         if not has_price_list():

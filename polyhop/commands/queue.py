@@ -361,20 +361,18 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import BATCH, Worker, WorkerMetrics, WorkerOptions, serve_metrics
+    from polyhop.worker.loop import BATCH, LEASE_SECONDS, Worker, WorkerMetrics, WorkerOptions, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
     settings = options.with_reader(options.settings_of(root, set_), reader)
-    if not settings.encoder.threads:
-        encoder = settings.encoder.model_copy(update={"threads": 1})
-        settings = settings.model_copy(update={"encoder": encoder})
+    settings = settings.model_copy(update={"cores": settings.cores or 1})
     names = names_in(queues)
     if not names:
         raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
     duties = WorkerOptions(
         queues=names,
         batch=batch or BATCH,
-        lease_seconds=settings.worker.lease_seconds,
+        lease_seconds=LEASE_SECONDS,
         until_empty=until_empty,
         question_seconds=settings.worker.question_seconds,
     )

@@ -193,8 +193,7 @@ def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: 
     texts = [kind.text(*rows[number]) for number in chosen]
     questions = sampled_sentences([rows[number][1] for number in chosen])
     encoder = open_encoder(build.settings)
-    asked = EncoderSettings(threads=build.settings.encoder.threads)
-    local = open_encoder(build.settings.model_copy(update={"encoder": asked}))
+    local = open_encoder(build.settings.model_copy(update={"encoder": EncoderSettings()}))
     own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
     of_texts = local.encode(texts, kind.encoded_as or kind.name)
     reference = spread(local.encode_cached_questions(questions), of_texts)

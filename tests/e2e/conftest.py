@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import Result
-from command_processes import Commands, Started
+from command_processes import SHORT_LEASE, Commands, Started
 from typer.testing import CliRunner
 
 from polyhop.schemas.settings import parse_settings
@@ -78,13 +78,14 @@ class Towns:
         """A command to be watched and killed; its output goes to a file, so that no pipe can fill up."""
         variables = {"POLYHOP_ROOT": str(self.root)}
         with (self.folder / "output.log").open("a") as log:
-            process = self.commands.start([*arguments, *self.settings], self.folder, variables, log)
+            process = self.commands.start([*arguments, *self.settings], self.folder, variables, log, SHORT_LEASE)
         self.started.append(process)
         return process
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """A command to its end."""
-        return self.commands.run([*arguments, *self.settings], self.folder, {"POLYHOP_ROOT": str(self.root)})
+        variables = {"POLYHOP_ROOT": str(self.root)}
+        return self.commands.run([*arguments, *self.settings], self.folder, variables, SHORT_LEASE)
 
     def good(self, *arguments: str | Path) -> list[Any]:
         """The JSON lines of a command that must succeed."""

@@ -152,9 +152,8 @@ class Service:
             *("submit", towns.questions(QUESTION_COUNT), "--index", "towns", "--strategy", "bm25", "--json")
         )
         self.job_id = job["job_id"]
-        settings = ("--set", "worker.lease_seconds=3")
         options = ("worker", "--batch", "8", "--until-empty", "--json")
-        self.worker = towns.start(*options, *settings, *model_settings(url, **{"models.concurrency": CONCURRENCY}))
+        self.worker = towns.start(*options, *model_settings(url, **{"models.concurrency": CONCURRENCY}))
 
     def job(self) -> JobRow:
         with self.towns.queue() as queue:

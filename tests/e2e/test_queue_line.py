@@ -259,7 +259,7 @@ def test_questions_past_their_deadline_are_dead_in_the_list_of_jobs(town_hall: A
 
 @pytest.mark.real_time
 def test_submit_waits_for_a_worker_to_answer_all(town_hall: Any, write: Write) -> None:
-    worker = town_hall.start("worker", "--queues", "wait", "--set", "worker.lease_seconds=1")
+    worker = town_hall.start("worker", "--queues", "wait")
     (job,) = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "wait", "--wait", "--json")
     assert counts(town_hall, job["job_id"]) == {"done": 3}
     time.sleep(1)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real_time
 QUESTION_COUNT = int(os.environ.get("POLYHOP_CHAOS_QUESTIONS", "1000"))
 WORKER_COUNT = 3
 SECONDS_BETWEEN_KILLS = 1.0
-WORKER = ("worker", "--batch", "16", "--set", "worker.lease_seconds=2")
+WORKER = ("worker", "--batch", "16")
 # Three deaths of its worker make a question dead by default; here workers die for other reasons than their questions.
 SUBMIT = ("--index", "towns", "--strategy", "bridge-lexical", "--key", "chaos")
 
@@ -118,7 +118,7 @@ def test_fifty_questions_are_answered_after_everything_was_killed(
 ) -> None:
     towns = towns_on_both
     towns.good("submit", towns.questions(50), *SUBMIT, "--json")
-    worker = ("worker", "--batch", "2", "--set", "worker.lease_seconds=2")
+    worker = ("worker", "--batch", "2")
     with towns.queue() as queue:
         workers = [towns.start(*worker) for _ in range(2)]
         wait_for(lambda: done(queue) > 0)

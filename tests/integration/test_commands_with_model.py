@@ -253,7 +253,7 @@ def ask(root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Itera
         "POLYHOP_ROOT": str(root),
         "POLYHOP_MODELS__READ": "openai/scripted",
         "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__READ_CONTEXT": "chains",
+        "POLYHOP_MODELS__READ_PASSAGES": "0",
     }.items():
         monkeypatch.setenv(name, value)
     reply = {"kind": "reply", "content": json.dumps({"reasoning": "A chain says so.", "answer": "London"})}

@@ -78,7 +78,7 @@ def settings_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPa
             "root": str(tmp_path / root),
             "strategies": "dense",
             "encoder.name": "litellm:openai/scripted",
-            "encoder.price": 1.0,
+            "models.price": "0,0,1",
             "models.api_base": model_server.url,
             "models.max_attempts": 3,
         }
@@ -236,8 +236,8 @@ def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
 ) -> None:
     with pytest.raises(ModelEndpointError, match=r"correct encoder\.api_base"):
         index(settings_for(encoder__api_base=model_server.dead_url()), corpus)
-    with pytest.raises(ConfigurationError, match=r"set encoder\.price"):
-        index(settings_for(encoder__price=None, max_cost_usd=1.0), corpus)
+    with pytest.raises(ConfigurationError, match=r"set models\.price=0,0,USD"):
+        index(settings_for(models__price=None, max_cost_usd=1.0), corpus)
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
         check_encoder(settings_for(models__api_base=""))
@@ -297,12 +297,11 @@ def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
 def test_the_plan_says_which_price_is_unknown(
     settings_for: Callable[..., Settings], corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = plan_index(settings_for(encoder__price=None), corpus)
+    made = plan_index(settings_for(models__price=None), corpus)
     assert made.to_json()["cost_usd"] is None
     print_plan(made)
     said = capsys.readouterr().out
-    assert "no price of 'litellm:openai/scripted' is known; set encoder.price" in said
-    assert "models.price" not in said
+    assert "no price of 'litellm:openai/scripted' is known; set models.price=0,0,USD (USD per million tokens" in said
 
 
 def test_a_graph_s_entities_are_planned(settings_for: Callable[..., Settings], tmp_path: Path) -> None:
@@ -366,7 +365,7 @@ def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
         "root": str(settings.root),
         "strategies": "dense",
         "encoder.name": settings.encoder.name,
-        "encoder.price": 1.0,
+        "models.price": "0,0,1",
         "models.api_base": model_server.url,
         "models.concurrency": 2,
     }

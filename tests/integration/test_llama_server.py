@@ -55,9 +55,8 @@ def settings(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> S
         "models.max_reply_tokens": 64,
         "models.timeout_seconds": 900,
         "models.concurrency": 1,
-        "models.price": "0,0",
+        "models.price": "0,0,0",
         "encoder.name": "litellm:openai/gemma-3-270m",
-        "encoder.price": 0,
     }
     return parse_settings({"test": values})
 

@@ -52,7 +52,7 @@ def test_a_flow_run_whose_worker_is_killed_gives_the_same_tables_and_shows_its_b
     kind: str, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
     corpus = write_corpus(RECORDS)
-    settings = ("--set", f"batch_size={SIZE}", "--set", "strategies=dense", "--set", "runner.workers=2")
+    settings = ("--set", f"batch_size={SIZE}", "--set", "strategies=dense", "--set", "cores=2")
     arguments = ["index", corpus, "--index", kind, *settings, "--set", f"runner.kind={kind}", "--json"]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
     run = subprocess.Popen(

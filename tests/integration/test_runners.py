@@ -28,7 +28,7 @@ KINDS = ("processes", "dask")
 
 
 def _settings(root: Path, **more: object) -> Settings:
-    known = {"root": str(root), "batch_size": SIZE, "strategies": "dense", "runner.workers": 2}
+    known = {"root": str(root), "batch_size": SIZE, "strategies": "dense", "cores": 2}
     return parse_settings({"test": known | {name.replace("__", "."): value for name, value in more.items()}})
 
 
@@ -77,9 +77,7 @@ def test_a_batch_that_kills_every_process_ends_the_run_with_a_sentence(tmp_path:
     settings = _settings(tmp_path / "root", runner__kind="processes")
     with (
         batch_pool(settings) as pool,
-        pytest.raises(
-            StoreError, match=r"^A batch of stage extract was given up: .*Lower runner\.workers or batch_size"
-        ),
+        pytest.raises(StoreError, match=r"^A batch of stage extract was given up: .*Lower cores or batch_size"),
     ):
         run_index(settings, _request(tmp_path), NotingRunner(tmp_path / "notes", pool, "extract", victims=100))
     assert len((tmp_path / "notes" / "extract-1").read_text().split()) == MOST_DEATHS
@@ -128,7 +126,7 @@ def test_a_program_that_no_process_can_import_does_the_batches_itself(
         "from polyhop.schemas.requests import IndexRequest\n"
         "from polyhop.schemas.settings import parse_settings\n"
         "pools.LEAST_UNITS = 1\n"
-        f"known = {{'root': '{tmp_path}/root', 'batch_size': {SIZE}, 'strategies': 'dense', 'runner.workers': 2}}\n"
+        f"known = {{'root': '{tmp_path}/root', 'batch_size': {SIZE}, 'strategies': 'dense', 'cores': 2}}\n"
         "settings = parse_settings({'test': known})\n"
         "with pools.batch_pool(settings) as pool:\n"
         f"    run_index(settings, IndexRequest('lakes', Path('{request.source}')), DirectRunner(pool=pool))\n"

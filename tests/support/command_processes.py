@@ -77,6 +77,10 @@ class Prepare:
     arguments: Mapping[str, object]
 
 
+SHORT_LEASE = Prepare(PROGRAM, "set_constant", {"module": "polyhop.worker.loop", "name": "LEASE_SECONDS", "value": 2.0})
+"""For a worker whose death is noticed within two seconds."""
+
+
 class Started:
     """A command that may still run: what tests use of `subprocess.Popen`, for a process that is not a child of theirs.
 
@@ -163,12 +167,18 @@ class Commands:
         return self.run(arguments, folder, environment, program)
 
     def start(
-        self, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str], log: IO[str]
+        self,
+        arguments: Sequence[str | Path],
+        folder: Path,
+        environment: Mapping[str, str],
+        log: IO[str],
+        prepare: Prepare | None = None,
     ) -> Started:
         """Starts a command as `run` does, both streams to `log`; no variable may be one that an interpreter reads."""
         if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
             raise ValueError("a forked process does not read variables of the interpreter; use subprocess.Popen")
-        return self._server(environment).start([str(each) for each in arguments], folder, environment, log, log)
+        ordered = [str(each) for each in arguments]
+        return self._server(environment).start(ordered, folder, environment, log, log, prepare)
 
     def _server(self, environment: Mapping[str, str]) -> "ForkServer":
         early = {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}

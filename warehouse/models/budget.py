@@ -131,15 +131,17 @@ _PRICES = "model_prices_and_context_window_backup.json"
 def price_of(model: str, settings: ModelSettings) -> Price | None:
     """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows."""
     if settings.price is not None:
-        return settings.price
+        return settings.price[:2]
     entry = _table_entry(model)
     prompt, reply = _listed(entry, "input_cost_per_token"), _listed(entry, "output_cost_per_token")
     return None if prompt is None or reply is None else (prompt, reply)
 
 
-def embedding_price(model: str, price: float | None) -> float | None:
-    """USD per million tokens of texts for an encoder: as set (encoder.price), else by litellm's table."""
-    return price if price is not None else _listed(_table_entry(model), "input_cost_per_token")
+def embedding_price(model: str, settings: ModelSettings) -> float | None:
+    """USD per million tokens of texts for an encoder: as set (third of models.price), else by litellm's table."""
+    if settings.price is not None and len(settings.price) == 3:
+        return settings.price[2]
+    return _listed(_table_entry(model), "input_cost_per_token")
 
 
 def has_price_list() -> bool:

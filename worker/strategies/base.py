@@ -113,7 +113,7 @@ class StrategySpec:
     # Whether its retrievals rank triples of the graph (`Retrieval.triples`, at most as many as passages are asked for):
     # results then have `triples`, and evaluations judge them.
     ranks_triples: bool = False
-    # Whether its evidence has a `context` that a model can answer from without passages (models.read_context).
+    # Whether its evidence has a `context` that a model can answer from without passages (models.read_passages = 0).
     writes_context: bool = False
     build: Build = _undeclared
 

@@ -378,8 +378,7 @@ def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation(
         keep_versions=9,
         max_cost_usd=3,
         models={"timeout_seconds": 1, "concurrency": 2, "price": (5.0, 5.0)},
-        encoder={"threads": 3},
-        worker={"lease_seconds": 3},
+        cores=3,
         queue={"url": "sqlite:///other.sqlite"},
     )
     assert answering_settings(idle, settings.model_dump(mode="json")) == named

@@ -61,9 +61,12 @@ def test_a_bad_value_names_its_source_and_its_rule() -> None:
         parse_settings({"the environment": {"batch_size": "0"}})
 
 
-def test_a_price_is_two_numbers() -> None:
+def test_a_price_is_two_or_three_numbers() -> None:
     assert parse_settings({"flags": {"models.price": "0.15,0.6"}}).models.price == (0.15, 0.6)
-    with pytest.raises(ConfigurationError, match=r"'models.price' in flags must be two numbers, .* not '0.15'"):
+    assert parse_settings({"flags": {"models.price": "0.15,0.6,0.02"}}).models.price == (0.15, 0.6, 0.02)
+    with pytest.raises(
+        ConfigurationError, match=r"'models.price' in flags must be two or three numbers, .* not '0.15'"
+    ):
         parse_settings({"flags": {"models.price": "0.15"}})
 
 

@@ -88,7 +88,9 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         module = ModuleType(name)
         setattr(module, member.__name__, member)
         monkeypatch.setitem(sys.modules, name, module)
-    yield lambda **encoder: open_encoder(Settings(root=tmp_path / "root", encoder=EncoderSettings(**encoder)))
+    yield lambda cores=0, **encoder: open_encoder(
+        Settings(root=tmp_path, cores=cores, encoder=EncoderSettings(**encoder))
+    )
     close_encoders()
 
 
@@ -221,7 +223,7 @@ class SentenceTransformer:
 
 
 def test_fastembed_gets_questions_and_passages_apart(opened: Callable[..., Any]) -> None:
-    encoder = opened(name="fastembed:BAAI/bge-small-en-v1.5", threads=2)
+    encoder = opened(name="fastembed:BAAI/bge-small-en-v1.5", cores=2)
     assert encoder.encode(["a", "abc"], "passage") == pytest.approx(unit(vector("a"), vector("abc")))
     assert encoder.encode_questions(["a"]) == pytest.approx(unit(vector("a", 1.0)))
     assert TextEmbedding.made[-1]["threads"] == 2
@@ -266,7 +268,7 @@ def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, opened:
     assert encoder.encode(["abcdefgh"], "passage") == pytest.approx(unit(vector("abcd")[:2]))
     assert encoder.encode_questions(["a"]) == pytest.approx(unit(vector("quer")[:2]))
     (tmp_path / "weights").write_text("2")
-    assert opened(**choice, threads=1).model != encoder.model
+    assert opened(**choice, cores=1).model != encoder.model
 
 
 def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
