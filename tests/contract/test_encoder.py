@@ -26,13 +26,13 @@ TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Par
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 FAKES = {
-    "unit/warehouse/test_vector_cache.py CountingEncoder": "a component is the text's length, which a test can read",
+    "unit/warehouse/test_caches.py CountingEncoder": "a component is the text's length, which a test can read",
 }
 """Classes of tests in place of an encoder, and how their vectors come about."""
 NO_ENCODERS = {
     "support/memory_index.py MemoryIndex": "what memory_services hand on",
-    "unit/warehouse/test_encoder_kinds.py SentenceTransformer": "another package's interface, under NamedEncoder",
-    "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
+    "unit/warehouse/test_onnx_models.py SentenceTransformer": "another package's interface, under NamedEncoder",
+    "unit/warehouse/test_caches.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
     "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
     "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
 }
@@ -49,7 +49,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
     root, server = tmp_path_factory.mktemp("encoders"), ModelServer().start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-test")
-        packages = loaded("unit/warehouse/test_encoder_kinds.py")
+        packages = loaded("unit/warehouse/test_onnx_models.py")
         for name, member in (("fastembed", "TextEmbedding"), ("sentence_transformers", "SentenceTransformer")):
             module = ModuleType(name)
             setattr(module, member, getattr(packages, member))
@@ -64,7 +64,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
 
 def tiny_folder(root: Path) -> Path:
     """An exported encoder of seven words, which reads four tokens."""
-    made = loaded("unit/warehouse/test_encoder_kinds.py")
+    made = loaded("unit/warehouse/test_onnx_models.py")
     folder = root / "tiny"
     folder.mkdir()
     made.save_tokenizer(folder)
@@ -244,16 +244,16 @@ FAKE = "unit/worker/strategies/test_rerank_strategies.py ScriptedReranker"
 
 
 def in_a_folder(folder: Path) -> Reranker:
-    made = loaded("unit/warehouse/test_reranker.py")
+    made = loaded("unit/warehouse/test_onnx_models.py")
     made.save_tokenizer(folder)
     made.save_model(folder / "model.onnx")
     return OnnxReranker(folder)
 
 
 def by_name(folder: Path) -> Reranker:
-    made = loaded("unit/warehouse/test_reranker.py")
+    made = loaded("unit/warehouse/test_onnx_models.py")
     module: Any = ModuleType("fastembed.rerank.cross_encoder")
-    module.TextCrossEncoder = made.FakeTextCrossEncoder
+    module.TextCrossEncoder = made.TextCrossEncoder
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "fastembed.rerank.cross_encoder", module)
         return FastembedReranker(made.NAME, folder)

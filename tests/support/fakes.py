@@ -16,7 +16,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @cache
 def loaded(path: str) -> ModuleType:
-    """A test file as a module of its own, beside the one that pytest has: `unit/warehouse/test_reranker.py`."""
+    """A test file as a module of its own, beside the one that pytest has: `unit/warehouse/test_onnx_models.py`."""
     name = f"fakes_of_{path.removesuffix('.py').replace('/', '_')}"
     spec = importlib.util.spec_from_file_location(name, TESTS / path)
     assert spec is not None

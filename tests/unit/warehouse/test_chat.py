@@ -1,33 +1,39 @@
-"""A chat model with its cache: what is asked and stored, and what happens on failures and at a limit."""
+"""A chat model with its cache: what is asked and stored, failures, limits; and broken replies, repaired or refused."""
 
+import json
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage
 from polyhop.schemas.errors import (
     BudgetExceededError,
     ConfigurationError,
     ModelEndpointError,
     ModelError,
+    ModelRateLimitError,
     ModelRejectedError,
     ModelTimeoutError,
-    PolyhopError,
+    ModelUnavailableError,
     StoreError,
 )
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import MOST_FAILURES, Chat
-from polyhop.warehouse.models.litellm_client import Answer, Completion
+from polyhop.warehouse.models.litellm_client import Answer, Completion, drop_odd_usage
+from polyhop.warehouse.models.replies import read_reply
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
 MODEL = "fake/model"
@@ -164,17 +170,6 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache,
     assert chat.spent.calls == len(model.asked) < 9
 
 
-def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
-    model = FakeModel()
-    requests = [ask_for(str(n)) for n in range(5)]
-    for _ in range(4):
-        with pytest.raises(BudgetExceededError):
-            chat_of(cache, model, Budget(None, 160)).ask(requests)
-    outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
-    assert sorted(model.asked) == [str(n) for n in range(5)]
-    assert names_of(outcomes) == [[str(n)] for n in range(5)]
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
     model, again = FakeModel({"5": [error]}), FakeModel()
@@ -262,53 +257,187 @@ def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_
         open_chat(Settings(root=tmp_path, models=models, max_cost_usd=1), Role.EXTRACT)
 
 
-Errors = Callable[..., list[PolyhopError | None]]
+OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
 
 
-def outcome(error_class: str = "") -> ChatOutcome[BaseModel]:
-    rung = None if error_class else Rung.AS_IS
-    return ChatOutcome(None, "a/b", False, rung, 1, error_class, error_class and "It failed.", Usage(1))
+@pytest.mark.parametrize(
+    ("must_answer", "classes", "ended", "words"),
+    [
+        (
+            False,
+            ["ModelRejectedError"] * MOST_FAILURES,
+            ModelRejectedError,
+            "failed. No request had.*check the model's na",
+        ),
+        (True, ["ModelUnavailableError"] * MOST_FAILURES, ModelUnavailableError, "again when the server replies"),
+        (True, ["ModelRateLimitError"] * MOST_FAILURES, ModelRateLimitError, "again when the server replies"),
+        (True, ["ModelUnreachableError"], ModelEndpointError, "correct models.api_base"),
+        (True, ["ModelTimeoutError"], ModelTimeoutError, "models.timeout_seconds"),
+        (False, ["ModelUnavailableError"] * MOST_FAILURES, None, ""),
+        (False, ["ModelRateLimitError"] * MOST_FAILURES, None, ""),
+        (True, ["ModelRejectedError", "", *OUTAGES], None, ""),
+        (True, ["ModelRejectedError", "MalformedReplyError", *OUTAGES], None, ""),
+        (True, ["ModelRejectedError", "ReplyRefusedError", *OUTAGES], None, ""),
+    ],
+)
+def test_failures_end_a_run_at_its_first_requests_unless_one_was_accepted(
+    cache: ReplyCache, must_answer: bool, classes: list[str], ended: type[ModelError] | None, words: str
+) -> None:
+    chat = Chat("a/b", ModelSettings(), cache, Budget(None, None), must_answer=must_answer)
+    found = [
+        chat._first_error(
+            ChatOutcome(None, "a/b", False, None if name else Rung.AS_IS, 1, name, name and "It failed.", Usage(1))
+        )
+        for name in classes
+    ]
+    assert found[:-1] == [None] * (len(classes) - 1)
+    assert type(found[-1]) is (ended or type(None))
+    assert re.search(words, str(found[-1]))
 
 
-@pytest.fixture
-def errors(tmp_path: Path) -> Callable[..., list[PolyhopError | None]]:
-    """What ends a run whose first outcomes have these classes of errors."""
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
 
-    def found(*classes: str, must_answer: bool) -> list[PolyhopError | None]:
-        replies = ReplyCache(tmp_path / "replies.sqlite")
-        chat = Chat("a/b", ModelSettings(), replies, Budget(None, None), must_answer=must_answer)
-        return [chat._first_error(outcome(name)) for name in classes]
-
-    return found
+CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_run_ends_when_each_of_the_first_requests_was_rejected(errors: Errors) -> None:
-    *before, last = errors(*["ModelRejectedError"] * MOST_FAILURES, must_answer=False)
-    assert before == [None] * (MOST_FAILURES - 1)
-    assert isinstance(last, ModelRejectedError)
-    assert "It failed. No request had a reply so far" in str(last)
-    assert "check the model's name and its key" in str(last)
+class Entity(BaseModel):
+    name: str
+    type: str
 
 
-@pytest.mark.parametrize("accepted", ["", "MalformedReplyError", "ReplyRefusedError"])
-def test_one_reply_is_enough_to_go_on_for_ever(errors: Errors, accepted: str) -> None:
-    classes = ["ModelRejectedError", accepted, *["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES]
-    assert errors(*classes, must_answer=True) == [None] * len(classes)
+class Relation(BaseModel):
+    source_name: str
+    relation: str
+    target_name: str
 
 
-@pytest.mark.parametrize("name", ["ModelUnavailableError", "ModelRateLimitError"])
-def test_an_outage_ends_an_index_run_and_no_worker(errors: Errors, name: str) -> None:
-    classes = [name] * MOST_FAILURES
-    assert errors(*classes, must_answer=False) == [None] * MOST_FAILURES
-    last = errors(*classes, must_answer=True)[-1]
-    assert isinstance(last, ModelError)
-    assert type(last).__name__ == name
+class Graph(BaseModel):
+    entities: list[Entity]
+    relations: list[Relation]
 
 
-def test_no_server_and_a_server_that_takes_too_long_end_it_at_once(errors: Errors) -> None:
-    (unreached,) = errors("ModelUnreachableError", must_answer=True)
-    assert isinstance(unreached, ModelEndpointError)
-    assert "correct models.api_base" in str(unreached)
-    (late,) = errors("ModelTimeoutError", must_answer=True)
-    assert isinstance(late, ModelTimeoutError)
-    assert "models.timeout_seconds" in str(late)
+class NameList(BaseModel):
+    entities: list[str]
+
+
+class Proposition(BaseModel):
+    text: str
+    entities: list[str] = []
+
+
+class Propositions(BaseModel):
+    propositions: list[Proposition]
+
+
+class Guess(BaseModel):
+    answer: str
+    score: float | None
+    is_sure: bool | None = None
+
+
+class Weight(BaseModel):
+    weight: float
+
+
+FORMS: dict[str, type[BaseModel]] = {
+    "graph": Graph,
+    "names": NameList,
+    "propositions": Propositions,
+    "answer": Guess,
+    "weight": Weight,
+}
+
+
+def text_of(case: dict[str, Any]) -> str:
+    given: str = case["text"] + case.get("repeat", "") * case.get("times", 0)
+    return given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=[case["kind"] for case in CASES])
+def test_a_broken_reply_is_repaired_or_refused_as_listed(case: dict[str, Any]) -> None:
+    form = FORMS[case["form"]]
+    if "error" in case:
+        with pytest.raises(getattr(errors, case["error"])) as caught:
+            read_reply(text_of(case), form)
+        assert type(caught.value).__name__ == case["error"]
+        assert len(str(caught.value)) < 1000
+        return
+    reply, rung = read_reply(text_of(case), form)
+    expected = form.model_validate(case["reply"])
+    assert (reply, rung.value) == (expected, case["rung"])
+
+
+@pytest.mark.slow
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=6), st.data())
+def test_a_reply_cut_anywhere_keeps_a_beginning_of_its_list_or_is_refused(
+    names: list[str], data: st.DataObject
+) -> None:
+    text = json.dumps({"entities": names}, ensure_ascii=data.draw(st.booleans()))
+    cut = text[: data.draw(st.integers(0, len(text) - 1))]
+    try:
+        reply, _ = read_reply(cut, NameList)
+    except errors.ModelError:
+        return
+    assert reply.entities == names[: len(reply.entities)]
+    assert reply.entities or not names
+
+
+@pytest.mark.slow
+@given(st.text(st.sampled_from(list("{}[]\"':,\\ \nab1.#/*-“”…TN")), max_size=60))
+def test_noise_is_refused_or_read_without_inventing(text: str) -> None:
+    try:
+        reply, _ = read_reply("{" + text, NameList)
+    except (errors.MalformedReplyError, errors.ReplyRefusedError):
+        return
+    assert all(sign in text for name in reply.entities for sign in name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit", ['"x "y", ', "{", '{"a": ', "[1, ", "/*", '"', "\\", "'", "```", " ", "#\n", '{"entities": ["a"]} ', "{a: "]
+)
+@pytest.mark.timeout(120)  # quadratic reading of 200 kB takes minutes
+def test_no_pattern_makes_reading_endless(unit: str) -> None:
+    text = '{"entities": [' + unit * (200_000 // len(unit))
+    with pytest.raises(errors.MalformedReplyError):
+        read_reply(text, NameList)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_few_stray_quotes_in_a_long_reply_take_no_minutes() -> None:
+    text = '{"entities": [' + ('"plain words", ' * 600 + '"Ada "the first" Lovelace", ') * 10 + '"end"]}'
+    reply, rung = read_reply(text, NameList)
+    assert (reply.entities[600], rung.value) == ('Ada "the first" Lovelace', "repaired")
+
+
+@pytest.mark.slow
+def test_the_message_of_a_wrong_form_names_the_field_for_the_next_question() -> None:
+    with pytest.raises(errors.MalformedReplyError, match=r"entities\.0\.type: Field required"):
+        read_reply('{"entities": [{"name": "Ada"}], "relations": []}', Graph)
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_kept"),
+    [
+        ({"prompt_tokens": 3, "completion_tokens": 4}, True),
+        ({"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1}}, True),
+        ({"prompt_tokens": 10**30}, True),
+        ({"prompt_tokens": float("nan")}, False),
+        ({"prompt_tokens": 3, "total_tokens": float("inf")}, False),
+        ({"prompt_tokens": "3"}, False),
+        ([], False),
+    ],
+)
+def test_token_counts_that_are_no_numbers_are_left_out(usage: Any, is_kept: bool) -> None:
+    response = httpx.Response(200, content=json.dumps({"choices": [], "usage": usage}).encode())
+    drop_odd_usage(response)
+    assert response.json() == ({"choices": [], "usage": usage} if is_kept else {"choices": []})
+
+
+@pytest.mark.parametrize("content", [b"", b'"usage"', b'[{"usage": 1}]', b'{"usage": ', b'{"text": "\\"usage\\""}'])
+def test_a_reply_that_is_none_is_left_as_it_is(content: bytes) -> None:
+    response = httpx.Response(200, content=content)
+    drop_odd_usage(response)
+    assert response.content == content

@@ -1,10 +1,12 @@
-"""Each corpus format, a small real file in and all records out; folders with their links; the shared corpora."""
+"""Corpus formats, a small real file in and all records out: folders, links, other packages, existing extractions."""
 
 import csv
 import gzip
 import json
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop import cli
-from polyhop.schemas.errors import SourceError
-from polyhop.schemas.records import SourceRecord, Unread
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.schemas.records import BadRecord, SourceRecord, Unread
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.text import record_id
+from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.corpora import read_corpus
+from polyhop.warehouse.files.formats import described_formats
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.records import FaultError, Row, bad_record
+from polyhop.warehouse.files.rows import read_extractions
+from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.tables.version_rows import export_extractions
 
 LINES = [
     json.dumps({"id": "a", "title": "Ada", "text": "Ada wrote.", "metadata": {"year": 1843}}),
@@ -318,3 +331,194 @@ def test_an_index_run_says_what_it_did_not_read_also_if_nothing_has_changed(
 )
 def test_a_shared_corpus_is_read_whole(shared_data: Path, name: str, count: int) -> None:
     assert len({record.id for record in read(shared_data / name)}) == count
+
+
+GOOD = Row(3, {"id": "a", "title": "Ada", "text": "Ada wrote.", "year": 1843})
+
+
+def two_rows(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    yield Row(4, {"id": "b", "text": 7})
+    yield bad_record("elsewhere", 5, "odd", "raw")
+
+
+def failing(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    raise KeyError("w:p")
+
+
+def faulty(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    raise FaultError("the rest is encrypted")
+
+
+def mappings(_path: Path) -> Iterator[object]:
+    yield {"text": "Ada wrote."}
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes an entry point known as if its package were installed."""
+
+    def known(value: str, ending: str = ".odd") -> None:
+        point = EntryPoint(ending, value if ":" in value else f"{__name__}:{value}", formats.GROUP)
+        monkeypatch.setattr(formats, "extensions", lambda group: {ending: point} if group == formats.GROUP else {})
+
+    return known
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus" / "deep" / "Some.ODD"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PK\x03\x04\0\0\0\0\0\0\0\0")  # binary: that is for its reader to judge
+    return path
+
+
+def test_records_of_another_format_are_checked_like_ours(source: Path, install: Callable[..., None]) -> None:
+    install("two_rows")
+    for given, name in ((source, "Some.ODD"), (source.parents[1], "deep/Some.ODD")):
+        assert list(read_corpus(given)) == [
+            SourceRecord("a", "Ada", "Ada wrote.", name, 3, {"year": 1843}),
+            BadRecord(name, 4, "the text is not a string but a number", '{"id": "b", "text": 7}'),
+            BadRecord(name, 5, "odd", "raw"),
+        ]
+
+
+def test_an_ending_of_ours_stays_ours_and_no_package_is_asked_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[..., None]
+) -> None:
+    (tmp_path / "a.txt").write_text("Ada wrote.", encoding="utf-8")
+    install("failing", ".TXT")
+    assert [record.source for record in read_corpus(tmp_path / "a.txt")] == ["a.txt"]
+    monkeypatch.setattr(formats, "extensions", pytest.fail)
+    assert len(list(read_corpus(tmp_path / "a.txt"))) == len(list(read_corpus(tmp_path))) == 1
+
+
+def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install: Callable[..., None]) -> None:
+    install("two_rows")
+    path = tmp_path / "corpus.docs"
+    path.write_text("text", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"known formats are \.csv, .*\.odd, \.parquet, \.pdf, .*\.txt, .*\.xlsx\."):
+        read_corpus(path)
+    assert described_formats() == (
+        ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .markdown, .html, .htm, "
+        ".xhtml, .pdf, .docx, .pptx, .xlsx, .epub, .eml, .csv, .odd files"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("polyhop_nowhere:records", "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"),
+        ("GOOD", "which is not a function"),
+        ("mappings", "yields dict where a Row or a BadRecord is needed"),
+    ],
+)
+def test_a_package_that_does_not_work_is_named(
+    source: Path, install: Callable[..., None], value: str, words: str
+) -> None:
+    install(value)
+    package = "polyhop_nowhere" if ":" in value else __name__
+    for given in (source, source.parents[1]):
+        with pytest.raises(ConfigurationError, match=f"ormat '.odd' of the package '{package}'.*{words}"):
+            list(read_corpus(given))
+
+
+def test_a_reader_that_fails_ends_the_run_for_a_file_and_is_a_bad_record_in_a_folder(
+    source: Path, install: Callable[..., None]
+) -> None:
+    install("failing")
+    reason = (
+        f"{source} cannot be read after record 1: the format '.odd' of the package '{__name__}' failed with KeyError"
+    )
+    with pytest.raises(SourceError) as raised:
+        list(read_corpus(source))
+    assert str(raised.value).startswith(reason)
+    record, bad = read_corpus(source.parents[1])
+    assert isinstance(record, SourceRecord)
+    assert isinstance(bad, BadRecord)
+    assert (bad.source, reason in bad.reason) == ("deep/Some.ODD", True)
+
+
+def test_a_fault_that_a_reader_raises_is_a_bad_record_with_its_words(
+    source: Path, install: Callable[..., None]
+) -> None:
+    install("faulty")
+    assert list(read_corpus(source))[1] == BadRecord("Some.ODD", 2, "the rest is encrypted")
+
+
+OPENIE = {"id": "a", "entities": ["Rome"], "triples": [["Rome", "is", "old"]]}
+HIPPORAG = {"idx": 0, "passage": "Rome\nRome is old.", "extracted_entities": ["Rome"], "extracted_triples": []}
+
+
+def test_lines_packed_or_not(tmp_path: Path) -> None:
+    text = "\n".join(['{"id": 7}', "", "{broken", "[1]", '{"entities": []}', json.dumps(OPENIE), "[" * 100_000])
+    (tmp_path / "a.jsonl").write_text(text)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    rows = list(read_extractions(tmp_path / "a.jsonl"))
+    assert [(row.line, row.id, row.fault) for row in rows] == [
+        (1, "7", ""),
+        (3, "", "not JSON: Expecting property name enclosed in double quotes at character 2"),
+        (4, "", "not a JSON object but a list"),
+        (5, "", "neither an id nor a passage"),
+        (6, "a", ""),
+        (7, "", "JSON that cannot be read: it is nested too deeply"),
+    ]
+    assert rows[4].fields == OPENIE
+    assert list(read_extractions(tmp_path / "a.jsonl.gz")) == rows
+
+
+def test_parquet_and_rows_of_hipporag_that_are_known_by_their_text_not_by_their_number(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"docs": [HIPPORAG, HIPPORAG | {"idx": "chunk-1"}], "avg": 1}))
+    rows = list(read_extractions(tmp_path / "a.json"))
+    assert [(row.id, row.text) for row in rows] == [("", "Rome\nRome is old."), ("chunk-1", "Rome\nRome is old.")]
+    pq.write_table(pa.Table.from_pylist([OPENIE]), tmp_path / "a.parquet")
+    (row,) = read_extractions(tmp_path / "a.parquet")
+    assert (row.line, row.id, row.fields) == (1, "a", OPENIE)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b"{"),
+        ("a.json", b'{"x": 1}'),
+        ("a.parquet", b"PAR1"),
+        ("a.jsonl.gz", b"nonsense"),
+        ("none.jsonl", None),
+    ],
+)
+def test_an_unusable_file_is_named(tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SourceError, match=name):
+        list(read_extractions(path))
+
+
+def index(root: Path, corpus: Path, **settings: object) -> Settings:
+    known = {"root": str(root), "strategies": "bm25", "resolution.method": "off"} | settings
+    parsed = parse_settings({"test": known})
+    run_index(parsed, IndexRequest("one", corpus), DirectRunner())
+    return parsed
+
+
+def content(root: Path) -> list[list[tuple[object, ...]]]:
+    queries = (
+        "SELECT unit_id, key, tf, is_title, spans_json FROM mentions JOIN entities USING (entity_id) ORDER BY ALL",
+        "SELECT source_id, norm_relation, target_id FROM relations ORDER BY ALL",
+        "SELECT text FROM propositions ORDER BY ALL",
+        "SELECT * FROM proposition_entities ORDER BY ALL",
+    )
+    with connect(Layout(root).index("one").version(1).tables, read_only=True) as connection:
+        return [connection.execute(query).fetchall() for query in queries]
+
+
+def test_our_own_export_comes_back(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    text = "Ann Roe was born in Rome on 2 May 1990. She met Bo Lee."
+    corpus = write_corpus([{"id": "a", "title": "Ann Roe", "text": text}, {"id": "b", "title": "", "text": "Rome."}])
+    index(tmp_path / "first", corpus)
+    target = tmp_path / "export.jsonl.gz"
+    assert export_extractions(Layout(tmp_path / "first").index("one").version(1).tables, target) == 2
+    index(tmp_path / "second", corpus, **{"extraction.extractor": f"import:{target}"})
+    assert content(tmp_path / "second") == content(tmp_path / "first")

@@ -1,4 +1,4 @@
-"""Versions are published, pinned, held and pruned; an index has one writer, for whom others wait."""
+"""Versions are published, pinned, held and pruned by one writer; files are written whole, numbered, by many at once."""
 
 import json
 import os
@@ -7,7 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,18 +19,25 @@ from empty_version import publish_empty
 
 from polyhop.schemas.errors import (
     ConfigurationError,
+    ContractError,
     ManifestMismatchError,
+    SourceError,
     StoreConflictError,
     StoreError,
     UnknownIdError,
     UnknownIndexError,
 )
-from polyhop.schemas.manifest import EncoderRecord, VectorRecord
+from polyhop.schemas.manifest import EncoderRecord, Outcome, RunRecord, StageUse, Starter, VectorRecord
+from polyhop.schemas.records import EntityEdit
+from polyhop.warehouse.files import evaluations
 from polyhop.warehouse.files import versions as writer
-from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines, write_whole, writing
+from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import (
+    begin_run,
     current_version,
+    end_run,
     hold_version,
     latest_version,
     pinned_version,
@@ -37,12 +46,15 @@ from polyhop.warehouse.files.versions import (
     published_versions,
     read_lease,
     read_manifest,
+    read_runs,
     remove_leftovers,
     require_version,
+    starter,
     writer_lease,
 )
 from polyhop.warehouse.machine import is_running, machine, now, peak_rss_mb, user_name
 from polyhop.warehouse.tables.query import query_rows
+from polyhop.warehouse.user_files import change_edits, read_edits
 
 
 @pytest.fixture
@@ -83,21 +95,14 @@ def test_a_kill_while_a_version_is_published_beside_a_pinned_one_publishes_nothi
 
 
 def test_a_damaged_pointer_pins_nothing_and_the_next_version_becomes_current(index: IndexFolder) -> None:
+    (index.versions / "000003" / "arrays").mkdir(parents=True)  # as a kill leaves it before the pointer moves
+    assert published_versions(index) == [1, 2]
     point_to(index, 1, is_pinned=True)
     for damaged in ("x", "7\n"):
         index.current.write_text(damaged)
-        assert pinned_version(index) is None
-    (index.versions / "000003").mkdir()  # as a kill leaves it before the pointer moves
-    assert published_versions(index) == [1, 2]
+        assert (pinned_version(index), published_versions(index)) == (None, [1, 2])
     publish_empty(index, 3)
     assert (current_version(index), pinned_version(index), index.pinned.exists()) == (3, None, False)
-
-
-def test_a_folder_left_by_a_crash_before_the_pointer_moved_is_replaced(index: IndexFolder) -> None:
-    (index.versions / "000003").mkdir()
-    assert published_versions(index) == [1, 2]
-    publish_empty(index, 3)
-    assert current_version(index) == 3
 
 
 def test_a_version_that_was_never_current_does_not_count_and_goes(layout: Layout, index: IndexFolder) -> None:
@@ -336,3 +341,299 @@ def test_memory_and_machine_are_stated() -> None:
     assert 10 < peak_rss_mb() < 1_000_000
     assert machine()["cores"] == os.cpu_count()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", now())
+
+
+ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_rows_are_written_one_a_line_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    assert write_json_lines(path, iter(ROWS), "the rows") == 2
+    assert path.read_text(encoding="utf-8") == '{"a": 1}\n{"b": "é\\n東京"}\n'
+    assert write_json_lines(path, [], "the rows") == 0
+    assert path.read_bytes() == b""
+
+
+def test_an_error_of_a_row_leaves_the_file_before_and_nothing_beside_it(tmp_path: Path) -> None:
+    def broken() -> Iterator[dict[str, object]]:
+        yield {"new": 1}
+        raise KeyboardInterrupt
+
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        write_json_lines(path, broken(), "the rows")
+    assert (path.read_bytes(), names_in(tmp_path)) == (b"before", ["rows.jsonl"])
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.jsonl", tmp_path / "link.jsonl"
+    target.write_text("old", encoding="utf-8")
+    link.symlink_to(target)
+    write_json_lines(link, ROWS[:1], "the rows")
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == '{"a": 1}\n'
+
+
+def test_a_place_where_no_file_can_be_is_said_with_what_was_to_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "rows.jsonl"
+    for work in (lambda: write_json_lines(path, ROWS, "the scores"), lambda: require_place(path, "the scores")):
+        with pytest.raises(StoreError, match=r"the scores.*there is no folder .*none; create it first"):
+            work()
+    with pytest.raises(StoreError, match=r"the scores.*that is a folder; name a file"):
+        require_place(tmp_path, "the scores")
+    require_place(tmp_path / "new.jsonl", "the scores")
+    assert names_in(tmp_path) == []
+
+
+def test_the_hash_of_a_question_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_bytes(b"abc")
+    known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert file_hash(tmp_path / "q.jsonl", "the questions") == known
+    with pytest.raises(SourceError, match=r"nothere\.jsonl: No such file"):
+        file_hash(tmp_path / "nothere.jsonl", "the questions")
+
+
+RUN: dict[str, object] = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
+RUN |= {"settings_hash": "x", "results": {}}
+TIMINGS = {"started": "2026-01-01", "strategies": {}}
+ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": ""}
+FILES = {
+    "run.json": json.dumps(RUN).encode(),
+    "timings.json": json.dumps(TIMINGS).encode(),
+    "questions.jsonl": (json.dumps(ROW, ensure_ascii=False) + "\n").encode() * 2,
+}
+
+
+def test_evaluations_are_numbered_from_one_and_read_as_they_were_stored(tmp_path: Path) -> None:
+    folder = tmp_path / "evaluations"
+    assert run_numbers(folder) == []
+    assert store_run(folder, FILES) == (1, folder / "000001")
+    assert store_run(folder, {**FILES, "plot.png": b"\x89PNG"}) == (2, folder / "000002")
+    assert run_numbers(folder) == [1, 2]
+    stored = read_run(folder, 2)
+    assert (stored.run, stored.timings, stored.question_rows()) == (RUN, TIMINGS, [ROW, ROW])
+    assert names_in(stored.path) == sorted([*FILES, "plot.png"])
+    assert names_in(folder) == ["000001", "000002"]
+
+
+def test_a_number_is_not_given_twice_where_many_store_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluations, "run_numbers", lambda *_: [])  # nobody sees what another has just stored
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(lambda _: store_run(tmp_path / "evaluations", FILES)[0], range(24)))
+    assert sorted(numbers) == list(range(1, 25))
+    assert len(names_in(tmp_path / "evaluations")) == 24
+
+
+def test_what_a_killed_process_left_behind_goes_after_a_day(tmp_path: Path) -> None:
+    for name, age in ((".old.tmp", 2 * 86_400), (".new.tmp", 60)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_bytes(b"{")
+        os.utime(tmp_path / name, (time.time() - age, time.time() - age))
+    store_run(tmp_path, FILES)
+    assert names_in(tmp_path) == [".new.tmp", "000001"]
+
+
+def test_only_names_that_are_numbers_count_and_none_is_used_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        store_run(tmp_path, FILES)
+    for name in ("²", "٣", "old"):
+        (tmp_path / "000001").rename(tmp_path / name)
+        assert run_numbers(tmp_path) == [2]
+        (tmp_path / name).rename(tmp_path / "000001")
+    (tmp_path / "000001").rename(tmp_path / "old")
+    assert store_run(tmp_path, FILES)[0] == 3
+
+
+def test_nothing_is_seen_of_an_evaluation_whose_writing_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(evaluations, "sync_file", full)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store_run(tmp_path / "evaluations", FILES)
+    assert names_in(tmp_path / "evaluations") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("run.json", b"{}", "it has no 'index'"),
+        ("run.json", b"[]", "it is not a JSON object"),
+        ("timings.json", b'{"strategies": {}}', "it has no 'started'"),
+        ("timings.json", b"{half", ""),
+        ("questions.jsonl", b"[1]\n", "it is not a JSON object"),
+        ("questions.jsonl", b'{"id": "q"}\n', "it has no 'answer'"),
+        ("questions.jsonl", None, "No such file or directory"),
+    ],
+)
+def test_a_file_that_is_no_evaluation_is_named_with_what_to_do(
+    tmp_path: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    store_run(tmp_path, {one: data for one, data in (FILES | {name: content}).items() if data is not None})
+    with pytest.raises(ContractError, match=rf"{name} cannot be read: {reason}.*; restore .* or remove its folder"):
+        read_run(tmp_path, 1).question_rows()
+    with pytest.raises(UnknownIdError, match=r"no stored evaluation 7 in .*; there is: 1"):
+        read_run(tmp_path, 7)
+
+
+def test_a_place_where_nothing_can_be_stored_is_refused_beforehand(tmp_path: Path) -> None:
+    check_folder(tmp_path / "root" / "evaluations")
+    assert list((tmp_path / "root" / "evaluations").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="a file is where a folder is needed"):
+        check_folder(tmp_path / "file")
+
+
+MOMENT = "2026-01-02T03:04:05+00:00"
+STAGES = {"ingest": StageUse(seconds=1.0)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> IndexFolder:
+    found = IndexFolder(tmp_path / "wiki", "wiki")
+    found.path.mkdir(parents=True)
+    return found
+
+
+def together(code: str, *arguments: str) -> None:
+    """Runs the code in three processes that begin at the same time."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, *arguments, name], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for name in "abc"
+    ]
+    for process in processes:  # all begin when their input ends, so that none is done before another has started
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    assert [process.communicate(timeout=60)[1] for process in processes] == [""] * 3
+
+
+def started(number: int) -> RunRecord:
+    return RunRecord(run=number, started=MOMENT, started_by=starter())
+
+
+def done(folder: IndexFolder, outcome: Outcome = "published", kept: int = 100) -> RunRecord:
+    begun = begin_run(folder, started, kept=kept)
+    ended = begun.model_copy(update={"outcome": outcome, "stages": STAGES})
+    end_run(folder, ended)
+    return ended
+
+
+def of_process(process: int, host: str = starter().host) -> Callable[[int], RunRecord]:
+    by = Starter(host=host, process=process)
+    return lambda number: started(number).model_copy(update={"started_by": by})
+
+
+def dead_process() -> int:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+        return process.pid
+
+
+def test_runs_are_numbered_and_keep_their_last_line(folder: IndexFolder) -> None:
+    assert read_runs(folder) == []
+    first, second = done(folder), done(folder, "unchanged")
+    assert (first.run, second.run) == (1, 2)
+    assert read_runs(folder) == [first, second]
+    assert len(folder.runs.read_bytes().splitlines()) == 4
+
+
+@pytest.mark.parametrize("cut", [1, 30, 200])
+def test_a_line_cut_short_is_skipped_and_the_next_run_removes_it(folder: IndexFolder, cut: int) -> None:
+    whole = done(folder)
+    done(folder)
+    folder.runs.write_bytes(folder.runs.read_bytes()[:-cut])
+    assert read_runs(folder)[0] == whole
+    third = done(folder)
+    assert third.run == 3
+    assert [run.outcome for run in read_runs(folder)] == ["published", "killed", "published"]
+
+
+def test_only_the_newest_are_kept_and_numbers_go_on(folder: IndexFolder) -> None:
+    sizes = []
+    for _ in range(50):
+        done(folder, kept=5)
+        sizes.append(folder.runs.stat().st_size)
+    assert [run.run for run in read_runs(folder)][-5:] == [46, 47, 48, 49, 50]
+    assert len(read_runs(folder)) <= 10
+    assert max(sizes) == max(sizes[:20])
+
+
+def test_a_run_whose_process_is_gone_was_killed_and_one_whose_process_lives_is_running(folder: IndexFolder) -> None:
+    dead = dead_process()
+    begin_run(folder, of_process(dead))
+    assert read_runs(folder)[0].outcome == "killed"
+    begin_run(folder, of_process(os.getpid()))
+    begin_run(folder, of_process(dead, host="elsewhere"))
+    assert [run.outcome for run in read_runs(folder)] == ["killed", "running", "running"]
+    done(folder)
+    assert [run.outcome for run in read_runs(folder)] == ["killed", "killed", "killed", "published"]
+
+
+def test_prefects_process_says_which_flow_run_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "abc")
+    assert starter().flow_run_id == "abc"
+    assert starter("named", "http://page").flow_run_id == "named"
+    monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
+    assert starter().flow_run_id == ""
+
+
+def test_no_password_of_a_server_reaches_the_file(folder: IndexFolder) -> None:
+    who = starter("run-1", "https://svc:planted-0001@prefect.example/runs/flow-run/run-1")
+    begin_run(folder, lambda number: started(number).model_copy(update={"started_by": who}), kept=100)
+    assert b"planted-0001" not in folder.runs.read_bytes()
+    (run,) = read_runs(folder)
+    assert run.started_by.flow_run_url == "https://svc:***@prefect.example/runs/flow-run/run-1"
+
+
+APPEND = """
+import sys
+from pathlib import Path
+from polyhop.schemas.manifest import RunRecord
+from polyhop.schemas.records import EntityEdit, with_edit
+from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.files.versions import begin_run
+from polyhop.warehouse.user_files import change_edits
+folder = IndexFolder(Path(sys.argv[1]), "wiki")
+sys.stdin.read()
+for n in range(20):
+    begin_run(folder, lambda n: RunRecord(run=n, started=sys.argv[2]), kept=20)
+    change_edits(folder, lambda edits: with_edit(edits, EntityEdit("delete", f"{sys.argv[3]} {n}", "")))
+"""
+
+
+def test_no_run_and_no_decision_is_lost_when_several_processes_add_to_the_files(folder: IndexFolder) -> None:
+    together(APPEND, str(folder.path), MOMENT)
+    assert read_runs(folder)[-1].run == 60
+    assert sorted(edit.key for edit in read_edits(folder)) == sorted(f"{name} {n}" for name in "abc" for n in range(20))
+
+
+def test_the_edits_before_are_given_and_a_refused_change_leaves_them(folder: IndexFolder) -> None:
+    first, second = EntityEdit("delete", "ada", ""), EntityEdit("rename", "bob", "Robert")
+    assert change_edits(folder, lambda _: [first, second]) == ()
+
+    def refuse(edits: tuple[EntityEdit, ...]) -> list[EntityEdit]:
+        raise ConfigurationError(f"{len(edits)} are enough.")
+
+    with pytest.raises(ConfigurationError, match="2 are enough"):
+        change_edits(folder, refuse)
+    before = change_edits(folder, lambda edits: edits[1:])
+    assert [(edit.kind, edit.key, edit.place) for edit in before] == [
+        ("delete", "ada", "edits.jsonl line 1"),
+        ("rename", "bob", "edits.jsonl line 2"),
+    ]
+    assert [edit.key for edit in read_edits(folder)] == ["bob"]
+
+
+def test_a_line_that_is_no_edit_stops_a_change(folder: IndexFolder) -> None:
+    folder.edits.write_text('{"edit": "delete", "key": "ada", "other": ""}\nnonsense\n', encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="line 2: not JSON"):
+        change_edits(folder, lambda edits: edits)
+    assert folder.edits.read_text(encoding="utf-8").endswith("nonsense\n")

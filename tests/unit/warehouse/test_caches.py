@@ -1,0 +1,723 @@
+"""Caches of vectors, replies and documents: exact values back, eviction, exports; several processes, kills, damage."""
+
+import hashlib
+import logging
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command_processes import line_of, remaining_output
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import polyhop.warehouse.cache.database
+import polyhop.warehouse.cache.replies
+import polyhop.warehouse.cache.vectors
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.errors import InvalidVectorError, SourceError, StoreError, StoreUnavailableError
+from polyhop.schemas.records import Document
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.database import DocumentCache, find_damaged_caches, set_aside
+from polyhop.warehouse.cache.replies import (
+    SCHEMA,
+    Evicted,
+    Imported,
+    RawReply,
+    ReplyCache,
+    ReplySource,
+    StoredReply,
+    TaskCounts,
+    claims_of,
+    export_replies,
+    import_replies,
+)
+from polyhop.warehouse.cache.vectors import CHUNK_SIZE, CachedEncoder, PathEncoder, VectorCache, vector_key
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.statements import read_statements
+
+SQL_FOLDER = Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql"
+
+WRITE_FOR_EVER = """
+import sys
+from pathlib import Path
+import numpy as np
+from polyhop.warehouse.cache.vectors import VectorCache
+cache, batch = VectorCache(Path(sys.argv[1])), 0
+while True:
+    cache.put_many({f"{batch}-{n}": np.full(384, batch + 1, np.float32) for n in range(50)})
+    print(batch, flush=True)
+    batch += 1
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "vectors.sqlite"
+
+
+@pytest.fixture
+def cache(path: Path) -> Iterator[VectorCache]:
+    cache = VectorCache(path)
+    yield cache
+    cache.close()
+
+
+class CountingEncoder:
+    """A vector that tells the text's length; remembers what it was asked."""
+
+    model = "counting"
+    dimension = 3
+    max_tokens = 0
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.calls.append(list(texts))
+        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32).reshape(-1, 3)
+
+
+def test_vectors_come_back_bit_for_bit_as_little_endian_float32(cache: VectorCache, path: Path) -> None:
+    vector = np.array([0.1, -2.5e-30, 3.0], dtype=np.float32)
+    cache.put_many({"known": vector})
+    found = cache.get_many(["unknown", "known", "known"])
+    assert list(found) == ["known"]
+    assert found["known"].dtype == np.float32
+    assert found["known"].tobytes() == vector.tobytes()
+    stored = sqlite3.connect(path)
+    assert stored.execute("SELECT key, vector FROM vectors").fetchall() == [("known", vector.astype("<f4").tobytes())]
+    stored.close()
+
+
+@pytest.mark.parametrize("bad", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], [1e300, 1.0], [], [[1.0]]])
+def test_a_bad_vector_is_refused_and_nothing_of_its_call_is_stored(cache: VectorCache, bad: Any) -> None:
+    with np.errstate(over="ignore"), pytest.raises(InvalidVectorError, match="of key bad is"):
+        cache.put_many({"good": np.ones(2, np.float32), "bad": np.array(bad)})
+    assert cache.stats().row_count == 0
+
+
+def test_more_keys_than_one_read_holds_are_all_found_and_a_known_key_keeps_its_vector(
+    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polyhop.warehouse.cache.vectors, "KEYS_PER_READ", 7)
+    empty = cache.stats()
+    cache.put_many({f"k{n}": np.full(384, n + 1, np.float32) for n in range(100)})
+    cache.put_many({"k0": np.full(384, 9, np.float32)})
+    found = cache.get_many([f"k{n}" for n in range(100)])
+    assert {key: vector.tolist() for key, vector in found.items()} == {f"k{n}": [n + 1] * 384 for n in range(100)}
+    assert cache.get_many([]) == {}
+    assert (empty.row_count, cache.stats().row_count) == (0, 100)
+    assert cache.stats().byte_count - empty.byte_count > 100 * 384 * 4
+
+
+def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", WRITE_FOR_EVER, str(path)]
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        finished = [int(line_of(process)) for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+        rest, errors = remaining_output(process)
+        finished += [int(line) for line in rest.split("\n")[:-1]]
+        assert errors == ""
+        cache = VectorCache(path)
+        assert cache.stats().row_count % 50 == 0
+        for batch in finished:
+            found = cache.get_many([f"{batch}-{n}" for n in range(50)])
+            assert len(found) == 50
+            assert all(np.array_equal(vector, np.full(384, batch + 1)) for vector in found.values())
+        cache.put_many({f"after-{n}": np.ones(384, np.float32) for n in range(50)})
+        cache.close()
+    check = sqlite3.connect(path)
+    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    check.close()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="a file is where a folder is needed"):
+        VectorCache(tmp_path / "file" / "vectors.sqlite").stats()
+
+
+def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setitem(polyhop.warehouse.cache.database._OPTIONS, "timeout", 0.05)
+    cache = VectorCache(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailableError, match="locked") as caught:
+        cache.put_many({"key": np.ones(2, np.float32)})
+    other.close()
+    assert caught.value.retryable
+    cache.put_many({"key": np.ones(2, np.float32)})
+    cache.close()
+
+
+def test_only_unknown_texts_of_a_kind_are_encoded_and_equal_texts_once(cache: VectorCache) -> None:
+    model, done = CountingEncoder(), list[Any]()
+    encoder = CachedEncoder(model, cache, chunk_size=2)
+    assert encoder.encode(["aa", "b", "aa"], "passage").tolist() == [[2, 1, 0], [1, 1, 0], [2, 1, 0]]
+    assert encoder.encode(["b", "b", "cccc", "d", "e", "e"], "passage", progress=done.append)[2].tolist() == [4, 1, 0]
+    assert encoder.encode(["b"], "entity").tolist() == [[1, 1, 0]]
+    assert model.calls == [["aa", "b"], ["cccc", "d"], ["e"], ["b"]]
+    assert (done, encoder.hits, encoder.misses) == ([2, 4, 6], 1, 6)
+    assert encoder.key("b", "entity") == hashlib.sha256(b"counting\nentity\nb").hexdigest()
+    assert list(cache.get_many([vector_key("counting", kind, "b") for kind in ("entity", "path")])) == [
+        encoder.key("b", "entity")
+    ]
+    assert encoder.encode([], "entity").shape == (0, 3)
+    for _ in range(2):
+        assert encoder.encode_questions(["why?"]).tolist() == [[4, 1, 0]]
+    assert model.calls[4:] == [["why?"], ["why?"]]  # no question touches the cache
+    assert cache.stats().row_count == 6
+
+
+def test_a_cached_vector_of_another_dimension_is_computed_again_and_an_encoder_of_another_is_refused(
+    cache: VectorCache,
+) -> None:
+    cache.put_many({vector_key("counting", "entity", "a"): np.ones(1, np.float32)})
+    for misses in (1, 0):
+        encoder = CachedEncoder(CountingEncoder(), cache)
+        assert encoder.encode(["a"], "entity").tolist() == [[1, 1, 0]]
+        assert encoder.misses == misses
+    lying = CountingEncoder()
+    lying.dimension = 4
+    with pytest.raises(InvalidVectorError, match="does not have 4 dimensions"):
+        CachedEncoder(lying, cache).encode(["b"], "entity")
+
+
+def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) -> None:
+    class BreakingEncoder(CountingEncoder):
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if len(self.calls) == 2:
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    texts = [f"text {n}" for n in range(10)]
+    done: list[Any] = []
+    with pytest.raises(KeyboardInterrupt):
+        CachedEncoder(BreakingEncoder(), cache, chunk_size=3).encode(texts, "passage", progress=done.append)
+    assert done == [0, 3, 6]
+    again = CountingEncoder()
+    CachedEncoder(again, cache).encode(texts, "passage")
+    assert again.calls == [texts[6:]]
+
+
+@given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))
+def test_the_cache_changes_no_vector(
+    tmp_path_factory: pytest.TempPathFactory, texts: Sequence[str], chunk_size: int
+) -> None:
+    cache = VectorCache(tmp_path_factory.mktemp("law") / "vectors.sqlite")
+    encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=chunk_size)
+    expected = CountingEncoder().encode(texts).reshape(len(texts), 3)
+    for _ in range(2):
+        assert np.array_equal(encoder.encode(texts, "passage"), expected)
+    assert encoder.misses == len(set(texts)) == encoder.hits
+    cache.close()
+
+
+WRITE_PATHS = """
+import sys
+from pathlib import Path
+import numpy as np
+from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import PathEncoder
+
+class CountingEncoder:
+    model, dimension = "lengths", 3
+    def encode(self, texts):
+        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
+
+path, me = Path(sys.argv[1]), int(sys.argv[2])
+encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=100))
+for number in range(60):
+    texts = [f"{'x' * number} {n}" for n in range(20)] + [f"{me} {number}"]
+    assert encoder.encode(texts).tolist() == [[len(text), 1, 0] for text in texts]
+encoder.close()
+"""
+
+
+def test_the_newest_vectors_are_kept(path: Path) -> None:
+    for keys, kept in (("ab", "ab"), ("acd", "bcd"), ("e", "cde")):
+        cache = VectorCache(path, most_rows=3)
+        cache.put_many({key: np.ones(2, np.float32) for key in keys})
+        assert sorted(cache.get_many(list("abcde"))) == list(kept)
+        assert cache.stats().row_count == len(kept)
+        cache.close()
+
+
+def test_what_is_not_cached_is_encoded_in_one_call_and_outlives_the_process(path: Path) -> None:
+    texts = [f"text {number}" for number in range(2 * CHUNK_SIZE)]
+    model = CountingEncoder()
+    first = PathEncoder(model, lambda: VectorCache(path, most_rows=10_000))
+    vectors = first.encode(texts)
+    first.close()
+    later = CountingEncoder()
+    second = PathEncoder(later, lambda: VectorCache(path, most_rows=10_000))
+    assert second.encode([*texts, "another"]).tobytes() == CountingEncoder().encode([*texts, "another"]).tobytes()
+    assert vectors.tobytes() == CountingEncoder().encode(texts).tobytes()
+    assert (model.calls, later.calls) == ([texts], [["another"]])
+    second.close()
+    assert second.encode(["another"]).tolist() == [[7, 1, 0]]
+    assert len(later.calls) == 1
+    second.close()
+
+
+def test_a_cache_that_fails_later_stops_no_question_and_is_said_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = PathEncoder(CountingEncoder(), lambda: VectorCache(path, most_rows=10), prefix="> ")
+    encoder.encode(["a"])
+
+    def locked(*_: object) -> None:
+        raise StoreUnavailableError("Other processes keep it locked.")
+
+    monkeypatch.setattr(VectorCache, "put_many", locked)
+    assert encoder.encode(["a", "bb"]).tolist() == [[3, 1, 0], [4, 1, 0]]
+    assert encoder.encode(["ccc"]).tolist() == [[5, 1, 0]]
+    assert [record.getMessage().count("Other processes keep it locked.") for record in caplog.records] == [1]
+    encoder.close()
+
+
+def test_processes_that_write_at_once_get_every_vector_and_keep_the_bound(path: Path) -> None:
+    commands = [[sys.executable, "-W", "error", "-c", WRITE_PATHS, str(path), str(me)] for me in range(3)]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    assert [process.communicate(timeout=120)[1] for process in running] == ["", "", ""]
+    cache = VectorCache(path)
+    assert cache.stats().row_count == 100
+    cache.close()
+
+
+USAGE = Usage(calls=2, prompt_tokens=30, completion_tokens=7, cost_usd=0.25, seconds=1.5)
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from polyhop.warehouse.cache.replies import claims_of
+with claims_of(Path(sys.argv[1])).held(sys.argv[2], lambda: False) as held:
+    print(held, flush=True)
+    time.sleep(600)
+"""
+
+
+def source(name: str, model: str = "m", task: str = "kg.extract") -> ReplySource:
+    return ReplySource(content_hash(name), model, task, content_hash("prompt"), 1)
+
+
+def put(store: ReplyCache, name: str, text: str = '{"a":1}', **about: str) -> None:
+    store.put_reply(source(name, **about), text, Rung.AS_IS, 1, USAGE)
+
+
+def age(store: ReplyCache, days: float) -> None:
+    """Makes everything in the store older."""
+    connection = sqlite3.connect(store.path)
+    for table in ("replies", "raw_replies", "failures"):
+        connection.execute(f"UPDATE {table} SET stored_at = stored_at - ?", (days * 86_400,))
+    connection.commit()
+    connection.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ReplyCache]:
+    store = ReplyCache(tmp_path / "replies.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[ReplyCache]:
+    store = ReplyCache(tmp_path / "other" / "replies.sqlite")
+    yield store
+    store.close()
+
+
+def test_a_reply_comes_back_as_it_was_stored_and_unknown_keys_are_left_out(
+    store: ReplyCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polyhop.warehouse.cache.replies, "KEYS_PER_READ", 3)
+    names = [f"x{n}" for n in range(10)]
+    for name in names:
+        store.put_reply(source(name), f'{{"name":"Ü\\n{name}"}}', Rung.REASKED, 3, USAGE)
+    keys = [content_hash(name) for name in [*names, "unknown", *names]]
+    assert store.replies(keys) == {
+        content_hash(name): StoredReply(f'{{"name":"Ü\\n{name}"}}', "m", Rung.REASKED, 3, USAGE) for name in names
+    }
+    assert store.replies([]) == {}
+
+
+def test_every_raw_text_is_kept_latest_first_with_its_error_and_cost(store: ReplyCache) -> None:
+    once = Usage(1, 10, 5, 0.5, 0.25)
+    store.put_call(source("x"), "broken", once, "MalformedReplyError")
+    store.put_call(source("x"), "", Usage(1, seconds=9), "ModelUnavailableError")
+    store.put_call(source("x"), "{}", once, "")
+    key = content_hash("x")
+    assert store.raw_replies([key, content_hash("y")]) == {
+        key: [RawReply("{}", "", once), RawReply("broken", "MalformedReplyError", once)]
+    }
+    assert store.call_count(key) == 3
+
+
+def test_spending_is_summed_by_model_and_task_with_what_is_cached(store: ReplyCache) -> None:
+    put(store, "x", model="b")
+    store.put_call(source("x", model="b"), "{}", USAGE, "")
+    store.put_call(source("z", model="b"), "", Usage(1, 1, 0, 0.0, 0.5), "ModelUnavailableError")
+    store.put_failure(source("y", model="a", task="prop.entities"), 1, "E", "e")
+    assert store.by_task() == [
+        TaskCounts("a", "prop.entities", 0, 1, Usage(), 0),
+        TaskCounts("b", "kg.extract", 1, 0, Usage(2, 31, 7, 0.25, 2.0), 1),
+    ]
+    counts = store.stats()
+    assert (counts.reply_count, counts.raw_reply_count, counts.failure_count) == (1, 1, 1)
+    assert counts.byte_count > 0
+
+
+def fill(store: ReplyCache) -> None:
+    put(store, "a", model="m1")
+    store.put_call(source("a", model="m1"), "{}", USAGE, "")
+    put(store, "b", model="m2")
+    store.put_failure(source("c", model="m1"), 1, "MalformedReplyError", "e")
+    store.put_call(source("c", model="m1"), "broken", USAGE, "MalformedReplyError")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "removed"),
+    [
+        ({"model": "m1"}, (1, 2, 1)),
+        ({"model": "m2"}, (1, 0, 0)),
+        ({"model": "unknown"}, (0, 0, 0)),
+        ({"only_failures": True}, (0, 1, 1)),
+        ({"only_failures": True, "model": "m2"}, (0, 0, 0)),
+        ({"older_than_days": 9}, (2, 2, 1)),
+        ({"older_than_days": 11}, (0, 0, 0)),
+        ({"older_than_days": 9, "model": "m2"}, (1, 0, 0)),
+    ],
+)
+def test_only_what_fits_all_conditions_is_evicted_and_the_journal_of_spending_stays(
+    store: ReplyCache, conditions: dict[str, Any], removed: tuple[int, int, int]
+) -> None:
+    fill(store)
+    age(store, 10)
+    put(store, "new", model="m3")
+    before, spent = store.stats(), [row.spent for row in store.by_task()]
+    assert store.evict(**conditions) == Evicted(*removed)
+    after = store.stats()
+    assert (
+        before.reply_count - after.reply_count,
+        before.raw_reply_count - after.raw_reply_count,
+        before.failure_count - after.failure_count,
+    ) == removed
+    assert store.replies([content_hash("new")])
+    assert [row.spent for row in store.by_task() if row.spent.calls] == [one for one in spent if one.calls]
+
+
+def test_eviction_gives_room_back(store: ReplyCache) -> None:
+    for n in range(50):
+        store.put_call(source(f"{n}"), "".join(content_hash(f"{n} {k}") for k in range(40)), USAGE, "E")
+    before = store.stats().byte_count
+    store.evict(only_failures=True)
+    assert store.stats().byte_count < before
+
+
+@settings(max_examples=40)
+@given(puts=st.lists(st.tuples(st.integers(0, 5), st.text(st.characters(), max_size=40), st.booleans()), max_size=20))
+def test_the_last_reply_to_a_key_counts_and_ends_its_failures_which_hide_none(
+    tmp_path_factory: pytest.TempPathFactory, puts: list[Any]
+) -> None:
+    store = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
+    replies: dict[str, str] = {}
+    failed: dict[str, tuple[int, str, str]] = {}
+    for number, text, is_valid in puts:
+        key = content_hash(f"key {number}")
+        if is_valid:
+            put(store, f"key {number}", text)
+            replies[key] = text
+            failed.pop(key, None)
+        else:
+            store.put_call(source(f"key {number}"), text, Usage(1), "E")
+            store.put_failure(source(f"key {number}"), 1, "E", text)
+            failed[key] = (1, "E", text)
+    keys = [content_hash(f"key {n}") for n in range(6)]
+    assert {key: reply.text for key, reply in store.replies(keys).items()} == replies
+    assert store.failures(keys) == failed
+    raws = [raw.text for texts in store.raw_replies(keys).values() for raw in texts]
+    assert sorted(raws) == sorted(text for _, text, is_valid in puts if not is_valid and text)
+    store.close()
+
+
+@pytest.mark.parametrize("cache", ["vectors", "replies", "documents"])
+def test_every_statement_is_used_and_accepted_by_sqlite(cache: str) -> None:
+    path, connection = SQL_FOLDER / f"{cache}.sql", sqlite3.connect(":memory:")
+    code = "".join(file.read_text(encoding="utf-8") for file in SQL_FOLDER.parent.glob("*.py"))
+    names = re.findall(r"^-- name: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert names == list(read_statements(path))
+    for name, statement in read_statements(path).items():
+        is_creating, sql = name.startswith("create_"), re.sub(r"^--.*$", "", statement, flags=re.MULTILINE)
+        connection.execute(sql if is_creating else f"EXPLAIN {sql}", dict.fromkeys(re.findall(r":(\w+)", sql), "[]"))
+        assert is_creating or f'"{name}"' in code
+        assert statement.startswith("-- ")
+    connection.close()
+
+
+def test_an_export_is_imported_once(store: ReplyCache, other: ReplyCache, tmp_path: Path) -> None:
+    fill(store)
+    put(other, "b", '{"mine":true}', model="m2")
+    other.put_failure(source("a", model="m1"), 1, "E", "e")
+    file = tmp_path / "replies.parquet"
+    assert export_replies(store, file) == 2
+    assert import_replies(other, file) == Imported(added=1, known=1)
+    assert import_replies(other, file) == Imported(added=0, known=2)
+    keys = [content_hash("a"), content_hash("b")]
+    assert other.replies(keys) == {
+        keys[0]: store.replies(keys)[keys[0]],
+        keys[1]: StoredReply('{"mine":true}', "m2", Rung.AS_IS, 1, USAGE),
+    }
+    assert other.failures(keys) == {}
+
+
+def test_an_unknown_cost_stays_unknown_in_the_cache_in_sums_and_in_exports(
+    store: ReplyCache, other: ReplyCache, tmp_path: Path
+) -> None:
+    unpriced = replace(USAGE, cost_usd=None)
+    store.put_reply(source("x"), "{}", Rung.AS_IS, 1, unpriced)
+    for usage in (USAGE, unpriced):
+        store.put_call(source("x"), "{}", usage, "")
+    export_replies(store, tmp_path / "replies.parquet")
+    import_replies(other, tmp_path / "replies.parquet")
+    key = content_hash("x")
+    for one in (store, other):
+        assert one.replies([key])[key].usage == unpriced
+    assert [row.spent.cost_usd for row in store.by_task()] == [None]
+    assert store.answered_calls("m")["kg.extract"].cost_usd is None
+
+
+def test_equal_caches_export_equal_files_page_by_page(
+    store: ReplyCache, other: ReplyCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polyhop.warehouse.cache.replies, "ROWS_PER_PAGE", 3)
+    for n in range(10):
+        put(store, f"{n}", f'{{"n":{n}}}')
+        put(other, f"{9 - n}", f'{{"n":{9 - n}}}')
+    export_replies(store, tmp_path / "a.parquet")
+    export_replies(other, tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    rows = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [row["key"] for row in rows] == sorted(content_hash(f"{n}") for n in range(10))
+
+
+GOOD = {
+    "key": content_hash("good"),
+    "model": "m",
+    "task": "kg.extract",
+    "prompt_hash": "p",
+    "schema_version": 1,
+    "reply": "{}",
+    "rung": "as_is",
+    "attempts": 1,
+    "calls": 1,
+    "prompt_tokens": 1,
+    "completion_tokens": 1,
+    "cost_usd": 0.0,
+    "seconds": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"key": "short"}, "key is not 64 hexadecimal digits"),
+        ({"key": content_hash("x").upper()}, "key is not 64 hexadecimal digits"),
+        ({"model": None}, "model is empty"),
+        ({"task": ""}, "task is empty"),
+        ({"rung": "guessed"}, "rung is 'guessed'"),
+        ({"reply": "{"}, "reply is not JSON"),
+        ({"reply": "[" * 100_000}, "reply is not JSON"),
+        ({"reply": "[1]"}, "reply is not a JSON object"),
+        ({"attempts": -1}, "attempts is -1"),
+        ({"cost_usd": float("nan")}, "cost_usd is nan"),
+    ],
+)
+def test_one_bad_row_refuses_the_whole_file(
+    store: ReplyCache, tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
+    schema = pa.schema([field.with_nullable(True) for field in SCHEMA])
+    many = [{**GOOD, "key": content_hash(f"{n}")} for n in range(1200)]
+    pq.write_table(pa.Table.from_pylist([*many, {**GOOD, **change}], schema=schema), tmp_path / "bad.parquet")
+    with pytest.raises(SourceError, match=rf"Row 1201 of .*bad\.parquet is not a reply: {re.escape(fault)}"):
+        import_replies(store, tmp_path / "bad.parquet")
+    assert store.stats().reply_count == 0
+
+
+def test_a_file_that_is_no_export_is_refused_in_one_sentence(store: ReplyCache, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": ["a"], "attempts": ["1"]}), tmp_path / "table.parquet")
+    (tmp_path / "text.parquet").write_text("no parquet at all")
+    pq.write_table(pa.Table.from_pylist([GOOD], schema=SCHEMA), tmp_path / "part.parquet")
+    content = bytearray((tmp_path / "part.parquet").read_bytes())
+    content[40:120] = bytes(80)
+    (tmp_path / "part.parquet").write_bytes(content)
+    for name, words in (
+        ("none", "There is no file"),
+        ("table", r"not an export of replies: column model, .*, attempts.* missing or of"),
+        ("text", "not a readable parquet file"),
+        ("part", r"part\.parquet"),
+    ):
+        with pytest.raises(SourceError, match=words):
+            import_replies(store, tmp_path / f"{name}.parquet")
+    assert store.stats().reply_count == 0
+    with pytest.raises(StoreError, match="Cannot write the replies"):
+        export_replies(store, tmp_path / "none" / "x.parquet")
+    assert export_replies(store, tmp_path / "none.parquet") == 0
+    assert import_replies(store, tmp_path / "none.parquet") == Imported(0, 0)
+
+
+def test_a_claim_of_another_process_is_waited_for_and_ends_with_that_process(tmp_path: Path) -> None:
+    path, key = tmp_path / "replies.sqlite", content_hash("key")
+    claims = claims_of(path)
+    process = subprocess.Popen([sys.executable, "-c", HOLD, path, key], stdout=subprocess.PIPE, text=True)
+    assert line_of(process) == "True\n"
+    with claims.held(key, lambda: True) as held:
+        assert not held
+    with claims.held(content_hash("other"), lambda: False) as held:
+        assert held
+    process.kill()
+    process.communicate()
+    with claims.held(key, lambda: False) as held:
+        assert held
+
+
+NO_DATABASE = b"no database at all, but long enough to be read as one" * 50
+KEYS = [f"{number:064x}" for number in range(40)]
+
+
+def use_vectors(path: Path) -> int:
+    """Writes and reads; returns how many rows are found."""
+    cache = VectorCache(path)
+    found = cache.get_many(KEYS)
+    cache.put_many({key: np.ones(64, np.float32) for key in KEYS if key not in found})
+    cache.get_many(KEYS)
+    cache.close()
+    return len(found)
+
+
+def use_replies(path: Path) -> int:
+    cache = ReplyCache(path)
+    found = cache.replies(KEYS)
+    cache.raw_replies(KEYS)
+    for key in KEYS:
+        if key not in found:
+            source = ReplySource(key, "model", "kg.extract", "hash", 1)
+            cache.put_call(source, "raw " * 40, USAGE, "")
+            cache.put_reply(source, '{"names": []}', Rung.AS_IS, cache.call_count(key), USAGE)
+            cache.put_failure(source, 1, "ModelError", "away")
+    cache.replies(KEYS)
+    cache.close()
+    return len(found)
+
+
+def use_documents(path: Path) -> int:
+    cache = DocumentCache(path)
+    found = [key for key in KEYS if cache.get(key) is not None]
+    for key in KEYS:
+        cache.put(key, Document(key, f"text of {key}", (), {}))
+    cache.close()
+    return len(found)
+
+
+USES = {"vectors": use_vectors, "paths": use_vectors, "replies": use_replies, "documents": use_documents}
+Use = Callable[[Path], int]
+
+
+@pytest.fixture(params=USES)
+def used(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Use]:
+    path, use = tmp_path / "caches" / f"{request.param}.sqlite", USES[request.param]
+    assert (use(path), use(path)) == (0, len(KEYS))
+    return path, use
+
+
+def test_a_file_that_is_no_database_is_kept_beside_a_new_one_and_that_is_said_once(
+    used: tuple[Path, Use], caplog: pytest.LogCaptureFixture
+) -> None:
+    path, use = used
+    path.write_bytes(NO_DATABASE)
+    with caplog.at_level(logging.WARNING):
+        assert (use(path), use(path)) == (0, len(KEYS))
+    (record,) = caplog.records
+    assert record.getMessage().endswith(f"it is kept as {path.name}.damaged-1, a new one begins empty")
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == NO_DATABASE
+
+
+def test_whatever_byte_flips_a_cache_is_used_without_an_error(used: tuple[Path, Use]) -> None:
+    path, use = used
+    content = path.read_bytes()
+    rng = random.Random(7)
+    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(12))]:
+        flipped = bytearray(content)
+        flipped[offset] ^= 1 << rng.randrange(8)
+        path.write_bytes(flipped)
+        use(path)
+
+
+def test_a_file_that_is_damaged_while_it_is_open_is_replaced_and_the_work_done(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite"
+    use_vectors(path)
+    first, second = VectorCache(path), VectorCache(path)
+    with path.open("r+b") as stream:
+        stream.write(b"\xff" * path.stat().st_size)
+    for cache in (first, second):  # the second finds the new file, and leaves it
+        cache.put_many({KEYS[0]: np.ones(3, np.float32)})
+        assert list(cache.get_many(KEYS)) == KEYS[:1]
+    assert [kept.name for kept in tmp_path.glob("*.damaged-[0-9]")] == ["vectors.sqlite.damaged-1"]
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE vectors")  # is damage too
+    other.close()
+    assert first.get_many(KEYS) == {}
+    first.close()
+    second.close()
+
+
+def test_a_damaged_cache_that_may_only_be_read_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "replies.sqlite"
+    path.write_bytes(NO_DATABASE)
+    monkeypatch.setattr("polyhop.warehouse.cache.database.is_writable", lambda _: False)
+    with caplog.at_level(logging.WARNING):
+        cache = ReplyCache(path)
+        assert cache.replies(KEYS) == {}
+    assert caplog.records[-1].getMessage().endswith("nothing is read from it")
+    with pytest.raises(StoreError, match="may only be read"):
+        cache.evict(model="model")
+    cache.close()
+
+
+def test_the_check_names_the_damaged_caches_and_setting_them_aside_heals(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for path, use in ((layout.vector_cache, use_vectors), (layout.reply_cache, use_replies)):
+        use(path)
+    assert find_damaged_caches(layout) == {}
+    layout.reply_cache.write_bytes(NO_DATABASE)
+    ((path, sentence),) = find_damaged_caches(layout).items()
+    assert path == layout.reply_cache
+    assert sentence.startswith(f"{path} is damaged (file is not a database); move it away")
+    assert set_aside(path) == path.with_name("replies.sqlite.damaged-1")
+    assert set_aside(path) is None
+    assert find_damaged_caches(layout) == {}
+
+
+def test_replies_of_a_cache_with_a_column_of_checksums_are_used(tmp_path: Path) -> None:
+    path = tmp_path / "replies.sqlite"
+    use_replies(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE replies ADD COLUMN checksum BLOB")
+    connection.close()
+    assert use_replies(path) == len(KEYS)

@@ -1,0 +1,629 @@
+"""The tables of a version in DuckDB: dates and names in them, versions compared, filters, opening, checksums."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tenacity import Retrying, stop_after_attempt, wait_fixed
+
+from polyhop.schemas.errors import DamagedStoreError, FilterError, StatementRejectedError
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.manifest import TableRecord
+from polyhop.schemas.records import interval_of, number_in, values_of
+from polyhop.schemas.tables import METADATA_COLUMNS, METADATA_VALUES, TABLES
+from polyhop.schemas.tables import RECORDS as RECORDS_TABLE
+from polyhop.schemas.values import find_dates
+from polyhop.warehouse import statements as slow
+from polyhop.warehouse.artefacts import surface_graph
+from polyhop.warehouse.files.layout import VersionFolder
+from polyhop.warehouse.statements import noted, slow_noted, statement
+from polyhop.warehouse.tables.connection import connect, create_statement, record_since, table_record, updated_record
+from polyhop.warehouse.tables.filters import MAX_FILTER_CHARACTERS, MAX_FILTER_DEPTH, allowed_passages
+from polyhop.warehouse.tables.version_rows import compare_versions
+
+Row = dict[str, Any]
+EMPTY = {"string": "", "int64": 0, "bool": False, "double": 0.0}
+
+
+def fill(connection: duckdb.DuckDBPyConnection, **filled: list[Row]) -> duckdb.DuckDBPyConnection:
+    """All tables of a version with these rows; columns that a row does not name are empty."""
+    for table in TABLES:
+        connection.execute(create_statement(table))
+        for row in filled.get(table.name, []):
+            values = [row.get(c.name, None if c.nullable else EMPTY[str(c.type)]) for c in table.columns]
+            connection.execute(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(values))})", values)
+    return connection
+
+
+def mention(passage: str, entity: str, surface: str, tf: int, spans: str, *, is_title: bool = False) -> Row:
+    row = {"level": "passage", "extractor": "rules", "unit_id": passage, "entity_id": entity, "surface": surface}
+    return {**row, "tf": tf, "is_title": is_title, "spans_json": spans}
+
+
+SENTENCES: list[tuple[str, list[tuple[str, str | None]]]] = [
+    ("Ada Roe (born 3 May 1815) is a poet.", [("1815-05-03", "birth")]),
+    ("Ada Roe (3 May 1815 – 1852) was a poet.", [("1815-05-03", "birth"), ("1852", "death")]),
+    ("Ada Roe (born 1815 in London; died 27 November 1852) wrote.", [("1815", "birth"), ("1852-11-27", "death")]),
+    ("Ada Roe (died about December 1299) was a countess.", [("1299-12", "death")]),
+    ("Ada I (reigned 1545–1554) was a queen.", [("1545", None), ("1554", None)]),
+    ("She was born in Farnham, Surrey, in 1850. In 1871 she left.", [("1850", "birth"), ("1871", None)]),
+    ("He was killed in 1941, while she was deported in 1943.", [("1941", "death"), ("1943", None)]),
+    ("The bridge was opened in 1904 and rebuilt later.", [("1904", "opening")]),
+    ("Shriro was founded by two brothers in 1906.", [("1906", "founding")]),
+    ("Blue is a 1949 French comedy film.", [("1949", "release")]),
+    ("I Died Twice is a 1955 American film.", [("1955", "release")]),
+    ("Blue was released on May 2, 1999 in Rome.", [("1999-05-02", "release")]),
+    ("The tower was completed in May 1889.", [("1889-05", "building")]),
+    ("The probe was launched in 2004.", [("2004", "launch")]),
+    ("He was born here; in 1999 he left.", [("1999", None)]),
+    ("In 1999 it rained.", [("1999", None)]),
+    ("No date.", []),
+]
+
+
+@pytest.fixture(scope="module")
+def dates() -> duckdb.DuckDBPyConnection:
+    """A passage per sentence, which mentions its dates and one entity that is none."""
+    passages, mentions, keys = [], [], set()
+    for text, _ in SENTENCES:
+        passages.append({"passage_id": text, "title": "T", "text": text})
+        mentions.append(mention(text, "rain", "", 1, "[[0, 2]]"))
+        for date in find_dates(text):
+            keys.add(date.key)
+            mentions.append(mention(text, date.key, "", 1, json.dumps([[date.start, date.end]])))
+    entities = [{"entity_id": key, "key": key, "is_date": key != "rain"} for key in ("rain", *keys)]
+    opened = fill(duckdb.connect(), passages=passages, entities=entities, mentions=mentions)
+    opened.execute(statement("views", "dates"))
+    return opened
+
+
+@pytest.mark.parametrize(("text", "expected"), SENTENCES, ids=[text for text, _ in SENTENCES])
+def test_a_date_has_the_role_that_its_sentence_gives_it(
+    dates: duckdb.DuckDBPyConnection, text: str, expected: list[tuple[str, str | None]]
+) -> None:
+    columns = "value, role, year, precision, stated, start_offset, end_offset"
+    query = f"SELECT {columns} FROM dates WHERE passage_id = ? ORDER BY start_offset"
+    rows = dates.execute(query, [text]).fetchall()
+    assert [row[:2] for row in rows] == expected
+    for value, _, year, precision, stated, start, end in rows:
+        assert (year, precision) == (int(value[:4]), {4: "year", 7: "month", 10: "day"}[len(value)])
+        assert text[start:end] in stated
+        assert stated in text
+        assert value[:4] in text[start:end]
+
+
+def surfaces_in(texts: dict[str, str], entities: dict[str, bool], *mentions: Row) -> BipartiteGraph:
+    """The names in passages by id, of entities (id: is it named)."""
+    connection = fill(
+        duckdb.connect(),
+        passages=[{"passage_id": passage, "text": text} for passage, text in texts.items()],
+        entities=[{"entity_id": entity, "is_named": is_named} for entity, is_named in entities.items()],
+        mentions=list(mentions),
+    )
+    return surface_graph(connection.execute(statement("read", "surfaces")).fetchnumpy(), len(texts))
+
+
+def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
+    rows: list[dict[str, tuple[float, bool]]] = [{} for _ in range(graph.passage_count)]
+    for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
+        rows[row][graph.keys[entity]] = (float(tf), bool(is_title))
+    return rows
+
+
+def test_every_place_counts_under_its_own_spelling() -> None:
+    """p1: title, then two places spelled differently; p2: 𝄞 is one character; p3 mentions nothing."""
+    graph = surfaces_in(
+        {"p2": "𝄞 Ada met ADA.", "p1": "Lovelace, or Ada King, was here.", "p3": ""},
+        {"ada": True, "year": False},
+        mention("p1", "ada", "Ada Lovelace", 3, "[[0,8],[13,21]]", is_title=True),
+        mention("p2", "ada", "Ada", 2, "[[2,5],[10,13]]"),
+        mention("p2", "year", "1815", 1, "[[0,1]]"),
+    )
+    assert graph.keys == ("ADA", "Ada", "Ada King", "Ada Lovelace", "Lovelace")
+    assert as_rows(graph) == [
+        {"Ada King": (1, True), "Ada Lovelace": (1, True), "Lovelace": (1, True)},
+        {"ADA": (1, False), "Ada": (1, False)},
+        {},
+    ]
+
+
+def test_mentions_without_a_place_count_under_the_row_s_spelling() -> None:
+    """A title that the text never repeats; an imported name that is not in the text; a lone place that is a title."""
+    graph = surfaces_in(
+        {"p1": "It is old.", "p2": "rome is old."},
+        {"rome": True, "tiber": True},
+        mention("p1", "rome", "Rome", 1, "[]", is_title=True),
+        mention("p1", "tiber", "Tiber", 4, "[]"),
+        mention("p2", "rome", "ROME", 1, "[[0,4]]", is_title=True),
+        mention("p2", "tiber", "Tiber", 1, "[]"),
+    )
+    assert as_rows(graph) == [{"Rome": (1, True), "Tiber": (4, False)}, {"Tiber": (1, False), "rome": (1, True)}]
+
+
+def test_entities_that_are_written_alike_are_one_spelling() -> None:
+    city = mention("p1", "city", "Paris", 1, "[[0,5]]")
+    hero = mention("p1", "hero", "Paris", 1, "[[10,15]]", is_title=True)
+    assert as_rows(surfaces_in({"p1": "Paris and Paris."}, {"city": True, "hero": True}, city, hero)) == [
+        {"Paris": (2, True)}
+    ]
+    nothing = surfaces_in({}, {})
+    assert (nothing.keys, nothing.passage_count, len(nothing.indices)) == ((), 0, 0)
+
+
+def version(folder: Path, **filled: list[Row]) -> VersionFolder:
+    made = VersionFolder(folder)
+    made.arrays.mkdir(parents=True)
+    with duckdb.connect(str(made.tables)) as connection:
+        fill(connection, **filled)
+    return made
+
+
+def entity(key: str) -> Row:
+    return {"entity_id": f"id of {key}", "key": key, "name": key.title()}
+
+
+def alias(key: str, target: str) -> Row:
+    return {"alias_key": key, "kind": "er", "entity_id": f"id of {target}"}
+
+
+def relation(source: str, label: str, target: str) -> Row:
+    ends = {"source_id": f"id of {source}", "target_id": f"id of {target}"}
+    return {"relation_id": f"{source} {label} {target}", "relation": label, **ends}
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> tuple[VersionFolder, VersionFolder]:
+    folder = tmp_path_factory.mktemp("versions")
+    few = version(
+        folder / "few",
+        entities=[entity("curie"), entity("paris")],
+        aliases=[alias("mme curie", "curie"), alias("curie", "curie")],
+        relations=[relation("curie", "lived in", "paris")],
+        passages=[{"passage_id": "p", "record_id": "p", "content_hash": "1"}],
+    )
+    many = version(
+        folder / "many",
+        entities=[entity("curie"), entity("mme curie"), entity("oslo")],
+        relations=[relation("curie", "lived in", "oslo")],
+        passages=[{"passage_id": "q", "record_id": "q", "content_hash": "1"}],
+    )
+    return few, many
+
+
+def test_a_name_that_became_an_alias_is_merged(versions: tuple[VersionFolder, VersionFolder]) -> None:
+    few, many = versions
+    found = compare_versions(many, few, 10)
+    assert found["entities"].counts == {"added": 1, "removed": 1, "merged": 1, "split": 0}
+    assert found["entities"].first == [
+        {"kind": "added", "name": "Paris", "other": None},
+        {"kind": "merged", "name": "Mme Curie", "other": "Curie"},
+        {"kind": "removed", "name": "Oslo", "other": None},
+    ]
+
+
+def test_what_came_went_and_was_split_is_counted_and_no_more_listed_than_asked_for(
+    versions: tuple[VersionFolder, VersionFolder],
+) -> None:
+    found = compare_versions(*versions, 10)
+    assert found["entities"].counts == {"added": 1, "removed": 1, "merged": 0, "split": 1}
+    assert {"kind": "split", "name": "Mme Curie", "other": "Curie"} in found["entities"].first
+    assert found["relations"].first == [
+        {"kind": "added", "source": "Curie", "relation": "lived in", "target": "Oslo"},
+        {"kind": "removed", "source": "Curie", "relation": "lived in", "target": "Paris"},
+    ]
+    assert found["records"].counts == {"added": 0, "changed": 0, "deleted": 0, "renamed": 1}
+    assert [(row["record_id"], row["from_id"]) for row in found["records"].first] == [("q", "p")]
+    none_listed = compare_versions(*versions, 0)["entities"]
+    assert (none_listed.counts, none_listed.first) == (found["entities"].counts, [])
+
+
+RECORDS: Sequence[Mapping[str, object]] = (
+    {"year": 1999, "lang": "en", "tags": ["a", "b"], "day": "2020-05-31", "draft": True, "zip": "02139"},
+    {"year": 2020, "lang": "EN", "tags": ["b"], "day": "2020-06-01T00:30:00+02:00", "draft": False, "zip": "94105"},
+    {"year": 2020.5, "lang": "café", "tags": [], "day": "2021-01-01", "zip": "x", "author": {"name": "Bob"}},
+    {"mixed": "2020", "first name": "Ada"},
+    {"mixed": 2020},
+    {"mixed": True},
+)
+
+
+@pytest.fixture(scope="module")
+def filtered() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:") as connection:
+        for table in (RECORDS_TABLE, METADATA_VALUES, METADATA_COLUMNS):
+            connection.execute(create_statement(table))
+        connection.execute("CREATE TABLE passages (passage_id VARCHAR, record_id VARCHAR)")
+        connection.execute("CREATE TABLE entities (entity_id VARCHAR)")
+        for number, record in enumerate(RECORDS):
+            row = (f"r{number}", f"r{number}", f"It's {number}", "corpus.jsonl", "{}")
+            connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("INSERT INTO passages VALUES (?, ?)", row[:2])
+            for ordinal, (name, value) in enumerate(values_of(record)):
+                found = (row[0], name, ordinal, value.kind, value.value, value.number, value.moment)
+                connection.execute("INSERT INTO metadata_values VALUES (?, ?, ?, ?, ?, ?, ?)", found)
+        connection.execute(statement("records", "fill_columns"))
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def allowed(filtered: duckdb.DuckDBPyConnection) -> Callable[[str], list[int]]:
+    return cache(lambda text: allowed_passages(filtered, text).tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "records"),
+    [
+        ("metadata.year >= 2020", [1, 2]),
+        ("metadata.year != 2020", [0, 2]),
+        ("NOT metadata.year = 2020", [0, 2]),
+        ("metadata.year IN (1999, 2020.5)", [0, 2]),
+        ("metadata.year IS NULL", [3, 4, 5]),
+        ("metadata.year > 2000 OR metadata.mixed = '2020'", [1, 2, 3]),
+        ("metadata.lang ~ 'EN'", [0, 1]),
+        ("metadata.lang = 'cafe\u0301'", [2]),
+        ("metadata.tags = 'b'", [0, 1]),
+        ("metadata.tags != 'a'", [1]),
+        ("metadata.tags IS NULL", [2, 3, 4, 5]),
+        ("metadata.day = '2020-05'", [0, 1]),  # 00:30 in +02:00 is still May in UTC
+        ("metadata.day > '2020-05'", [2]),
+        ("metadata.day <= 2020", [0, 1]),
+        ("metadata.day = '2020-05-31T22:30'", [1]),
+        ("metadata.draft != TRUE", [1]),
+        ("metadata.zip = '02139'", [0]),
+        ("metadata.author.name = 'Bob'", [2]),
+        ("metadata.mixed = '2020'", [3]),
+        ("metadata.mixed = 2020", [3, 4]),
+        ("metadata.year ~ '99'", [0]),
+        ("metadata.year=-1.5e3 or id=='r0'", [0]),
+        ("title LIKE 'It_s %'", [0, 1, 2, 3, 4, 5]),
+        ("title LIKE '_.* %' OR title like 'it%'", []),
+        ("metadata.zip NOT LIKE '9%5'", [0, 2]),
+        ("metadata.\"first name\" = 'Ada'", [3]),
+        ("Metadata.year BETWEEN 1999 AND 2020 AND id <> 'r1'", [0]),
+        ("id = 'r0' OR NOT id = 'r1' AND id = 'r2'", [0, 2]),
+        ("(id = 'r0' OR NOT id = 'r1') AND id = 'r2'", [2]),
+        ("id NOT IN ('r0', 'r1', 'r2', 'r3', 'r4')", [5]),
+        ("id = 'r0' -- and nothing else", [0]),
+    ],
+)
+def test_a_filter_allows(allowed: Callable[[str], list[int]], text: str, records: list[int]) -> None:
+    assert allowed(text) == records
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "said"),
+    [
+        ("metadata.yeah = 1", 1, "did you mean metadata.year?"),
+        ("metadata.qqqqq = 1", 1, "there are metadata.author.name, metadata.day"),
+        ("metadata.year = '2020'", 1, "holds numbers; write 2020 without quotes"),
+        ("metadata.year = TRUE", 1, "compare it with a number"),
+        ("metadata.lang = 3", 1, "holds text; quote the value: '3'"),
+        ("metadata.day = 'May'", 1, "holds dates; write one as"),
+        ("date.birth > 1900", 1, "this version has no dates"),
+        ("metadata.draft > FALSE", 1, "write = TRUE or = FALSE"),
+        ("", 1, "syntax error"),
+        ("id", 1, "a filter compares fields by"),
+        ("id =", 4, "syntax error"),
+        ("id = a", 6, "quote a text: 'a'"),
+        ("id = 'a", 6, "unterminated"),
+        ("id = 'a' title", 10, 'syntax error at or near "title"'),
+        ("id = 'a')", 9, "syntax error"),
+        ("title = 'é' AND id = 'a' title", 26, 'syntax error at or near "title"'),
+        ("title = 'é' AND id = NULL", 22, "IS NULL"),
+        ("id IN ()", 7, "a filter compares fields by"),
+        ("id LIKE 3", 1, "quoted text"),
+        ("metadata.day = 2020-05-31", 23, "date in single quotes"),
+        ("year = 3", 1, "metadata.year"),
+        ("titel = 'a'", 1, "did you mean title?"),
+        ("metadata = 'a'", 1, "metadata.NAME"),
+        ("1 = 1", 1, "a field (id"),
+        ("TRUE", 1, "a filter compares fields by"),
+        ("id = $1", 6, "a number"),
+        ("id = 'a'; DROP TABLE passages", 1, "Only SELECT"),
+        ("id = 'a'; SELECT 1", 1, "a filter compares"),
+        ("id = 'a' UNION SELECT 1", 1, "a filter compares"),
+        ("id = 'a' GROUP BY id", 1, "a filter compares"),
+        ("id = 'a' HAVING id = 'a'", 1, "a filter compares"),
+        ("id = 'a' ORDER BY read_csv('/etc/passwd')", 1, "a filter compares"),
+        ("id = 'a' LIMIT 1", 1, "a filter compares"),
+        ("id = 'a' QUALIFY id = 'a'", 1, "a filter compares"),
+        ("id = 'a' USING SAMPLE 1", 1, "a filter compares"),
+        ("id = read_csv('/etc/passwd')", 6, "a number"),
+        ("id = getenv('HOME')", 6, "a number"),
+        ("id = (SELECT text FROM passages)", 6, "a number"),
+        ("id IN (SELECT text FROM passages)", 7, "a filter compares"),
+        ("EXISTS (SELECT 1 FROM read_text('/etc/passwd'))", 1, "a filter compares"),
+        ("id = 'a' || getenv('HOME')", 6, "a number"),
+        ("id = 'a' COLLATE nocase", 6, "a number"),
+        ("id::INT = 3", 3, "a field"),
+        ("regexp_matches(title, 'a', 'c')", 1, "a filter compares"),
+        ("CASE WHEN id = 'a' THEN TRUE END", 1, "a filter compares"),
+        ("id LIKE 'a' ESCAPE 'b'", 4, "a filter compares"),
+        ("id = 'a' \0", 10, "syntax error"),
+        ("id = '\ud800'", 1, "UTF-8"),
+    ],
+)
+def test_what_is_no_condition_or_cannot_be_compared_is_told_where_and_why(
+    allowed: Callable[[str], list[int]], text: str, column: int, said: str
+) -> None:
+    with pytest.raises(FilterError, match=f"column {column}: ") as caught:
+        allowed(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * (MAX_FILTER_DEPTH + 1) + "id = 'a'",
+        "(" * 9_000,
+        "NOT " * 2_000 + "id = 'a'",
+        "NOT " * 600 + "id = 'a'",
+        "- " * 4_000 + "1 = id",
+        "[" * 9_000,
+        "{'a':" * 1_900,
+        "CASE WHEN " * 900,
+        "x -> " * 1_900,
+        "id = '" + "a" * MAX_FILTER_CHARACTERS + "'",
+    ],
+    ids=lambda text: text[:6],
+)
+def test_what_would_take_long_or_much_of_the_stack_is_refused_at_once(
+    allowed: Callable[[str], list[int]], text: str
+) -> None:
+    begun = process_time()
+    with pytest.raises(FilterError):
+        allowed(text)
+    assert process_time() - begun < 5
+
+
+def test_a_thousand_conditions_and_a_thousand_values_are_taken(allowed: Callable[[str], list[int]]) -> None:
+    ids = ", ".join(f"'r{number}'" for number in range(3, 1_000))
+    assert allowed(f"id IN ({ids})") == [3, 4, 5]
+    assert allowed(" OR ".join(["id='r0'"] * 700)) == [0]
+
+
+WORDS = ("id", "metadata.a", "NOT", "and", "or", "(", ")", "=", "<", "'a'", "3", "in", "is", "null", ",", '"', "é")
+
+
+@given(text=st.lists(st.sampled_from([*WORDS, "\0", "select", ";", "--", "/*", "~"])).map(" ".join) | st.text())
+def test_any_text_is_a_filter_or_is_told_where_it_is_wrong(allowed: Callable[[str], list[int]], text: str) -> None:
+    columns = [1]
+    try:
+        allowed(text)
+    except FilterError as error:
+        columns.append(error.column)
+    assert set(columns) <= {*range(1, len(text) + 2)}
+
+
+LEAVES = st.sampled_from(["metadata.year >= 2020", "metadata.tags = 'b'", "metadata.draft = TRUE", "id = 'r3'"])
+
+
+@given(a=LEAVES, b=LEAVES)
+def test_missing_values_follow_the_logic_of_sql(allowed: Callable[[str], list[int]], a: str, b: str) -> None:
+    known = {text: set(allowed(text)) | set(allowed(f"NOT {text}")) for text in (a, b)}
+    assert set(allowed(f"{a} AND {b}")) == set(allowed(a)) & set(allowed(b))
+    assert set(allowed(f"{a} OR {b}")) == set(allowed(a)) | set(allowed(b))
+    assert set(allowed(f"NOT ({a} OR {b})")) == set(allowed(f"NOT {a} AND NOT {b}"))
+    assert set(allowed(f"NOT ({a} AND {b})")) <= known[a] | known[b]
+    assert not set(allowed(a)) & set(allowed(f"NOT {a}"))
+
+
+def test_patterns_take_no_more_than_some_passes_and_filters_no_more_than_their_time(
+    filtered: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with filtered.cursor() as other:
+        other.execute("CREATE TEMP TABLE records AS FROM main.records")
+        other.execute("UPDATE temp.records SET title = repeat('ab', 10000)")
+        begun = process_time()
+        assert allowed_passages(other, f"title LIKE '{'%a_' * 100}a'").tolist() == []
+        assert process_time() - begun < 5
+        with pytest.raises(FilterError, match="at most 100 %"):
+            allowed_passages(other, f"title LIKE '{'%a_' * 101}a'")
+        other.execute(
+            "INSERT INTO temp.records SELECT r.* REPLACE (r.record_id || i AS record_id, 'ab' AS title) "
+            "FROM temp.records AS r, range(50000) AS _(i)"
+        )
+        monkeypatch.setattr("polyhop.warehouse.tables.filters.MAX_FILTER_SECONDS", 0.05)
+        with pytest.raises(FilterError, match=r"takes more than 0\.05 s"):
+            allowed_passages(other, f"title LIKE '{'%a_' * 100}a'")
+
+
+def test_what_only_looks_like_a_number_or_a_date_is_none() -> None:
+    numbers = ["007", "1.", ".5", "+3", "1e999", "NaN", "inf", "1_000", "٣", "", " 1", "0x10"]
+    dates = ["2020-13", "2020-02-30", "0000-01-01", "2020-1-1", "20200101", "2020-05-31T25:00"]
+    assert [text for text in numbers if number_in(text) is not None] == []
+    assert [text for text in dates if interval_of(text) is not None] == []
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
+        lambda s: st.lists(s) | st.dictionaries(st.text(), s),
+        max_leaves=10,
+    )
+)
+def test_any_metadata_has_values_of_three_kinds(value: object) -> None:
+    plain = json.loads(json.dumps({"field": value}))
+    assert {found.kind for _, found in values_of(plain)} <= {"number", "flag", "text"}
+
+
+def made(path: Path, rows: int = 1) -> Path:
+    with connect(path, read_only=False) as connection:
+        connection.execute(f"CREATE TABLE numbers AS SELECT range AS number, random() AS key FROM range({rows})")
+    return path
+
+
+def test_what_a_block_wrote_is_a_file_alone_that_duckdb_opens(tmp_path: Path) -> None:
+    path = tmp_path / "index.duckdb"
+    with connect(path, read_only=False) as connection:
+        connection.execute("CREATE TABLE numbers AS SELECT 7 AS number; CREATE VIEW same AS FROM numbers")
+    assert list(tmp_path.iterdir()) == [path]
+    path.rename(tmp_path / "other.duckdb")
+    with duckdb.connect(str(tmp_path / "other.duckdb"), read_only=True) as connection:
+        assert connection.execute("FROM same").fetchall() == [(7,)]
+
+
+def test_blocks_inside_one_another_read_two_files_of_one_name(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        made(tmp_path / name / "index.duckdb", rows=len(name) + (name == "two"))
+    with (
+        connect(tmp_path / "one" / "index.duckdb", read_only=True) as one,
+        connect(tmp_path / "two" / "index.duckdb", read_only=True) as two,
+    ):
+        counts = [block.execute("SELECT count(*) FROM numbers").fetchone() for block in (one, two)]
+    assert counts == [(3,), (4,)]
+
+
+def test_what_a_block_attached_and_made_besides_its_file_is_gone_for_the_next(tmp_path: Path) -> None:
+    path, other = made(tmp_path / "index.duckdb"), made(tmp_path / "other.duckdb", rows=5)
+    for _ in range(2):
+        with connect(path, read_only=True) as connection:
+            connection.execute(f"ATTACH '{other}' AS before (READ_ONLY)")
+            connection.execute("CREATE TEMP TABLE short AS SELECT 1 AS number")
+            assert connection.execute("SELECT count(*) FROM before.numbers").fetchone() == (5,)
+
+
+def test_after_an_error_the_file_is_free_and_the_next_block_works(tmp_path: Path) -> None:
+    path = made(tmp_path / "index.duckdb")
+    with pytest.raises(StatementRejectedError, match="no_such_table"), connect(path, read_only=False) as connection:
+        connection.execute("FROM no_such_table")
+    with pytest.raises(StatementRejectedError, match="read-only"), connect(path, read_only=True) as connection:
+        connection.execute("DROP TABLE numbers")
+    (tmp_path / "broken.duckdb").write_bytes(b"nothing that DuckDB wrote" * 1000)
+    with pytest.raises(DamagedStoreError), connect(tmp_path / "broken.duckdb", read_only=True):
+        pass
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DROP TABLE numbers")
+
+
+def test_what_did_not_fit_into_memory_goes_with_its_block(tmp_path: Path) -> None:
+    path = made(tmp_path / "index.duckdb", rows=4_000_000)
+    spilled = tmp_path / "index.duckdb.tmp"
+    with connect(path, read_only=True) as connection:
+        connection.execute("SET memory_limit = '60MB'; SET threads = 1")
+        connection.execute("CREATE TEMP TABLE sorted AS FROM numbers ORDER BY key")
+        assert spilled.is_dir()
+    assert not spilled.exists()
+    asked = "SELECT current_setting('temp_directory'), current_setting('memory_limit')"
+    with connect(tmp_path / "other.duckdb", read_only=False) as connection:
+        assert connection.execute(asked).fetchone() == (str(tmp_path / "other.duckdb.tmp"), "953.6 MiB")
+
+
+COLUMNS = "id BIGINT, name VARCHAR, share DOUBLE, words VARCHAR[], is_good BOOLEAN"
+
+values = st.tuples(
+    st.none() | st.sampled_from(["", "a", "b"]),
+    st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")]),
+    st.sampled_from([None, [], ["a"], ["a", None], ["", "a"]]),
+    st.none() | st.booleans(),
+)
+
+tables = st.dictionaries(st.integers(0, 5), values)
+
+Rows = dict[int, Any]
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("ATTACH ':memory:' AS old")
+        yield connection
+
+
+def make(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows, columns: str = COLUMNS) -> None:
+    connection.execute(f"CREATE OR REPLACE TABLE {table} ({columns})")
+    for key, row in rows.items():
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * (len(row) + 1))})", [key, *row])
+
+
+def record_of(connection: duckdb.DuckDBPyConnection, rows: Rows) -> TableRecord:
+    make(connection, "whole", rows)
+    return table_record(connection, "whole")
+
+
+@given(before=tables, after=tables)
+def test_a_record_from_the_one_before_is_that_from_scratch(
+    connection: duckdb.DuckDBPyConnection, before: Rows, after: Rows
+) -> None:
+    """Also where DuckDB's own hash does not tell two values apart: 0.0 and -0.0, no list and an empty one."""
+    make(connection, "old.things", before)
+    make(connection, "things", after)
+    found = record_since(connection, "things", "old", record_of(connection, before))
+    assert found == record_of(connection, after)
+
+
+def test_rows_that_come_and_go_change_a_record_by_their_own(connection: duckdb.DuckDBPyConnection) -> None:
+    a, b, c = ((f"row {n}", 1.0, None, True) for n in range(3))
+    before, removed, added = ({0: a, 1: b}, {0: a}, {2: c})
+    records = [record_of(connection, rows) for rows in (before, removed, added)]
+    assert updated_record(*records) == record_of(connection, {1: b, 2: c})
+    assert updated_record(records[0], records[0], record_of(connection, {})) == TableRecord(rows=0, checksum="")
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "record"),
+    [
+        ("id BIGINT, name VARCHAR", ("a",), TableRecord(rows=1, checksum="1")),
+        ("id BIGINT, title VARCHAR, n BIGINT", ("a", 2), TableRecord(rows=1, checksum="1")),
+        ("id BIGINT, name VARCHAR, n BIGINT", ("a", 2), TableRecord(rows=2, checksum="1")),
+        ("id BIGINT, name VARCHAR, n BIGINT", ("a", 2), None),
+    ],
+    ids=["fewer columns", "other columns", "rows that the record does not count", "no record"],
+)
+def test_a_table_that_does_not_fit_the_one_before_is_read_whole(
+    connection: duckdb.DuckDBPyConnection, columns: str, row: Any, record: TableRecord | None
+) -> None:
+    make(connection, "old.things", {1: row}, columns)
+    make(connection, "things", {1: ("a", 2)}, "id BIGINT, name VARCHAR, n BIGINT")
+    assert record_since(connection, "things", "old", record) == table_record(connection, "things")
+
+
+LOG = logging.getLogger("polyhop.test")
+
+
+@pytest.mark.parametrize(("seconds", "error"), [(1.25, None), (30.0, TimeoutError()), (1.0, None)])
+def test_a_slow_statement_is_logged_on_one_line_and_cut_whether_it_fails_or_not(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, seconds: float, error: Exception | None
+) -> None:
+    ticks = [10.0, 10.0 + seconds]
+    monkeypatch.setattr(slow, "perf_counter", lambda: ticks.pop(0))
+    with (
+        caplog.at_level(logging.INFO, "polyhop.test"),
+        pytest.raises(type(error)) if error else nullcontext(),
+        slow_noted(LOG, "duckdb", "SELECT\n   id\nFROM passages " + "x" * 200),
+    ):
+        if error:
+            raise error
+    expected = {"store": "duckdb", "statement": "SELECT id FROM passages " + "x" * 56, "seconds": seconds}
+    assert [vars(record)["fields"] for record in caplog.records] == [expected] * (seconds > 1)
+
+
+def test_every_pause_is_a_record_without_the_error_s_details(caplog: pytest.LogCaptureFixture) -> None:
+    slept: list[float] = []
+    before = noted(LOG, "a call of the model x")
+    retrying = Retrying(
+        stop=stop_after_attempt(3), wait=wait_fixed(0.12345), sleep=slept.append, before_sleep=before, reraise=True
+    )
+
+    def fail() -> None:
+        raise ValueError("sk-secret")
+
+    with caplog.at_level(logging.INFO, LOG.name), pytest.raises(ValueError, match="sk-secret"):
+        retrying(fail)
+    assert [vars(record)["fields"] for record in caplog.records] == [
+        {"attempt": number, "pause": 0.123, "error": "ValueError"} for number in (1, 2)
+    ]
+    assert {record.getMessage() for record in caplog.records} == {"a call of the model x is tried again"}
+    assert "sk-secret" not in caplog.text
+    assert len(slept) == 2
