@@ -266,18 +266,21 @@ def test_a_batch_is_retrieved_in_one_call_with_the_results_of_one_by_one() -> No
 
 
 def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
-    batch = [
-        claimed("a", parameters={"seeds": "3", "restart": "0.5"}),
-        claimed("b", strategy="bm25"),
-        claimed("c", job_id=2, parameters={"restart": "0.5", "seeds": "3"}),
-        claimed("d", limit=5),
-        claimed("e", index="other"),
-        claimed("f", parameters={"seeds": "3"}),
-        claimed("g", min_confidence=0.5),
-        claimed("h", min_confidence=0.5),
-    ]
-    ids = [[question.question_id for question in group] for group in grouped(batch)]
-    assert ids == [["a", "c"], ["b"], ["d"], ["e"], ["f"], ["g", "h"]]
+    """The order of parameters and the job do not."""
+    changes: dict[str, dict[str, Any]] = {
+        "a": {},
+        "b": {"strategy": "bm25"},
+        "c": {"job_id": 2, "parameters": {"restart": "0.5", "seeds": "3"}},
+        "d": {"limit": 5},
+        "e": {"index": "other"},
+        "f": {"parameters": {"seeds": "3"}},
+        "g": {"min_confidence": 0.5},
+        "h": {"min_confidence": 0.5},
+        "i": {"where": "year > 1900"},
+    }
+    plain = {"parameters": {"seeds": "3", "restart": "0.5"}}
+    groups = grouped(claimed(text, **plain | change) for text, change in changes.items())
+    assert ["".join(one.question_id for one in group) for group in groups] == ["ac", "b", "d", "e", "f", "gh", "i"]
     assert grouped([]) == []
 
 
