@@ -68,17 +68,6 @@ def judging(error: str) -> Opened:
     return made.ScriptedModel([made.FAILED if error else made.outcome()] * 2), of_names(path)
 
 
-def components(error: str) -> Opened:
-    made = loaded("unit/worker/questions/test_components.py")
-    reply = None if error else made.ComponentsReply(components=["x"])
-    return made.Chat(reply, error), of_reply(made.ComponentsReply)
-
-
-def naming(error: str) -> Opened:
-    made = loaded("unit/worker/questions/test_components.py")
-    return made.OneReply(("x", "y"), error_class=error), of_reply(made.EntitiesReply)
-
-
 def hubs(error: str) -> Opened:
     made = loaded("unit/worker/reading/test_hub_reader.py")
     return made.Chat(lambda *_: error or {"text": "x"}), of_reply(Said)
@@ -89,24 +78,15 @@ def reading(error: str) -> Opened:
     return made.ScriptedChat(lambda _: error or made.REPLY), of_reply(made.ReadReply)
 
 
-def session(error: str) -> Opened:
-    made = loaded("unit/worker/test_session.py")
-    return made.Chat(), of_reply(made.Said)
-
-
 FAKES: dict[str, Callable[[str], Opened]] = {
     "support/one_reply.py OneReply": one_reply,
     "unit/tasks/extraction/test_model_batch.py TableModel": table,
     "unit/tasks/extraction/test_stage.py Model": extraction,
     "unit/tasks/resolution/test_resolution_stage.py ScriptedModel": merging,
     "unit/tasks/resolution/test_verification.py ScriptedModel": judging,
-    "unit/worker/questions/test_components.py Chat": components,
-    "unit/worker/questions/test_components.py OneReply": naming,
     "unit/worker/reading/test_hub_reader.py Chat": hubs,
     "unit/worker/reading/test_model_reader.py ScriptedChat": reading,
-    "unit/worker/test_session.py Chat": session,
 }
-NEVER_FAIL = {"unit/worker/test_session.py Chat"}
 ASKED_SOMETHING = {
     "unit/tasks/resolution/test_verification.py ScriptedModel": "has as many replies as it is to be asked for",
     "unit/worker/reading/test_hub_reader.py Chat": "fails a test in which hubs ask for nothing",
@@ -151,7 +131,7 @@ def answering(request: pytest.FixtureRequest) -> Opened:
     return FAKES[request.param]("")
 
 
-@pytest.fixture(params=["served", *(name for name in FAKES if name not in NEVER_FAIL)])
+@pytest.fixture(params=["served", *FAKES])
 def failing(request: pytest.FixtureRequest) -> Opened:
     if request.param == "served":
         task = ChatTask(TASK.name, TASK.prompt, Said)

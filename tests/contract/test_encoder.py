@@ -240,7 +240,7 @@ def opened_like(encoder: Any) -> KeepingEncoder:
 QUESTION = "Where is Paris, the capital of France?"
 RANKED = tuple(text for _, _, text in PASSAGES)
 ODD_RANKED = ("", "  ", "\x00", "\ud800", "東京", "paris " * 700)
-FAKE = "unit/worker/strategies/test_rerank_strategies.py ScriptedReranker"
+FAKE = "unit/worker/strategies/test_baselines.py ScriptedReranker"
 
 
 def in_a_folder(folder: Path) -> Reranker:

@@ -33,7 +33,6 @@ OPENED = {
 }
 FAKES = (
     "unit/worker/strategies/test_arcana.py Words",
-    "unit/worker/strategies/test_nodes.py Words",
     "unit/worker/strategies/test_sprig.py Words",
 )
 

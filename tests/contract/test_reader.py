@@ -30,7 +30,7 @@ FAKES = (
     "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_hub_reader.py Passages",
     "unit/worker/reading/test_model_reader.py FirstTitleReader",
-    "unit/worker/test_batched_strategies.py NoteReader",
+    "unit/worker/test_loop.py NoteReader",
     "unit/worker/test_session.py PathReader",
 )
 

@@ -24,7 +24,7 @@ TEXTS = (
 )
 FAKES = (
     "support/word_triples.py WordTriples",
-    "unit/worker/test_batched_strategies.py Loud",
+    "unit/worker/test_loop.py Loud",
     "unit/worker/test_session.py Paths",
 )
 REORDERED = {"bridge", "bridge-lexical", "bridge-masked", "hublink-topic"}

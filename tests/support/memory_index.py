@@ -19,7 +19,7 @@ from polyhop.schemas.languages import ANALYSERS, ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.ports import Artefact, Services
 from polyhop.schemas.propositions import PropositionGraph, StoredTexts
-from polyhop.schemas.query import ContextPassage
+from polyhop.schemas.query import ContextPassage, Question, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
@@ -63,6 +63,7 @@ from polyhop.warehouse.artefacts import (
     vectors_of,
 )
 from polyhop.worker.ranking.facets.units import Units, units_of
+from polyhop.worker.strategies.registry import make
 
 Written = tuple[str, str, str]
 
@@ -479,6 +480,20 @@ def memory_services(index: MemoryIndex, calls: list[list[str]] | None = None) ->
         return index.encode(texts)
 
     return Services(encode)
+
+
+def retrieved(index: MemoryIndex, strategy: str, asked: str | Question, limit: int = 13, **given: object) -> Retrieval:
+    """What a strategy finds for a question, or for a text with its vector; `given` are its parameters."""
+    question = Question(asked, vector=index.encode([asked])[0]) if isinstance(asked, str) else asked
+    return make(strategy, index, given, memory_services(index)).retrieve([question], limit=limit)[0]
+
+
+def ids_of(found: Retrieval) -> list[str]:
+    return [passage.passage_id for passage in found.passages]
+
+
+def scores_of(found: Retrieval) -> dict[str, float]:
+    return {passage.passage_id: passage.score for passage in found.passages}
 
 
 def _with_titles(mentions: Sequence[Mapping[str, int]], titles: Sequence[Collection[str]]) -> BipartiteGraph:

@@ -1,22 +1,27 @@
-"""The worker's loop: batches, the breaker, heartbeats, log and metrics, and a real queue in a file with signals."""
+"""The worker on a real queue in a file, with its limits, outages and signals; and its parts, one by one."""
 
+import contextlib
 import logging
+import os
+import re
 import signal
 import socket
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from memory_index import MemoryIndex
 from pydantic import BaseModel
+from queue_parts import Clock
 
 from polyhop.schemas.chat import ChatOutcome, ChatTask, Prompt, Rung, Usage
 from polyhop.schemas.errors import (
@@ -26,13 +31,16 @@ from polyhop.schemas.errors import (
     ModelUnavailableError,
     StoreError,
     StoreUnavailableError,
+    UnknownIndexError,
     retry_after_seconds,
 )
-from polyhop.schemas.query import ModelUse
+from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.ports import Services
+from polyhop.schemas.query import ModelUse, Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
-from polyhop.worker.answer import PartialOutageError, Watch
+from polyhop.worker.answer import Answerer, TooLateError, TurnOverError, Turns, Watch
 from polyhop.worker.loop import (
     LONGEST_ERROR,
     LONGEST_PAUSE_SECONDS,
@@ -50,36 +58,335 @@ from polyhop.worker.loop import (
     serve_metrics,
 )
 from polyhop.worker.reading.models import outage_of, use_of
+from polyhop.worker.strategies import registry
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+
+AWAY = ModelUnavailableError("away")
 
 
-def test_a_new_breaker_lets_everything_through() -> None:
-    assert not CircuitBreaker().is_open(0.0)
+class Loud:
+    """Says questions in capitals, or does to each what a function says; knows which came together."""
+
+    def __init__(self, behave: Callable[[str], Any] = str.upper) -> None:
+        self.behave = behave
+        self.calls: list[list[str]] = []
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        self.calls.append([question.text for question in questions])
+        return [self._retrieve(question.text) for question in questions]
+
+    def _retrieve(self, text: str) -> Retrieval:
+        return Retrieval((RankedPassage("p", 1, len(text)),), Evidence(context=self.behave(text)))
 
 
-def test_an_outage_opens_it_until_its_pause_is_over() -> None:
+class NoteReader:
+    """Answers with what the strategy says; its model is away for some questions."""
+
+    batches = True
+
+    def __init__(self, away: Collection[str] = (), *, is_cached: bool = False) -> None:
+        self._away = away
+        self._use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1)) if away else None
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        return [
+            Reading("", outage=AWAY) if item.question.text in self._away else Reading(item.notes, use=self._use)
+            for item in items
+        ]
+
+
+class Pool:
+    """Version 3 of the index `wiki`, whose only strategy does to each question what a function says."""
+
+    def __init__(self, behave: Callable[[str], Any] = str.upper, reader: Any = None, *, batches: bool = True) -> None:
+        self.loud = Loud(behave)
+        strategy("loud", "Loud.", Parameters, needs=(), batches=batches)(lambda *_: self.loud)
+        self.answerer = Answerer(MemoryIndex([("p", "", "")]), "loud", {}, Services(), reader or NoteReader())
+        self.document: dict[str, object] = {}
+        self.forgotten = 0
+        self.is_closed = False
+
+    def session(self, name: str) -> Any:
+        if name != "wiki":
+            raise UnknownIndexError(name, ["wiki"], "root")
+        session = SimpleNamespace(
+            version=3,
+            encoder_model=None,
+            answerer=lambda strategy, parameters, min_confidence: self.answerer,
+            document=lambda strategy, answered: {"answer": answered.reading.answer, **self.document},
+        )
+        session.where = lambda text: session
+        return session
+
+    def forget(self, name: str) -> None:
+        self.forgotten += 1
+
+    def versions(self) -> dict[str, int]:
+        return {"wiki": 3}
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    found = {"loud": EntryPoint("loud", __name__, "polyhop.strategies")}
+    monkeypatch.setattr(registry, "extensions", lambda _group: found)
+    yield
+    DECLARED.pop("loud", None)
+
+
+def raising(error: BaseException, *texts: str, times: int = 1_000) -> Callable[[str], str]:
+    """Raises it for these questions so many times; says the others in capitals."""
+    left = [error] * times
+
+    def behave(text: str) -> str:
+        if text in texts and left:
+            raise left.pop()
+        return text.upper()
+
+    return behave
+
+
+def claimed(text: str, **changes: Any) -> ClaimedQuestion:
+    """The first try of a question that is its own id and lease."""
+    first = ClaimedQuestion(1, text, 0, text, None, "default", "wiki", "loud", {}, 10, 1, 3, text, 0.0, None)
+    return replace(first, **changes)
+
+
+def answered(pool: Any, *questions: ClaimedQuestion) -> BatchOutcome:
+    outcome = BatchOutcome()
+    answer_group(pool, questions, outcome, Watch(60.0))
+    return outcome
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """All time of this process; do not start a thread."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
+
+
+def test_own_seconds_and_equal_shares_of_the_rest_add_up_to_what_the_batch_took() -> None:
+    """By hand: 2.0 s of its own and none; 3.0 s in all leave 1.0 s, a half for each."""
+    turns = Turns(2)
+    turns.seconds[0] = 2.0
+    assert turns.shares(3.0) == [2.5, 0.5]
+    assert Turns(0).shares(1.0) == []
+
+
+@pytest.mark.parametrize(("batches", "seconds"), [(False, [0, 3, 0]), (True, [1, 1, 1])])
+def test_a_question_takes_its_own_seconds_or_an_equal_share_of_its_batch(
+    clock: Clock, *, batches: bool, seconds: list[float]
+) -> None:
+    pool = Pool(lambda text: clock.advance(3 * (text == "b")) or text, batches=batches)  # type: ignore[func-returns-value]
+    outcome = answered(pool, *map(claimed, "abc"))
+    assert [one.seconds for one in outcome.finished] == seconds
+
+
+def test_all_turns_of_a_question_share_one_limit(clock: Clock) -> None:
+    """Two turns of .3 s end a limit of .5 s; the alarm is called by hand here."""
+    watch = Watch(0.5)
+    turns = watch.turns(["t"])
+    with turns.turn(0):
+        clock.advance(0.3)
+        watch._on_alarm(0, None)
+    second = turns.turn(0)
+    second.__enter__()
+    clock.advance(0.3)
+    with pytest.raises(TurnOverError) as raised:
+        watch._on_alarm(0, None)
+    assert raised.value.tokens == ("t",)
+    second.__exit__(None, None, None)
+    watch._on_alarm(0, None)
+    assert watch.overdue() == ()
+
+
+def test_a_common_turn_is_shared_equally_and_may_take_the_sum_of_what_is_left(clock: Clock) -> None:
+    """By hand: of 10 s each, one question has taken 4; a common turn may take 16. It takes 6: 3 for each."""
+    watch = Watch(10.0)
+    turns = watch.turns(["s", "t", "u"])
+    with turns.turn(0):
+        clock.advance(4.0)
+    with turns.together([0, 1]):
+        clock.advance(6.0)
+        watch._on_alarm(0, None)
+        clock.advance(10.0)
+        with pytest.raises(TurnOverError) as raised:
+            watch._on_alarm(0, None)
+        assert watch.overdue() == ()
+        clock.advance(10.0)
+        assert watch.overdue() == raised.value.tokens == ("s", "t")
+        clock.advance(-20.0)
+    assert turns.seconds == [7.0, 3.0, 0.0]
+
+
+@pytest.mark.parametrize("tokens", ["t", "st"])
+def test_no_turn_begins_with_a_late_question_that_has_had_none(tokens: str) -> None:
+    watch, places = Watch(60.0), range(len(tokens))
+    turns = watch.turns(tokens)
+    with turns.together(places):
+        assert watch.overdue() == ()
+    turns.seconds[-1] = 0.0
+    watch._ends = {"t": time.monotonic() - 1}
+    with pytest.raises(TooLateError), turns.together(places):
+        pass
+    turns.seconds[-1] = 0.1
+    with turns.together(places):
+        assert watch.overdue() == ()
+
+
+def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(clock: Clock) -> None:
+    """Its lease of 30 s ends at 100: it was claimed at 70 of the queue's clock, half a second before its deadline."""
+    watch, outcome, question = Watch(60.0), BatchOutcome(), claimed("a", lease_until=100.0, deadline=70.5)
+    watch.begin([question], 30.0)
+    clock.advance(0.4)
+    assert not watch.is_late("a")
+    pool: Any = Pool(lambda text: clock.advance(0.8) or text)  # type: ignore[func-returns-value]
+    answer_group(pool, [question], outcome, watch)
+    assert [one.answer for one in outcome.finished] == ["a"]
+    assert watch.is_late("a")
+
+
+def test_a_batch_is_retrieved_in_one_call_with_the_results_of_one_by_one() -> None:
+    texts = ["ab", "c", "defg"]
+    together, apart = Pool(), Pool(batches=False)
+    found, expected = (
+        [
+            (one.retrieval, one.reading)
+            for one in pool.answerer.answer([Question(text, text) for text in texts], limit=5)
+        ]
+        for pool in (together, apart)
+    )
+    assert (together.loud.calls, apart.loud.calls) == ([texts], [[text] for text in texts])
+    assert found == expected
+    assert [reading.answer for _, reading in found] == ["AB", "C", "DEFG"]
+
+
+def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
+    """The order of parameters and the job do not."""
+    changes: dict[str, dict[str, Any]] = {
+        "a": {},
+        "b": {"strategy": "bm25"},
+        "c": {"job_id": 2, "parameters": {"restart": "0.5", "seeds": "3"}},
+        "d": {"limit": 5},
+        "e": {"index": "other"},
+        "f": {"parameters": {"seeds": "3"}},
+        "g": {"min_confidence": 0.5},
+        "h": {"min_confidence": 0.5},
+        "i": {"where": "year > 1900"},
+    }
+    plain = {"parameters": {"seeds": "3", "restart": "0.5"}}
+    groups = grouped(claimed(text, **plain | change) for text, change in changes.items())
+    assert ["".join(one.question_id for one in group) for group in groups] == ["ac", "b", "d", "e", "f", "gh", "i"]
+    assert grouped([]) == []
+
+
+SPENT = {"calls": 1, "prompt_tokens": 7, "completion_tokens": 2, "cost_usd": 0.5, "seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("reading", "model", "prompt", "completion", "cost"),
+    [({}, None, 0, 0, 0.0), ({"model": "openai/x", "spent": SPENT}, "openai/x", 7, 2, 0.5)],
+    ids=["rules", "model"],
+)
+def test_each_answer_says_how_it_was_made_and_what_its_model_took(
+    reading: dict[str, object], model: str | None, prompt: int, completion: int, cost: float
+) -> None:
+    pool = Pool()
+    pool.document = {"reading": reading}
+    finished = answered(pool, *(claimed(text, parameters={"seeds": "3"}) for text in "ab")).finished
+    assert [(one.lease_token, one.answer, one.version) for one in finished] == [("a", "A", 3), ("b", "B", 3)]
+    assert finished[0].result == {
+        "answer": "A",
+        "reading": reading,
+        "index": "wiki",
+        "parameters": {"seeds": "3"},
+        "limit": 10,
+        "min_confidence": None,
+        "model": model,
+        "tokens": {"prompt": prompt, "completion": completion},
+        "cost_usd": cost,
+    }
+
+
+ABC = ["a", "b", "c"]
+
+
+def poison_then_away(text: str) -> str:
+    raise ZeroDivisionError if text == "a" else AWAY
+
+
+@pytest.mark.parametrize(
+    ("behave", "attempts", "calls", "finished", "failed", "released"),
+    [
+        (raising(ZeroDivisionError(), "b"), 1, [ABC, ["a"], ["b"], ["c"]], "ac", "b", ""),
+        (raising(AWAY, "b"), 1, [ABC], "", "", "abc"),
+        (poison_then_away, 1, [ABC, ["a"], ["b"]], "", "a", "bc"),
+        (str.upper, 2, [["a", "c"], ["b"]], "abc", "", ""),
+    ],
+    ids=["poison fails alone", "an outage gives all back", "none is asked after an outage", "tried again alone"],
+)
+def test_what_becomes_of_three_questions(
+    behave: Any, attempts: int, calls: list[list[str]], finished: str, failed: str, released: str
+) -> None:
+    pool = Pool(behave)
+    outcome = answered(pool, claimed("a"), claimed("b", attempt=attempts), claimed("c"))
+    assert pool.loud.calls == calls
+    assert [(one.lease_token, one.answer) for one in outcome.finished] == [(text, text.upper()) for text in finished]
+    assert [one.lease_token for one in outcome.failed] == [*failed]
+    assert outcome.released == [*released]
+    assert outcome.outage is (AWAY if released else None)
+
+
+def test_a_question_without_company_is_retrieved_in_a_turn_of_its_own() -> None:
+    pool = Pool()
+    answered(pool, claimed("a"), claimed("b", attempt=2))
+    assert pool.loud.calls == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "is_retryable"),
+    [
+        (ZeroDivisionError("division by zero"), "division by zero", False),
+        (RuntimeError(), "RuntimeError", False),
+        (RuntimeError("x" * 10**6), "x" * LONGEST_ERROR, False),
+        (StoreUnavailableError("busy"), "busy", True),
+    ],
+    ids=["words", "no words", "endless", "passing"],
+)
+def test_a_failed_question_says_why(error: Exception, text: str, *, is_retryable: bool) -> None:
+    outcome = answered(Pool(raising(error, "a")), claimed("a"))
+    assert outcome.failed == [FailedQuestion("a", text, type(error).__name__, retryable=is_retryable)]
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_no_failed_question(interruption: type[BaseException]) -> None:
+    with pytest.raises(interruption):
+        answered(Pool(raising(interruption(), "a")), claimed("a"))
+
+
+@pytest.mark.parametrize(("is_cached", "left"), [(False, ["b", "c"]), (True, [])])
+def test_what_a_model_answered_before_it_went_away_is_kept(*, is_cached: bool, left: list[str]) -> None:
+    """Only a reply of just now says that the model is there, and that b and c were left for reasons of their own."""
+    outcome = answered(Pool(reader=NoteReader("bc", is_cached=is_cached)), *map(claimed, "abc"))
+    assert [(one.lease_token, one.answer) for one in outcome.finished] == [("a", "A")]
+    assert (outcome.released, outcome.left, outcome.failed) == (["b", "c"], left, [])
+    assert str(outcome.outage) == "away"
+
+
+def test_each_outage_doubles_the_pause_up_to_the_longest_and_a_success_forgets_them() -> None:
     breaker = CircuitBreaker()
+    assert not breaker.is_open(0.0)
     assert breaker.trip(100.0) == 1.0
-    assert breaker.is_open(100.999)
-    assert not breaker.is_open(101.0)
-
-
-def test_each_further_outage_doubles_the_pause_up_to_the_longest() -> None:
-    breaker = CircuitBreaker()
-    assert [breaker.trip(0.0) for _ in range(7)] == [1, 2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS]
-
-
-def test_ten_thousand_outages_do_not_overflow() -> None:
-    breaker = CircuitBreaker(outages=10_000)
-    assert breaker.trip(0.0) == LONGEST_PAUSE_SECONDS
-
-
-def test_a_success_forgets_all_outages() -> None:
-    breaker = CircuitBreaker()
-    breaker.trip(0.0)
-    breaker.trip(0.0)
+    assert [breaker.is_open(now) for now in (100.999, 101.0)] == [True, False]
+    assert [breaker.trip(0.0) for _ in range(6)] == [2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS]
     breaker.close()
     assert not breaker.is_open(0.0)
     assert breaker.trip(0.0) == 1.0
+    assert CircuitBreaker(outages=10_000).trip(0.0) == LONGEST_PAUSE_SECONDS
 
 
 @pytest.mark.parametrize(("asked", "pause"), [(45.0, 45.0), (0.5, 1.0)])
@@ -125,26 +432,23 @@ def test_a_reply_of_no_use_is_no_outage(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ModelUnavailableError", "ModelRateLimitError", "ModelTimeoutError", "ModelUnreachableError"]
+    ("name", "wait", "seconds"),
+    [
+        ("ModelUnavailableError", None, 0),
+        ("ModelRateLimitError", None, 0),
+        ("ModelRateLimitError", 7.5, 7.5),
+        ("ModelTimeoutError", 7.5, 0),
+        ("ModelUnreachableError", None, 0),
+    ],
 )
-def test_a_server_without_a_reply_is_an_outage_in_its_own_words(name: str) -> None:
-    outage = outage_of(outcome_of(name))
-    assert isinstance(outage, ModelUnavailableError)
+def test_a_server_without_a_reply_is_an_outage_in_its_own_words_and_only_a_rate_limit_says_how_long_to_wait(
+    name: str, wait: float | None, seconds: float
+) -> None:
+    outage = outage_of(outcome_of(name, wait=wait))
+    assert isinstance(outage, ModelRateLimitError if name == "ModelRateLimitError" else ModelUnavailableError)
     assert str(outage).startswith("Why.")
     assert outage.retryable
-
-
-def test_only_a_rate_limit_says_how_long_to_wait() -> None:
-    limited, silent = (
-        outage_of(outcome_of("ModelRateLimitError", wait=7.5)),
-        outage_of(outcome_of("ModelRateLimitError")),
-    )
-    other = outage_of(outcome_of("ModelTimeoutError", wait=7.5))
-    assert limited is not None
-    assert silent is not None
-    assert other is not None
-    assert isinstance(limited, ModelRateLimitError)
-    assert [retry_after_seconds(one) for one in (limited, silent, other)] == [7.5, 0.0, 0.0]
+    assert retry_after_seconds(outage) == seconds
 
 
 @pytest.mark.parametrize(
@@ -163,307 +467,93 @@ def test_what_a_question_took_has_its_prompt_and_what_went_wrong() -> None:
     assert (paid.rung, paid.is_cached, paid.usage, paid.spent) == ("repaired", True, Usage(1, 10, 2), Usage())
 
 
-def claimed(question_id: str, **changes: Any) -> ClaimedQuestion:
-    values: dict[str, Any] = {
-        "job_id": 1,
-        "question_id": question_id,
-        "ordinal": 0,
-        "question": question_id,
-        "topic": None,
-        "queue": "default",
-        "index": "wiki",
-        "strategy": "bridge",
-        "parameters": {},
-        "limit": 10,
-        "attempt": 1,
-        "max_attempts": 3,
-        "lease_token": f"token-{question_id}",
-        "lease_until": 0.0,
-        "deadline": None,
-    }
-    return ClaimedQuestion(**values | changes)
+def heart(overdue: tuple[str, ...] = ()) -> tuple[Heartbeat, Mock, WorkerMetrics]:
+    """A heartbeat that holds three questions, its queue, which notes what it is told, and its metrics."""
+    queue, metrics, watch = Mock(spec=QuestionQueue), WorkerMetrics(), Watch(5.0)
+    pool: Any = SimpleNamespace(versions=lambda: {"wiki": 3})
+    watch._current = overdue, -1e9
+    beating = Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
+    beating.held = ("t1", "t2", "t3")
+    return beating, queue, metrics
 
 
-def raising(error: Exception, *texts: str) -> Any:
-    def behave(text: str) -> str:
-        if text in texts:
-            raise error
-        return text.upper()
+def beat(beating: Heartbeat, times: int = 1) -> None:
+    """Its thread never starts: each wait is the end of a beat."""
+    waits = []
 
-    return behave
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == times:
+            beating._ended.set()
 
-
-def answered(pool: Any, *questions: ClaimedQuestion) -> BatchOutcome:
-    outcome = BatchOutcome()
-    answer_group(pool, questions, outcome, Watch(60.0))
-    return outcome
-
-
-def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
-    batch = [
-        claimed("a"),
-        claimed("b", strategy="bm25"),
-        claimed("c", job_id=2),
-        claimed("d", limit=5),
-        claimed("e", index="other"),
-        claimed("f", parameters={"seeds": "3"}),
-        claimed("g", min_confidence=0.5),
-        claimed("h", min_confidence=0.5),
-    ]
-    ids = [[question.question_id for question in group] for group in grouped(batch)]
-    assert ids == [["a", "c"], ["b"], ["d"], ["e"], ["f"], ["g", "h"]]
+    beating._is_due.wait = wait  # type: ignore[assignment, method-assign]
+    beating._beat()
+    assert waits == [10.0] * times
 
 
-def test_the_order_of_parameters_makes_no_second_group() -> None:
-    first, second = {"seeds": "3", "restart": "0.5"}, {"restart": "0.5", "seeds": "3"}
-    assert len(grouped([claimed("a", parameters=first), claimed("b", parameters=second)])) == 1
+def failed_beats(metrics: WorkerMetrics) -> float | None:
+    return metrics.registry.get_sample_value("polyhop_heartbeats_failed_total")
 
 
-def test_no_question_is_no_group() -> None:
-    assert grouped([]) == []
-
-
-def test_a_group_is_answered_at_once_and_each_answer_says_how_it_was_made(scripted_pool: Any) -> None:
-    pool = scripted_pool()
-    outcome = answered(pool, claimed("a", parameters={"seeds": "3"}), claimed("b", parameters={"seeds": "3"}))
-    assert pool.asked == [["a", "b"]]
-    assert [(one.lease_token, one.answer, one.version) for one in outcome.finished] == [
-        ("token-a", "A", 3),
-        ("token-b", "B", 3),
-    ]
-    assert outcome.finished[0].result == {
-        "answer": "A",
-        "index": "wiki",
-        "parameters": {"seeds": "3"},
-        "limit": 10,
-        "min_confidence": None,
-        "model": None,
-        "tokens": {"prompt": 0, "completion": 0},
-        "cost_usd": 0.0,
-    }
-
-
-def test_a_poison_question_fails_alone(scripted_pool: Any) -> None:
-    pool = scripted_pool(raising(ZeroDivisionError("division by zero"), "b"))
-    outcome = answered(pool, *map(claimed, "abcd"))
-    assert [one.lease_token for one in outcome.finished] == ["token-a", "token-c", "token-d"]
-    (failure,) = outcome.failed
-    assert (failure.lease_token, failure.error, failure.error_class, failure.retryable) == (
-        "token-b",
-        "division by zero",
-        "ZeroDivisionError",
-        False,
-    )
-    assert outcome.released == []
-
-
-def test_an_error_without_words_is_named_by_its_class(scripted_pool: Any) -> None:
-    assert answered(scripted_pool(raising(RuntimeError(), "a")), claimed("a")).failed[0].error == "RuntimeError"
-
-
-def test_an_endless_error_is_cut(scripted_pool: Any) -> None:
-    outcome = answered(scripted_pool(raising(RuntimeError("x" * 10**6), "a")), claimed("a"))
-    assert len(outcome.failed[0].error) == LONGEST_ERROR
-
-
-def test_an_error_that_may_pass_is_marked_so(scripted_pool: Any) -> None:
-    outcome = answered(scripted_pool(raising(StoreUnavailableError("busy"), "a")), claimed("a"))
-    assert outcome.failed[0].retryable
-
-
-def test_an_unknown_index_fails_every_question_with_its_name(scripted_pool: Any) -> None:
-    outcome = answered(scripted_pool(), claimed("a", index="nil"), claimed("b", index="nil"))
-    assert [one.error_class for one in outcome.failed] == ["UnknownIndexError", "UnknownIndexError"]
-    assert "Unknown index 'nil'" in outcome.failed[0].error
-    assert not outcome.failed[0].retryable
-
-
-def test_a_model_that_is_away_gives_the_whole_group_back(scripted_pool: Any) -> None:
-    outcome = answered(scripted_pool(raising(ModelUnavailableError("away"), "b")), *map(claimed, "abc"))
-    assert outcome.released == ["token-a", "token-b", "token-c"]
-    assert (outcome.finished, outcome.failed) == ([], [])
-    assert isinstance(outcome.outage, ModelUnavailableError)
-
-
-def test_an_outage_while_looking_for_a_bad_question_asks_no_further(scripted_pool: Any) -> None:
-    """a is poison; asked one by one, b meets the outage: c is not tried."""
-
-    def behave(text: str) -> str:
-        raise ZeroDivisionError if text == "a" else ModelUnavailableError("away")
-
-    pool = scripted_pool(behave)
-    outcome = answered(pool, *map(claimed, "abc"))
-    assert pool.asked == [["a", "b", "c"], ["a"], ["b"]]
-    assert [one.lease_token for one in outcome.failed] == ["token-a"]
-    assert outcome.released == ["token-b", "token-c"]
-
-
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_is_no_failed_question(scripted_pool: Any, interruption: type[BaseException]) -> None:
-    def behave(text: str) -> str:
-        raise interruption
-
-    with pytest.raises(interruption):
-        answered(scripted_pool(behave), claimed("a"))
-
-
-@pytest.mark.parametrize(("is_cached", "left"), [(False, ["token-b", "token-c"]), (True, [])])
-def test_what_a_model_answered_before_it_went_away_is_kept(
-    scripted_pool: Any, *, is_cached: bool, left: list[str]
-) -> None:
-    """Only a reply of just now says that the model is there, and that b and c were left for reasons of their own."""
-    use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1))
-    good = SimpleNamespace(reading=SimpleNamespace(answer="A", use=use), total_seconds=0.5)
-    error = PartialOutageError(ModelUnavailableError("away"), [good, None, None])  # type: ignore[list-item]
-    outcome = answered(scripted_pool(raising(error, "a")), *map(claimed, "abc"))
-    assert [(one.lease_token, one.answer) for one in outcome.finished] == [("token-a", "A")]
-    assert outcome.released == ["token-b", "token-c"]
-    assert outcome.left == left
-    assert outcome.outage is error
-    assert outcome.failed == []
-
-
-def test_a_result_keeps_what_its_model_took(scripted_pool: Any) -> None:
-    pool = scripted_pool()
-    spent = {"calls": 1, "prompt_tokens": 7, "completion_tokens": 2, "cost_usd": 0.5, "seconds": 1.0}
-    pool.document = {"reading": {"model": "openai/x", "spent": spent}}
-    (finished,) = answered(pool, claimed("a")).finished
-    assert finished.result["model"] == "openai/x"
-    assert finished.result["tokens"] == {"prompt": 7, "completion": 2}
-    assert finished.result["cost_usd"] == 0.5
-
-
-class ToldQueue:
-    """Remembers what it was told; may refuse."""
-
-    def __init__(self) -> None:
-        self.said: list[Any] = []
-        self.failed: list[FailedQuestion] = []
-        self.error: Exception | None = None
-
-    def report_worker(self, worker_id: str, **fields: Any) -> None:
-        self._take("report", fields["versions"], fields["outage"])
-
-    def heartbeat(self, worker_id: str, tokens: tuple[str, ...], seconds: float) -> None:
-        self._take("renew", tokens, seconds)
-
-    def fail(self, failed: list[FailedQuestion]) -> None:
-        self.failed += failed
-
-    def release(self, tokens: list[str]) -> None:
-        self._take("release", tokens)
-
-    def remove_worker(self, worker_id: str) -> None:
-        self._take("remove", worker_id)
-
-    def _take(self, *said: Any) -> None:
-        if self.error is not None:
-            raise self.error
-        self.said.append(said)
-
-
-class BeatingWorker:
-    """A heartbeat among fakes whose thread never starts: each wait is the end of a beat."""
-
-    def __init__(self, beats: int = 1, overdue: tuple[str, ...] = ()) -> None:
-        self.queue, self.failures, self.left = ToldQueue(), 0, beats
-        pool: Any = SimpleNamespace(versions=lambda: {"wiki": 3})
-        watch: Any = SimpleNamespace(overdue=lambda: overdue, limit_seconds=5.0)
-        metrics: Any = SimpleNamespace(heartbeats_failed=SimpleNamespace(inc=self._failed))
-        queue: Any = self.queue
-        self.heart = Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
-
-    def _failed(self) -> None:
-        self.failures += 1
-
-    def beat(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-        def wait(seconds: float) -> bool:
-            assert seconds == 10.0
-            self.left -= 1
-            if not self.left:
-                self.heart._ended.set()
-            return False
-
-        monkeypatch.setattr(self.heart._is_due, "wait", wait)
-        self.heart._beat()
-        return self.queue.said
-
-
-def test_a_beat_reports_the_worker_once_and_renews_its_leases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = BeatingWorker(beats=2)
-    worker.heart.held = ("t1", "t2")
-    assert worker.beat(monkeypatch) == [("report", {"wiki": 3}, None), *[("renew", ("t1", "t2"), 30.0)] * 2]
+@pytest.mark.parametrize("outage", [None, "no server"])
+def test_a_beat_reports_the_worker_once_and_renews_its_leases_each_time(outage: str | None) -> None:
+    beating, queue, _ = heart()
+    beating.report(outage)
+    beat(beating, times=2)
+    (reported,) = queue.report_worker.call_args_list
+    assert (reported.args, reported.kwargs["queues"]) == (("w1",), ["default"])
+    assert (reported.kwargs["versions"], reported.kwargs["outage"]) == ({"wiki": 3}, outage)
+    assert [call.args for call in queue.heartbeat.call_args_list] == [("w1", ("t1", "t2", "t3"), 30.0)] * 2
 
 
 def test_news_of_an_outage_wake_it_only_when_they_are_new() -> None:
-    heart = BeatingWorker().heart
-    heart.report(None)
-    assert not heart._is_due.is_set()
-    heart.report("no server")
-    assert heart._is_due.is_set()
-    heart._is_due.clear()
-    heart.report("no server")
-    assert not heart._is_due.is_set()
-
-
-def test_an_outage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = BeatingWorker()
-    worker.heart.report("no server")
-    assert worker.beat(monkeypatch)[0] == ("report", {"wiki": 3}, "no server")
+    beating, _, _ = heart()
+    woken = []
+    for outage in (None, "no server", "no server"):
+        beating.report(outage)
+        woken.append(beating._is_due.is_set())
+        beating._is_due.clear()
+    assert woken == [False, True, False]
 
 
 @pytest.mark.parametrize("error", [StoreError("locked"), ValueError("a defect")])
-def test_a_beat_that_fails_is_counted_and_not_the_last(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    worker = BeatingWorker(beats=3)
-    worker.queue.error = error
-    worker.beat(monkeypatch)
-    assert worker.failures == 3
+def test_a_beat_that_fails_is_counted_and_not_the_last(error: Exception) -> None:
+    beating, queue, metrics = heart()
+    queue.report_worker.side_effect = error
+    beat(beating, times=3)
+    assert failed_beats(metrics) == 3
 
 
-def test_a_question_that_nothing_interrupts_is_dead_and_the_others_go_to_other_workers(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("overdue", "failed", "released"),
+    [(("t2",), ["t2"], [["t1", "t3"]]), (("t1", "t2"), [], [["t3"]]), (("old",), [], [])],
+    ids=["one is dead", "of several nobody is blamed", "a batch before"],
+)
+def test_a_turn_that_nothing_interrupts_loses_its_batch(
+    overdue: tuple[str, ...], failed: list[str], released: list[list[str]]
 ) -> None:
-    worker = BeatingWorker(overdue=("t2",))
-    worker.heart.held = ("t1", "t2", "t3")
-    assert worker.beat(monkeypatch)[-1] == ("release", ["t1", "t3"])
-    assert [(one.lease_token, one.error_class, one.retryable) for one in worker.queue.failed] == [
-        ("t2", "QuestionTimeoutError", False)
-    ]
-    assert not worker.heart.held
-
-
-def test_where_several_share_a_turn_nobody_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = BeatingWorker(overdue=("t1", "t2"))
-    worker.heart.held = ("t1", "t2", "t3")
-    assert worker.beat(monkeypatch)[-1] == ("release", ["t3"])
-    assert worker.queue.failed == []
-
-
-def test_a_question_of_a_batch_before_is_not_given_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = BeatingWorker(overdue=("old",))
-    worker.heart.held = ("t1",)
-    worker.beat(monkeypatch)
-    assert worker.heart.held == ("t1",)
-    assert worker.queue.failed == []
+    beating, queue, _ = heart(overdue)
+    beat(beating)
+    dead = [one for call in queue.fail.call_args_list for one in call.args[0]]
+    assert [one.lease_token for one in dead] == failed
+    assert {(one.error_class, one.retryable) for one in dead} <= {("QuestionTimeoutError", False)}
+    assert [call.args[0] for call in queue.release.call_args_list] == released
+    assert beating.held == (() if released else ("t1", "t2", "t3"))
 
 
 def test_a_worker_signs_off_and_a_queue_that_refuses_does_not_stop_it() -> None:
-    worker = BeatingWorker()
-    worker.heart.sign_off()
-    assert worker.queue.said == [("remove", "w1")]
-    worker.queue.error = StoreError("locked")
-    worker.heart.sign_off()
-    assert worker.failures == 1
+    beating, queue, metrics = heart()
+    beating.sign_off()
+    queue.remove_worker.assert_called_once_with("w1")
+    queue.remove_worker.side_effect = StoreError("locked")
+    beating.sign_off()
+    assert failed_beats(metrics) == 1
 
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> WorkerLog:
     caplog.set_level(logging.DEBUG, logger="polyhop.worker.loop")
     return WorkerLog("host-1")
-
-
-def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
 def test_an_outage_of_the_queue_is_said_once_and_so_is_its_end(
@@ -473,7 +563,7 @@ def test_an_outage_of_the_queue_is_said_once_and_so_is_its_end(
     assert all(log.is_passing(away, "questions are claimed") for _ in range(5))
     log.claimed([])
     log.claimed([])
-    assert said(caplog) == [
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "the queue is unavailable while questions are claimed"),
         ("INFO", "the queue is available again"),
     ]
@@ -489,65 +579,41 @@ def test_failed_questions_are_named_and_their_texts_are_not(log: WorkerLog, capl
     ]
 
 
-@pytest.fixture
-def port() -> int:
+def test_health_and_counts_are_served_to_this_machine_until_the_end() -> None:
+    """127.0.0.2 is this machine too, but not the address that was bound."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
+        port = probe.getsockname()[1]
 
+    def page(path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
 
-@pytest.fixture
-def metrics(port: int) -> Iterator[WorkerMetrics]:
-    counted = WorkerMetrics()
-    stop = serve_metrics(counted, port)
-    yield counted
-    stop()
-
-
-def page(port: int, path: str) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-        text: str = answer.read().decode()
-        return text
-
-
-def test_healthz_says_ok(metrics: WorkerMetrics, port: int) -> None:
-    assert page(port, "/healthz") == "ok\n"
-
-
-def test_metrics_count_questions_by_outcome(metrics: WorkerMetrics, port: int) -> None:
+    metrics = WorkerMetrics()
     for outcome, count in (("finished", 3), ("failed", 2), ("released", 1), ("finished", 1)):
         metrics.questions.labels(outcome).inc(count)
     metrics.seconds.labels("bridge").observe(0.25)
     metrics.outages.inc()
     metrics.heartbeats_failed.inc()
-    text = page(port, "/metrics")
-    assert 'polyhop_questions_total{outcome="finished"} 4.0' in text
-    assert 'polyhop_questions_total{outcome="failed"} 2.0' in text
-    assert 'polyhop_questions_total{outcome="released"} 1.0' in text
-    assert 'polyhop_batch_seconds_sum{strategy="bridge"} 0.25' in text
-    assert "polyhop_model_outages_total 1.0" in text
-    assert "polyhop_heartbeats_failed_total 1.0" in text
-
-
-def test_only_this_machine_is_served_unless_told_otherwise(metrics: WorkerMetrics, port: int) -> None:
-    """127.0.0.2 is this machine too, but not the address that was bound."""
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.2", port), timeout=5).close()
-
-
-def test_a_taken_port_is_named(metrics: WorkerMetrics, port: int) -> None:
-    with pytest.raises(StoreError, match=f"127.0.0.1:{port}"):
-        serve_metrics(WorkerMetrics(), port)
-
-
-def test_nothing_is_served_after_the_end(port: int) -> None:
-    serve_metrics(WorkerMetrics(), port)()
+    stop = serve_metrics(metrics, port)
+    try:
+        assert page("/healthz") == "ok\n"
+        assert {
+            'polyhop_questions_total{outcome="finished"} 4.0',
+            'polyhop_questions_total{outcome="failed"} 2.0',
+            'polyhop_questions_total{outcome="released"} 1.0',
+            'polyhop_batch_seconds_sum{strategy="bridge"} 0.25',
+            "polyhop_model_outages_total 1.0",
+            "polyhop_heartbeats_failed_total 1.0",
+        } <= set(page("/metrics").splitlines())
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.2", port), timeout=5).close()
+        with pytest.raises(StoreError, match=f"127.0.0.1:{port}"):
+            serve_metrics(WorkerMetrics(), port)
+    finally:
+        stop()
     with pytest.raises(urllib.error.URLError):
-        page(port, "/healthz")
-
-
-PROJECT = Path(__file__).resolve().parents[3]
+        page("/healthz")
 
 
 @pytest.fixture
@@ -563,403 +629,329 @@ def submit(waiting: QuestionQueue, /, *texts: str, **spec: Any) -> int:
     return waiting.submit(JobSpec(**{"index": "wiki"} | spec), [NewQuestion(text, text) for text in texts])
 
 
+def worker_of(queue: QuestionQueue, pool: Any, after_batch: Callable[[], None] | None = None, **options: Any) -> Worker:
+    chosen = {"until_empty": True, "poll_seconds": 0.02, "lease_seconds": 5.0} | options
+    return Worker(queue, pool, WorkerOptions(**chosen), after_batch=after_batch)
+
+
 def work(queue: QuestionQueue, pool: Any, **options: Any) -> WorkerReport:
-    chosen = WorkerOptions(**{"until_empty": True, "poll_seconds": 0.02, "lease_seconds": 5.0} | options)
-    return Worker(queue, pool, chosen).run()
+    return worker_of(queue, pool, **options).run()
 
 
 def states(queue: QuestionQueue, job: int) -> dict[str, str]:
     return {row.question_id: row.state.value for row in queue.results(job)}
 
 
-def raising_once(error: Exception, text: str) -> Callable[[str], str]:
-    left = [error]
-
-    def behave(asked: str) -> str:
-        if asked == text and left:
-            raise left.pop()
-        return asked.upper()
-
-    return behave
-
-
-@pytest.mark.slow
-def test_every_question_gets_its_answer_in_submitted_order(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, *"abcde")
-    pool = scripted_pool()
-    report = work(queue, pool, batch=2)
-    assert (report.finished, report.failed, report.released, report.refused) == (5, 0, 0, 0)
-    assert pool.asked == [["a", "b"], ["c", "d"], ["e"]]
-    assert [(row.answer, row.version, row.worker_id) for row in queue.results(job)] == [
-        (letter, 3, report.worker_id) for letter in "ABCDE"
-    ]
-
-
-@pytest.mark.slow
-def test_a_worker_closes_its_indexes_and_leaves_the_list_when_it_ends(queue: QuestionQueue, scripted_pool: Any) -> None:
-    seen: list[str] = []
-
-    def behave(text: str) -> str:
-        while not seen:
-            seen.extend(worker.worker_id for worker in queue.workers())
-        return text
-
-    pool = scripted_pool(behave)
-    submit(queue, "a")
-    assert [work(queue, pool).worker_id] == seen
-    assert pool.is_closed
-    assert queue.workers() == []
-
-
-@pytest.mark.slow
-def test_only_the_named_queues_are_answered(queue: QuestionQueue, scripted_pool: Any) -> None:
-    mine, other = submit(queue, "a", queue="mine"), submit(queue, "b", queue="other")
-    work(queue, scripted_pool(), queues=("mine",))
-    assert states(queue, mine) == {"a": "done"}
-    assert states(queue, other) == {"b": "queued"}
-
-
-@pytest.mark.slow
-def test_a_poison_question_dies_alone_and_says_why(queue: QuestionQueue, scripted_pool: Any) -> None:
-    def behave(text: str) -> str:
-        return str(1 / (text != "c"))
-
-    job = submit(queue, *"abcde")
-    report = work(queue, scripted_pool(behave))
-    assert (report.finished, report.failed) == (4, 1)
-    assert states(queue, job) == {"a": "done", "b": "done", "c": "dead", "d": "done", "e": "done"}
-    (error,) = queue.job(job).errors
-    assert (error.error_class, error.count, error.example) == ("ZeroDivisionError", 1, "division by zero")
-
-
-@pytest.mark.slow
-def test_an_answer_that_cannot_be_stored_fails_alone(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, *"abc")
-    pool = scripted_pool()
-    pool.behave = lambda text: float("nan") if text == "b" else text
-    report = work(queue, pool)
-    assert (report.finished, report.failed, report.refused) == (2, 1, 0)
-    assert states(queue, job) == {"a": "done", "b": "dead", "c": "done"}
-    assert queue.job(job).errors[0].error_class == "ContractError"
-
-
-@pytest.mark.slow
-def test_an_unknown_index_is_dead_at_once_with_a_clear_error(queue: QuestionQueue, scripted_pool: Any) -> None:
-    lost, good = submit(queue, "a", index="nil"), submit(queue, "b")
-    work(queue, scripted_pool())
-    assert states(queue, good) == {"b": "done"}
-    (row,) = queue.results(lost)
-    assert (row.state, row.attempts) == (QuestionState.DEAD, 1)
-    assert "Unknown index 'nil'" in (row.error or "")
-
-
-@pytest.mark.slow
-def test_an_error_that_may_pass_is_tried_again(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, "a")
-    report = work(queue, scripted_pool(raising_once(StoreUnavailableError("busy"), "a")))
-    (row,) = queue.results(job)
-    assert (row.state, row.answer, row.attempts, row.error) == (QuestionState.DONE, "A", 2, None)
-    assert (report.finished, report.failed) == (1, 1)
-
-
-@pytest.mark.slow
-def test_an_error_that_never_passes_is_dead_after_its_attempts(queue: QuestionQueue, scripted_pool: Any) -> None:
-    def behave(text: str) -> str:
-        raise StoreUnavailableError("busy")
-
-    job = submit(queue, "a", max_attempts=2)
-    report = work(queue, scripted_pool(behave))
-    (row,) = queue.results(job)
-    assert (row.state, row.attempts, row.error) == (QuestionState.DEAD, 2, "busy")
-    assert report.failed == 2
-
-
-@pytest.mark.slow
-def test_a_model_outage_uses_no_attempt_and_everything_is_answered_after_it(
-    queue: QuestionQueue, scripted_pool: Any
-) -> None:
-    outages = iter(range(3))
-
-    def behave(text: str) -> str:
-        if next(outages, None) is not None:
-            raise ModelUnavailableError("away")
-        return text.upper()
-
-    first, second = submit(queue, *"abc"), submit(queue, "d", strategy="bm25")
-    pool = scripted_pool(behave)
-    started = time.monotonic()
-    report = work(queue, pool)
-    assert time.monotonic() - started >= 0.05 + 0.1 + 0.2
-    assert (report.outages, report.finished, report.failed, report.released) == (3, 4, 0, 12)
-    assert [row.attempts for job in (first, second) for row in queue.results(job)] == [1, 1, 1, 1]
-    assert pool.asked[:4] == [["a", "b", "c"]] * 4
-
-
-@pytest.mark.slow
-def test_a_refused_key_ends_the_worker_and_spoils_no_question(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, *"abc")
-    with pytest.raises(ModelKeyError, match="the key is refused"):
-        work(queue, scripted_pool(raising_once(ModelKeyError("the key is refused"), "b")))
-    assert queue.job(job).counts[QuestionState.QUEUED] == 3
-    assert work(queue, scripted_pool()).finished == 3
-    assert [row.attempts for row in queue.results(job)] == [1, 1, 1]
-
-
-@pytest.mark.slow
-def test_a_success_closes_the_breaker(queue: QuestionQueue, scripted_pool: Any) -> None:
-    submit(queue, "a")
-    worker = Worker(
-        queue,
-        scripted_pool(raising_once(ModelUnavailableError("away"), "a")),
-        WorkerOptions(until_empty=True, poll_seconds=0.02),
-    )
-    worker.run()
-    assert worker._breaker.outages == 0
-
-
-@pytest.mark.slow
-def test_a_model_that_says_when_to_come_back_is_left_alone_until_then(queue: QuestionQueue, scripted_pool: Any) -> None:
-    submit(queue, "a")
-    pool = scripted_pool(raising_once(ModelRateLimitError("too many", retry_after_seconds=0.6), "a"))
-    started = time.monotonic()
-    assert work(queue, pool).finished == 1
-    assert time.monotonic() - started >= 0.6
-
-
-@pytest.mark.slow
-@pytest.mark.real_time
-def test_a_worker_that_waits_for_a_model_says_so_until_it_is_back(queue: QuestionQueue, scripted_pool: Any) -> None:
-    asked: list[str] = []
-
-    def outages() -> list[str | None]:
-        return [worker.outage for worker in queue.workers()]
-
-    def behave(text: str) -> str:
-        asked.append(text)
-        if len(asked) == 1:
-            raise ModelUnavailableError("the model is away")
-        if text == "a":
-            wait_for(lambda: outages() == ["the model is away"])
-            submit(queue, "b")
-        else:
-            wait_for(lambda: outages() == [None])
-        return text.upper()
-
-    submit(queue, "a")
-    assert work(queue, scripted_pool(behave), lease_seconds=60.0).finished == 2
-    assert asked == ["a", "a", "b"]
-
-
-def wait_for(is_reached: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(is_reached: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not is_reached():
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.02)
 
 
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """A worker of this process may handle signals."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.slow
-def test_a_question_that_a_model_never_answers_is_dead_in_the_end_and_keeps_no_other_waiting(
-    queue: QuestionQueue, scripted_pool: Any
+def test_every_question_of_the_named_queues_gets_its_answer_in_submitted_order(queue: QuestionQueue) -> None:
+    job, other = submit(queue, *"abcde"), submit(queue, "f", queue="other")
+    pool = Pool()
+    report = work(queue, pool, batch=2)
+    assert (report.finished, report.failed, report.released, report.refused) == (5, 0, 0, 0)
+    assert pool.loud.calls == [["a", "b"], ["c", "d"], ["e"]]
+    assert [(row.answer, row.version, row.worker_id) for row in queue.results(job)] == [
+        (letter, 3, report.worker_id) for letter in "ABCDE"
+    ]
+    assert states(queue, other) == {"f": "queued"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("error", "times", "spec", "row", "said", "counts"),
+    [
+        (StoreUnavailableError("busy"), 1, {}, ("done", "A", 2), "None", (1, 1)),
+        (StoreUnavailableError("busy"), 9, {"max_attempts": 2}, ("dead", None, 2), "busy", (0, 2)),
+        (ZeroDivisionError("division by zero"), 9, {}, ("dead", None, 1), "division by zero", (0, 1)),
+        (None, 0, {"index": "nil"}, ("dead", None, 1), "Unknown index 'nil'", (0, 1)),
+    ],
+    ids=["passes", "never passes", "poison", "unknown index"],
+)
+def test_only_an_error_that_may_pass_is_tried_again(
+    queue: QuestionQueue,
+    error: Any,
+    times: int,
+    spec: dict[str, Any],
+    row: tuple[str, str | None, int],
+    said: str,
+    counts: tuple[int, int],
 ) -> None:
-    """The poison question is the oldest, so every batch begins with it; each batch has others, which are answered."""
-    use = ModelUse("m", "qa.answer", "hash", usage=Usage(calls=1))
-
-    class Pool(scripted_pool):  # type: ignore[misc]
-        def _answer(self, questions: Any, limit: int, turns: Any) -> list[Any]:
-            rows = [
-                SimpleNamespace(reading=SimpleNamespace(answer=q.text, use=use), total_seconds=1) for q in questions
-            ]
-            if any(q.text == "poison" for q in questions):
-                left = [None if q.text == "poison" else row for q, row in zip(questions, rows, strict=True)]
-                raise PartialOutageError(ModelUnavailableError("timeout"), left)  # type: ignore[arg-type]
-            return rows
-
-    job = submit(queue, "poison", *(f"q{n}" for n in range(80)), max_attempts=2)
-    report = work(queue, Pool(), batch=2)
-    ends = states(queue, job)
-    assert ends.pop("poison") == "dead"
-    assert set(ends.values()) == {"done"}
-    assert (report.finished, report.failed) == (80, 2)
-    (error,) = queue.job(job).errors
-    assert (error.error_class, error.example) == ("ModelUnavailableError", "timeout")
+    job = submit(queue, "a", **spec)
+    report = work(queue, Pool(raising(error, "a", times=times)))
+    (found,) = queue.results(job)
+    assert (found.state.value, found.answer, found.attempts) == row
+    assert str(found.error).startswith(said)
+    assert (report.finished, report.failed) == counts
 
 
 @pytest.mark.slow
-def test_an_answer_for_a_cancelled_job_is_refused(queue: QuestionQueue, scripted_pool: Any) -> None:
+def test_an_answer_that_cannot_be_stored_fails_alone(queue: QuestionQueue) -> None:
+    job = submit(queue, *"abc")
+    report = work(queue, Pool(lambda text: float("nan") if text == "b" else text))
+    assert (report.finished, report.failed, report.refused) == (2, 1, 0)
+    assert states(queue, job) == {"a": "done", "b": "dead", "c": "done"}
+    assert queue.job(job).errors[0].error_class == "ContractError"
+
+
+@pytest.mark.slow
+def test_an_answer_for_a_cancelled_job_is_refused(queue: QuestionQueue) -> None:
     job = submit(queue, *"ab")
-    report = work(queue, scripted_pool(lambda text: str(queue.cancel(job))))
+    report = work(queue, Pool(lambda text: str(queue.cancel(job))))
     assert (report.finished, report.refused) == (0, 2)
     assert states(queue, job) == {"a": "cancelled", "b": "cancelled"}
 
 
 @pytest.mark.slow
+def test_a_model_outage_uses_no_attempt_and_everything_is_answered_after_it(queue: QuestionQueue) -> None:
+    first, second = submit(queue, *"abc"), submit(queue, "d", strategy="bm25")
+    pool = Pool(raising(AWAY, *"abcd", times=3))
+    worker = worker_of(queue, pool)
+    started = time.monotonic()
+    report = worker.run()
+    assert time.monotonic() - started >= 0.05 + 0.1 + 0.2
+    assert (report.outages, report.finished, report.failed, report.released) == (3, 4, 0, 12)
+    assert [row.attempts for job in (first, second) for row in queue.results(job)] == [1, 1, 1, 1]
+    assert pool.loud.calls[:4] == [ABC] * 4
+    assert worker._breaker.outages == 0
+
+
+@pytest.mark.slow
+def test_a_refused_key_ends_the_worker_and_spoils_no_question(queue: QuestionQueue) -> None:
+    job = submit(queue, *"abc")
+    with pytest.raises(ModelKeyError, match="the key is refused"):
+        work(queue, Pool(raising(ModelKeyError("the key is refused"), "b")))
+    assert queue.job(job).counts[QuestionState.QUEUED] == 3
+    assert work(queue, Pool()).finished == 3
+    assert [row.attempts for row in queue.results(job)] == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_model_that_says_when_to_come_back_is_left_alone_until_then(queue: QuestionQueue) -> None:
+    submit(queue, "a")
+    pool = Pool(raising(ModelRateLimitError("too many", retry_after_seconds=0.4), "a", times=1))
+    started = time.monotonic()
+    assert work(queue, pool).finished == 1
+    assert time.monotonic() - started >= 0.4
+
+
+@pytest.mark.slow
 @pytest.mark.real_time
-def test_a_batch_longer_than_its_lease_keeps_it(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, "a")
-    slow = threading.Thread(
-        target=work,
-        args=(queue, scripted_pool(lambda text: time.sleep(4) or "slow")),  # type: ignore[func-returns-value]
-        kwargs={"lease_seconds": 1.5},
-    )
-    slow.start()
-    time.sleep(0.5)
-    other = work(queue, scripted_pool(lambda text: "stolen"), lease_seconds=1.5)
-    slow.join()
-    (row,) = queue.results(job)
-    assert (row.answer, row.attempts, other.finished) == ("slow", 1, 0)
+def test_a_worker_that_waits_for_a_model_says_so_until_it_is_back(queue: QuestionQueue) -> None:
+    asked: list[str] = []
+
+    def behave(text: str) -> str:
+        asked.append(text)
+        if len(asked) == 1:
+            raise AWAY
+        expected = "away" if text == "a" else None
+        wait_for(lambda: [worker.outage for worker in queue.workers()] == [expected])
+        if text == "a":
+            submit(queue, "b")
+        return text.upper()
+
+    submit(queue, "a")
+    assert work(queue, Pool(behave), lease_seconds=60.0).finished == 2
+    assert asked == ["a", "a", "b"]
 
 
 @pytest.mark.slow
-def test_a_worker_takes_over_what_a_dead_one_held(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, "a")
-    assert queue.claim(["default"], "dead", lease_seconds=0.3)
-    work(queue, scripted_pool())
-    (row,) = queue.results(job)
-    assert (row.state, row.attempts) == (QuestionState.DONE, 2)
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_told_to_stop_finishes_its_batch(queue: QuestionQueue, scripted_pool: Any) -> None:
-    job = submit(queue, *"abcd")
-    pool = scripted_pool()
-    worker = Worker(queue, pool, WorkerOptions(batch=2, poll_seconds=0.02))
-    pool.behave = lambda text: worker.stop() or text.upper()  # type: ignore[func-returns-value]
-    assert worker.run().finished == 2
-    assert states(queue, job) == {"a": "done", "b": "done", "c": "queued", "d": "queued"}
-
-
-@pytest.mark.slow
-def test_a_queue_that_is_away_for_a_while_ends_no_worker(
-    queue: QuestionQueue, scripted_pool: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_question_that_a_model_never_answers_is_dead_in_the_end_and_keeps_no_other_waiting(
+    queue: QuestionQueue,
 ) -> None:
+    """The poison question is the oldest, so every batch begins with it; each batch has others, which are answered."""
+    job = submit(queue, "poison", *(f"q{n}" for n in range(80)), max_attempts=2)
+    report = work(queue, Pool(reader=NoteReader(["poison"])), batch=2)
+    ends = states(queue, job)
+    assert ends.pop("poison") == "dead"
+    assert set(ends.values()) == {"done"}
+    assert (report.finished, report.failed) == (80, 2)
+    (error,) = queue.job(job).errors
+    assert (error.error_class, error.example) == ("ModelUnavailableError", "away")
+
+
+@pytest.mark.slow
+def test_a_queue_that_is_away_for_a_while_ends_no_worker(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Claims, counts and heartbeats fail for a while, as when the database stays away longer than the queue waits."""
     job = submit(queue, "a")
     end = time.monotonic() + 0.3
+
+    def away_until(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any, **named: Any) -> Any:
+            if time.monotonic() < end:
+                raise StoreUnavailableError("away")
+            return method(*values, **named)
+
+        return call
+
     for name in ("claim", "count_open", "heartbeat", "report_worker"):
-        monkeypatch.setattr(queue, name, _away_until(end, getattr(queue, name)))
-    assert work(queue, scripted_pool()).finished == 1
+        monkeypatch.setattr(queue, name, away_until(getattr(queue, name)))
+    assert work(queue, Pool()).finished == 1
     assert states(queue, job) == {"a": "done"}
 
 
-def _away_until(end: float, method: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*values: Any, **named: Any) -> Any:
-        if time.monotonic() < end:
-            raise StoreUnavailableError("away")
-        return method(*values, **named)
+@pytest.mark.slow
+@pytest.mark.real_time
+def test_a_batch_longer_than_its_lease_keeps_it(queue: QuestionQueue) -> None:
+    def behave(text: str) -> str:
+        time.sleep(1.5)
+        return str(queue.claim(["default"], "thief", lease_seconds=1.0))
 
-    return call
-
-
-SCRIPT = """
-    import dataclasses, json, sys, time
-    from types import SimpleNamespace
-    from polyhop.warehouse.queue.queue import open_queue
-    from polyhop.worker.loop import Worker, WorkerOptions
-
-    class Pool:
-        def session(self, name):
-            session = SimpleNamespace(
-                version=1,
-                encoder_model=None,
-                answerer=lambda strategy, parameters, min_confidence: SimpleNamespace(answer=self.answer),
-                document=lambda strategy, answered: {},
-            )
-            session.where = lambda where: session
-            return session
-
-        def answer(self, questions, limit, turns):
-            print("answering", flush=True)
-            end = time.monotonic() + float(sys.argv[2])
-            is_told = False
-            while time.monotonic() < end and not (ends_when_told and is_told):
-                if worker._is_stopping and not is_told:
-                    print("told to stop", flush=True)
-                    is_told = True
-                time.sleep(0.02)
-            return [SimpleNamespace(reading=SimpleNamespace(answer="x"), total_seconds=0.0) for _ in questions]
-
-        def versions(self):
-            return {}
-
-        def close(self):
-            pass
-
-    with open_queue(sys.argv[1]) as queue:
-        ends_when_told = sys.argv[3] == "True"
-        worker = Worker(queue, Pool(), WorkerOptions(batch=2, poll_seconds=30.0))
-        worker.handle_signals()
-        print(json.dumps(dataclasses.asdict(worker.run())), flush=True)
-"""
+    job = submit(queue, "a")
+    work(queue, Pool(behave), lease_seconds=0.9)
+    (row,) = queue.results(job)
+    assert (row.answer, row.attempts) == ("[]", 1)
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a worker whose batches take so many seconds, or end when it is told to; what still runs is killed."""
-    started: list[subprocess.Popen[str]] = []
+@pytest.mark.real_time
+def test_a_deadline_counts_for_questions_that_wait_within_their_batch(queue: QuestionQueue) -> None:
+    def behave(text: str) -> str:
+        time.sleep(0.8 * (text == "slow"))
+        return text.upper()
 
-    def run(seconds: float, *, ends_when_told: bool = False) -> subprocess.Popen[str]:
-        command = [sys.executable, "-W", "error", "-c", textwrap.dedent(SCRIPT)]
-        process = subprocess.Popen(
-            [*command, sqlite_url(tmp_path / "queue.sqlite"), str(seconds), str(ends_when_told)],
-            cwd=PROJECT,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.communicate()
+    free, late = submit(queue, "slow", priority=1), submit(queue, "x", "y", deadline_seconds=0.6)
+    pool = Pool(behave, batches=False)
+    report = work(queue, pool)
+    assert [row.answer for row in queue.results(free)] == ["SLOW"]
+    assert {(row.state.value, row.error_class, row.error) for row in queue.results(late)} == {
+        ("dead", "DeadlinePassed", "deadline passed")
+    }
+    assert (report.finished, report.failed, pool.loud.calls) == (1, 2, [["slow"], ["slow"]])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_finishes_the_batch_at_work_and_claims_no_more(
-    queue: QuestionQueue, start: Callable[..., subprocess.Popen[str]], number: int
+@pytest.mark.parametrize(
+    "stop",
+    [Worker.stop, lambda _: signal.raise_signal(signal.SIGTERM), lambda _: signal.raise_signal(signal.SIGINT)],
+    ids=["told", "SIGTERM", "SIGINT"],
+)
+def test_a_worker_that_is_to_stop_finishes_its_batch_closes_its_indexes_and_leaves_the_list(
+    queue: QuestionQueue, signals: None, stop: Callable[[Worker], None]
 ) -> None:
-    job = submit(queue, *"abcd")
-    process = start(60, ends_when_told=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "answering\n"
-    process.send_signal(number)
-    printed, complaints = process.communicate(timeout=25)
-    assert process.returncode == 0, complaints
-    assert '"finished": 2' in printed
+    seen: list[str] = []
+
+    def behave(text: str) -> str:
+        if text == "a":
+            wait_for(queue.workers)
+            seen.extend(row.worker_id for row in queue.workers())
+            stop(worker)
+        return text.upper()
+
+    job, pool = submit(queue, *"abcd"), Pool(behave)
+    worker = worker_of(queue, pool, until_empty=False, batch=2)
+    worker.handle_signals()
+    assert worker.run().finished == 2
     assert states(queue, job) == {"a": "done", "b": "done", "c": "queued", "d": "queued"}
-    assert queue.workers() == []
+    assert (seen, queue.workers(), pool.is_closed) == ([worker.worker_id], [], True)
 
 
 @pytest.mark.slow
-def test_a_second_signal_gives_the_batch_back_at_once(
-    queue: QuestionQueue, start: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_a_second_signal_gives_the_batch_back_at_once(queue: QuestionQueue, signals: None) -> None:
+    asked: list[str] = []
+
+    def behave(text: str) -> str:
+        for time_of in ("first", "second"):
+            signal.raise_signal(signal.SIGTERM)
+            asked.append(time_of)
+        return text
+
     job = submit(queue, *"abcd")
-    process = start(60)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "answering\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "told to stop\n"  # two signals that wait for one process are one
-    time.sleep(0.2)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    printed, complaints = process.communicate(timeout=25)
-    assert process.returncode == 0, complaints
-    assert '"released": 2' in printed
-    rows = list(queue.results(job))
-    assert {(row.state, row.attempts) for row in rows} == {(QuestionState.QUEUED, 0)}
+    worker = worker_of(queue, Pool(behave), until_empty=False, batch=2)
+    worker.handle_signals()
+    report = worker.run()
+    assert (asked, report.released, report.finished) == (["first"], 2, 0)
+    assert {(row.state, row.attempts) for row in queue.results(job)} == {(QuestionState.QUEUED, 0)}
 
 
 @pytest.mark.slow
-def test_an_idle_worker_ends_soon_after_a_signal(
-    queue: QuestionQueue, start: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_an_idle_worker_ends_soon_after_a_signal(queue: QuestionQueue, signals: None) -> None:
     """It looks at the queue every 30 seconds only."""
-    process = start(0)
-    while not queue.workers():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    _, complaints = process.communicate(timeout=25)
-    assert process.returncode == 0, complaints
+    submit(queue, "a")
+    later = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGTERM])
+    worker = worker_of(queue, Pool(), later.start, until_empty=False, poll_seconds=30.0)
+    worker.handle_signals()
+    started = time.monotonic()
+    assert worker.run().finished == 1
+    assert 0.3 <= time.monotonic() - started < 15
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(("batches", "calls", "forgotten"), [(False, 8, 2), (True, 6, 3)])
+def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is_answered(
+    queue: QuestionQueue, signals: None, *, batches: bool, calls: int, forgotten: int
+) -> None:
+    """One loops in Python and swallows exceptions, one is inside a regular expression; neither ends soon."""
+
+    def behave(text: str) -> str:
+        end = time.monotonic() + 30
+        while text == "loop" and time.monotonic() < end:
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+        if text == "expression":
+            re.fullmatch("(a+)+b", "a" * 29)
+        return text.upper()
+
+    job = submit(queue, "a", "loop", "b", "expression", "c")
+    pool = Pool(behave, batches=batches)
+    worker = worker_of(queue, pool, question_seconds=0.5)
+    worker.handle_signals()
+    assert worker.run().finished == 3
+    rows = {row.question_id: row for row in queue.results(job)}
+    assert [row.answer for row in rows.values()] == ["A", None, "B", None, "C"]
+    for name in ("loop", "expression"):
+        assert (rows[name].state, rows[name].error_class) == (QuestionState.DEAD, "QuestionTimeoutError")
+        assert "took longer than 0.5 s" in str(rows[name].error)
+    assert all(row.attempts == 1 for row in rows.values())
+    assert (len(pool.loud.calls), pool.forgotten) == (calls, forgotten)
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_question_that_nothing_can_interrupt_keeps_no_other_waiting(
+    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, *, batches: bool
+) -> None:
+    """A worker in a thread gets no signals: its heartbeat gives up the question, and other workers answer the rest.
+
+    Of a batch, nobody knows which it is: the leases run out, a second worker is stuck with the question alone, a third
+    answers the others.
+    """
+    monkeypatch.setattr("polyhop.worker.answer.GRACE_SECONDS", 0.1)
+    job = submit(queue, "a", "stuck", "b")
+    released = threading.Event()
+    pool = Pool(lambda text: (text == "stuck" and released.wait(60) and None) or text.upper(), batches=batches)
+    reports: list[WorkerReport] = []
+    options = {"lease_seconds": 0.6, "question_seconds": 0.2}
+    workers = [
+        threading.Thread(target=lambda: reports.append(work(queue, pool, **options)), daemon=True) for _ in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+        time.sleep(0.2)
+    wait_for(lambda: not {"queued", "leased"} & set(states(queue, job).values()))
+    released.set()
+    for worker in workers:
+        worker.join()
+    assert [(row.state.value, row.answer, row.error_class) for row in queue.results(job)] == [
+        ("done", "A", None),
+        ("dead", None, "QuestionTimeoutError"),
+        ("done", "B", None),
+    ]
+    first, *others = pool.loud.calls
+    assert first == (["a", "stuck", "b"] if batches else ["a"])
+    assert all(len(call) == 1 for call in others)
+    assert (sum(report.finished for report in reports), max(report.refused for report in reports)) == (2, 3)

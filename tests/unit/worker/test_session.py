@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_reply import OneReply
 from pydantic import BaseModel, Field
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import ConfigurationError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
@@ -73,7 +74,7 @@ def test_python_searches_as_before_when_the_block_is_left() -> None:
     assert gc.get_threshold() == before
 
 
-Publish = Callable[..., int]
+Publish = Callable[..., None]
 
 
 @pytest.fixture
@@ -81,62 +82,40 @@ def own_settings(tmp_path: Path) -> Settings:
     return Settings(root=tmp_path / "root", strategies=("bm25",))
 
 
+def publish_towns(settings: Settings, count: int, sentence: str) -> None:
+    corpus = settings.root.parent / "corpus.jsonl"
+    records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} {sentence}"} for n in range(count)]
+    corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    run_index(settings, IndexRequest("tiny", corpus), DirectRunner())
+
+
 @pytest.fixture
-def publish(own_settings: Settings, tmp_path: Path) -> Publish:
-    def run(count: int, own_settings: Settings = own_settings) -> int:
-        corpus = tmp_path / "corpus.jsonl"
-        records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on a river."} for n in range(count)]
-        corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-        return run_index(own_settings, IndexRequest("tiny", corpus), DirectRunner()).version
+def publish(own_settings: Settings) -> Publish:
+    def run(count: int, own_settings: Settings = own_settings) -> None:
+        publish_towns(own_settings, count, "lies on a river.")
 
     return run
 
 
 @pytest.mark.slow
-def test_a_session_is_kept_while_its_version_is_current(own_settings: Settings, publish: Publish) -> None:
-    publish(5)
-    pool = IndexPool(own_settings)
-    assert pool.session("tiny") is pool.session("tiny")
-    assert pool.versions() == {"tiny": 1}
-    pool.close()
-
-
-@pytest.mark.slow
-def test_a_version_published_in_between_is_picked_up_and_the_old_one_given_free(
-    own_settings: Settings, publish: Publish
-) -> None:
+def test_a_pool_holds_the_current_version_of_an_index_and_no_other(own_settings: Settings, publish: Publish) -> None:
     publish(5)
     index = Layout(own_settings.root).index("tiny")
     pool = IndexPool(own_settings)
-    first = pool.session("tiny")
-    publish(6)
-    assert first.version == 1
-    assert prune_versions(index, keep=1) == []
-    second = pool.session("tiny")
-    assert (second.version, len(second.published.passage_ids)) == (2, 6)
-    assert pool.versions() == {"tiny": 2}
-    assert prune_versions(index, keep=1) == [1]
-    pool.close()
-
-
-@pytest.mark.slow
-def test_a_version_that_was_rolled_back_is_left(own_settings: Settings, publish: Publish) -> None:
-    publish(5)
-    publish(6)
-    pool = IndexPool(own_settings)
-    assert pool.session("tiny").version == 2
-    point_to(Layout(own_settings.root).index("tiny"), 1)
-    assert pool.session("tiny").version == 1
-    pool.close()
-
-
-@pytest.mark.slow
-def test_an_unknown_index_is_named(own_settings: Settings, publish: Publish) -> None:
-    publish(5)
-    pool = IndexPool(own_settings)
     with pytest.raises(UnknownIndexError, match="known indexes: tiny"):
         pool.session("nil")
+    first = pool.session("tiny")
+    assert pool.session("tiny") is first
+    publish(6)
+    assert (first.version, prune_versions(index, keep=1)) == (1, [])
+    for current, count in ((2, 6), (1, 5), (2, 6)):  # published, rolled back, and forth
+        point_to(index, current)
+        session = pool.session("tiny")
+        assert (session.version, len(session.published.passage_ids)) == (current, count)
+        assert pool.versions() == {"tiny": current}
+    assert prune_versions(index, keep=1) == [1]
     pool.close()
+    assert pool.versions() == {}
 
 
 def open_files_of(folder: Path) -> list[str]:
@@ -169,16 +148,6 @@ def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings, publish:
     assert open_files_of(folder.path) == []
 
 
-@pytest.mark.slow
-def test_a_closed_pool_holds_nothing(own_settings: Settings, publish: Publish) -> None:
-    publish(5)
-    publish(6)
-    pool = IndexPool(own_settings)
-    pool.session("tiny")
-    pool.close()
-    assert pool.versions() == {}
-
-
 PATHS = (
     EvidencePath("The Ada Bridge was designed by Ann Roe.", score=0.9),
     EvidencePath("Ann Roe was born in Kingston.", score=0.8),
@@ -187,26 +156,10 @@ QUESTION = Question("Who designed the Ada Bridge?", "q")
 
 
 class Said(BaseModel):
-    """What the scripted model replies."""
-
     text: str
 
 
 PARTIAL, FINAL = (ChatTask(name, Prompt(name, "{{evidence}}"), Said, 1, 100) for name in ("partial", "final"))
-
-
-class Chat:
-    """Replies with what it was shown; knows how many questions came at once."""
-
-    model = "openai/scripted"
-
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-
-    def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
-        self.batches.append([request.task.name for request in requests])
-        said = [Said(text=f"<{dict(request.inputs)['evidence']}>") for request in requests]
-        return [ChatOutcome(one, self.model, False, Rung.AS_IS, 1, "", "", Usage(calls=1)) for one in said]
 
 
 class PathParameters(Parameters):
@@ -257,12 +210,8 @@ def build_reader(_index: IndexReader, parameters: PathParameters, services: Serv
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Of a published index of three passages."""
-    folder = tmp_path_factory.mktemp("index")
-    corpus = folder / "corpus.jsonl"
-    rows = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} was founded by Eve Hall."} for n in range(3)]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    chosen = Settings(root=folder / "root", strategies=("bm25",))
-    run_index(chosen, IndexRequest("tiny", corpus), DirectRunner())
+    chosen = Settings(root=tmp_path_factory.mktemp("index") / "root", strategies=("bm25",))
+    publish_towns(chosen, 3, "was founded by Eve Hall.")
     return chosen
 
 
@@ -279,8 +228,8 @@ def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ind
 
 
 @pytest.fixture
-def chat(session: IndexSession, monkeypatch: pytest.MonkeyPatch) -> Chat:
-    scripted = Chat()
+def chat(session: IndexSession, monkeypatch: pytest.MonkeyPatch) -> OneReply:
+    scripted = OneReply({"text": "Said."})
     monkeypatch.setattr(session, "services", dataclasses.replace(session.services, chat=lambda: scripted))
     return scripted
 
@@ -297,23 +246,24 @@ def answer(session: IndexSession) -> Answer:
     return ask
 
 
-def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_times(chat: Chat, answer: Answer) -> None:
+def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_times(
+    chat: OneReply, answer: Answer
+) -> None:
     document = answer("paths")
-    first, second = (f"<{path.text}>" for path in PATHS)
-    assert document["answer"] == f"<{first} {second}>"
-    assert chat.batches == [["partial", "partial"], ["final"]]
+    shown = [(request.task.name, dict(request.inputs)["evidence"]) for request in chat.requests]
+    assert shown == [*(("partial", path.text) for path in PATHS), ("final", "Said. Said.")]
+    assert document["answer"] == "Said."
     assert [(note["label"], note["text"]) for note in document["evidence"]["notes"]] == [
         ("Hubs", "1"),
-        ("Partial answer", first),
-        ("Partial answer", second),
+        *[("Partial answer", "Said.")] * 2,
     ]
     assert document["reading"]["by"] == "model"
     assert [row["id"] for row in document["passages"]] == ["p0", "p1", "p2"]
 
 
-def test_it_gets_the_strategy_s_parameters(chat: Chat, answer: Answer) -> None:
+def test_it_gets_the_strategy_s_parameters(chat: OneReply, answer: Answer) -> None:
     answer("paths", {"most_paths": "1"})
-    assert chat.batches == [["partial"], ["final"]]
+    assert [request.task.name for request in chat.requests] == ["partial", "final"]
     with pytest.raises(ConfigurationError, match="'most_paths' of strategy 'paths' is '0'"):
         answer("paths", {"most_paths": "0"})
 
@@ -330,7 +280,7 @@ def test_the_least_confidence_of_a_question_reaches_the_reader_behind_it(session
     assert (answered.reading.answer, answered.reading.kind) == ("", "extracted")
 
 
-def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: Chat) -> None:
+def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: OneReply) -> None:
     """`bm25` is read by rules; with the same services, no model is asked by a reader of its own."""
     reader = RuleReader(session.published, min_confidence=session.settings.reader.min_confidence)
     configured = registry.make_reader("bm25", session.published, {}, session.services, reader)

@@ -1,88 +1,80 @@
-"""Baselines: word and vector search, and bm25 with feedback (bm25-rm3, bm25-2step)."""
+"""Word and vector search, bm25 with feedback (bm25-rm3, bm25-2step), and re-ranking (bm25-ce, rrf-ce, rerank=true)."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import ids_of, memory_services, retrieved, scores_of
+from numpy.typing import NDArray
 
 from polyhop.schemas.errors import MissingArtefactError
+from polyhop.schemas.evidence import Note
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import NEAREST_PASSAGES, vectors_of
 from polyhop.worker.strategies.baselines import DenseAnnParameters
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
+CAPITAL = "Which river flows through the capital of Poland?"
+RIVER = "Which river flows through the birthplace of Marie Curie?"
+
 
 def ids(index: Any, name: str, text: str, limit: int = 13, **parameters: object) -> list[str]:
-    question = Question(text, vector=index.encode([text])[0])
-    return [p.passage_id for p in make(name, index, parameters).retrieve([question], limit=limit)[0].passages]
+    return ids_of(retrieved(index, name, text, limit, **parameters))
 
 
-def test_bm25_returns_only_passages_that_share_a_word(memory_index: Any) -> None:
-    assert ids(memory_index, "bm25", "Helen Troy") == ["p10", "p09"]
-    assert ids(memory_index, "bm25", "zzz") == []
-
-
-def test_bm25_without_length_norming_treats_equal_counts_alike(memory_index: Any) -> None:
-    assert ids(memory_index, "bm25", "england", b=0) == ["p02", "p04"]
+@pytest.mark.parametrize(
+    ("name", "text", "parameters", "expected"),
+    [
+        ("bm25", "Helen Troy", {}, ["p10", "p09"]),
+        ("bm25", "zzz", {}, []),
+        ("bm25", "england", {"b": 0}, ["p02", "p04"]),
+        ("naive-vector", "Vistula", {"entities": 1}, ["p06", "p07"]),
+    ],
+    ids=["share a word", "share none", "equal counts without length norming", "of the nearest entity only"],
+)
+def test_passages_found(
+    memory_index: Any, name: str, text: str, parameters: dict[str, object], expected: list[str]
+) -> None:
+    assert ids(memory_index, name, text, **parameters) == expected
 
 
 def test_dense_returns_all_passages_by_cosine(memory_index: Any) -> None:
     text = "The Vistula is the longest river of Poland."
-    found = ids(memory_index, "dense", text)
     vectors, question = memory_index.artefact(vectors_of("passage")), memory_index.encode([text])[0]
     expected = np.argsort(-(vectors @ question), kind="stable")
-    assert found == [f"p{number:02}" for number in expected]
+    assert ids(memory_index, "dense", text) == [f"p{number:02}" for number in expected]
 
 
 def test_rrf_scores_are_the_sum_of_both_ranks(memory_index: Any) -> None:
-    text = "Helen Troy"
-    lexical, dense = ids(memory_index, "bm25", text), ids(memory_index, "dense", text)
-    question = Question(text, vector=memory_index.encode([text])[0])
-    for passage in make("rrf", memory_index, {}).retrieve([question], limit=13)[0].passages:
-        ranks = [found.index(passage.passage_id) + 1 for found in (lexical, dense) if passage.passage_id in found]
-        assert passage.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
-
-
-def test_rrf_takes_no_more_than_its_depth_from_each(memory_index: Any) -> None:
+    lists = [ids(memory_index, name, "Helen Troy") for name in ("bm25", "dense")]
+    for passage_id, score in scores_of(retrieved(memory_index, "rrf", "Helen Troy")).items():
+        ranks = [found.index(passage_id) + 1 for found in lists if passage_id in found]
+        assert score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
     assert len(ids(memory_index, "rrf", "Helen Troy", depth=1)) <= 2
 
 
-def test_naive_vector_returns_passages_of_the_nearest_entities_only(memory_index: Any) -> None:
-    assert ids(memory_index, "naive-vector", "Vistula", entities=1) == ["p06", "p07"]
-
-
 def test_naive_vector_says_which_entities_led_to_its_passages(memory_index: Any) -> None:
-    question = Question("Vistula", vector=memory_index.encode(["Vistula"])[0])
-    found = make("naive-vector", memory_index, {"entities": 3}).retrieve([question], limit=5)[0]
-    nearest = {node.key: node.weight for node in found.evidence.nodes}
-    assert len(nearest) == 3
-    assert next(iter(nearest)) == "vistula"
-    assert list(nearest.values()) == sorted(nearest.values(), reverse=True)  # type: ignore[type-var]
-
-
-TEXT = "Which river flows through the capital of Poland?"
-
-
-def asked(index: Any) -> Question:
-    return Question(TEXT, vector=index.encode([TEXT])[0])
+    found = retrieved(memory_index, "naive-vector", "Vistula", 5, entities=3)
+    weights = {node.key: node.weight or 0.0 for node in found.evidence.nodes}
+    assert len(weights) == 3
+    assert next(iter(weights)) == "vistula"
+    assert list(weights.values()) == sorted(weights.values(), reverse=True)
 
 
 def test_a_graph_that_misses_nothing_ranks_as_exact_search_does(memory_index: Any) -> None:
-    exact, near = (
-        make(name, memory_index, {}).retrieve([asked(memory_index)], limit=6)[0].passages
-        for name in ("dense", "dense-ann")
-    )
-    assert [(p.passage_id, p.rank) for p in near] == [(p.passage_id, p.rank) for p in exact]
-    assert [p.score for p in near] == pytest.approx([p.score for p in exact])
+    exact, near = (retrieved(memory_index, name, CAPITAL, 6) for name in ("dense", "dense-ann"))
+    assert ids_of(near) == ids_of(exact)
+    assert scores_of(near) == pytest.approx(scores_of(exact))
 
 
 def test_what_the_graph_misses_is_not_found_and_the_rest_is_ordered_by_cosine(
     make_index: Any, memory_index: Any, corpus: Any
 ) -> None:
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: [6, 7, 2, 6]})
-    found = make("dense-ann", index, {}).retrieve([asked(memory_index)], limit=6)[0].passages
-    exact = make("dense", memory_index, {}).retrieve([asked(memory_index)], limit=13)[0].passages
-    assert [p.passage_id for p in found] == [p.passage_id for p in exact if p.passage_id in {"p06", "p07", "p02"}]
+    exact = ids(memory_index, "dense", CAPITAL)
+    assert ids(index, "dense-ann", CAPITAL, 6) == [one for one in exact if one in {"p06", "p07", "p02"}]
 
 
 @pytest.mark.parametrize(("parameters", "ef_search"), [({}, None), ({"ef_search": 77}, 77)])
@@ -91,23 +83,21 @@ def test_the_graph_is_searched_as_widely_as_asked(
 ) -> None:
     asked_for = []
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: asked_for.append((count, ef)) or [2]})  # type: ignore[func-returns-value]
-    strategy = make("dense-ann", index, parameters)
-    strategy.retrieve([asked(index)], limit=6)
-    default = DenseAnnParameters.model_fields["ef_search"].default
-    assert asked_for == [(6, ef_search or default)]
+    retrieved(index, "dense-ann", CAPITAL, 6, **parameters)
+    assert asked_for == [(6, ef_search or DenseAnnParameters.model_fields["ef_search"].default)]
 
 
-def test_an_index_without_the_graph_says_how_to_build_it(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus, artefacts={"vectors:passage"})
+@pytest.mark.parametrize(("name", "parameters"), [("dense-ann", {}), ("graph-dense", {"search": "ann"})])
+def test_an_index_without_the_graph_says_how_to_build_it(
+    make_index: Any, corpus: Any, name: str, parameters: dict[str, object]
+) -> None:
     with pytest.raises(MissingArtefactError, match="--add-strategy dense-ann"):
-        make("dense-ann", index, {})
-    with pytest.raises(MissingArtefactError, match="--add-strategy dense-ann"):
-        make("graph-dense", index, {"search": "ann"})
+        make(name, make_index(corpus, artefacts={"vectors:passage"}), parameters)
 
 
 def test_a_walk_may_start_from_approximate_neighbours(make_index: Any, corpus: Any) -> None:
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: [3]})
-    found = make("graph-dense", index, {"search": "ann"}).retrieve([asked(index)], limit=6)[0]
+    found = retrieved(index, "graph-dense", CAPITAL, 6, search="ann")
     assert list(found.evidence.seed_weights("passage")) == ["p03"]
 
 
@@ -117,15 +107,6 @@ GOLDEN = (
     ("p3", "", "berlin is the capital of germany"),
     ("p4", "", "france and germany share a border"),
 )
-RIVER = "Which river flows through the birthplace of Marie Curie?"
-
-
-def ask(index: Any, name: str, text: str, limit: int = 13, **parameters: object) -> Retrieval:
-    return make(name, index, parameters).retrieve([Question(text)], limit=limit)[0]
-
-
-def scores(retrieval: Retrieval) -> dict[str, float]:
-    return {passage.passage_id: passage.score for passage in retrieval.passages}
 
 
 def added_to(retrieval: Retrieval) -> dict[str, float]:
@@ -136,72 +117,161 @@ def added_to(retrieval: Retrieval) -> dict[str, float]:
 
 def test_golden_rm3_through_the_strategy(make_index: Any) -> None:
     """G-SPRIG-4."""
-    found = ask(make_index(GOLDEN), "bm25-rm3", "capital of france", fb_docs=2, fb_terms=5)
-    assert list(scores(found)) == ["p1", "p3", "p4", "p2"]
-    assert scores(found) == pytest.approx({"p1": 0.616915, "p3": 0.465894, "p4": 0.151021, "p2": 0.048032}, abs=1e-6)
+    found = retrieved(make_index(GOLDEN), "bm25-rm3", "capital of france", fb_docs=2, fb_terms=5)
+    assert ids_of(found) == ["p1", "p3", "p4", "p2"]
+    expected = {"p1": 0.616915, "p3": 0.465894, "p4": 0.151021, "p2": 0.048032}
+    assert scores_of(found) == pytest.approx(expected, abs=1e-6)
     assert list(found.evidence.seed_weights("passage")) == ["p1", "p3"]
     (note,) = found.evidence.notes
     assert note.label == "Terms suggested by the top 2 passages"
-    assert added_to(found) == {
-        "capital": 0.217391, "is": 0.217391, "of": 0.217391, "the": 0.217391, "france": 0.130435
-    }  # fmt: skip
+    assert added_to(found) == dict.fromkeys(("capital", "is", "of", "the"), 0.217391) | {"france": 0.130435}
 
 
 def test_stop_words_may_be_left_out_of_the_relevance_model(make_index: Any) -> None:
-    terms = added_to(ask(make_index(GOLDEN), "bm25-rm3", "capital of france", drop_stopwords=1))
-    assert set(terms) == {"capital", "france", "paris", "berlin", "germany", "share", "border"}
+    found = retrieved(make_index(GOLDEN), "bm25-rm3", "capital of france", drop_stopwords=1)
+    assert set(added_to(found)) == {"capital", "france", "paris", "berlin", "germany", "share", "border"}
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters"), [("bm25-rm3", {"original_weight": 1}), ("bm25-2step", {"entity_word_weight": 0})]
+    ("name", "parameter", "value"), [("bm25-rm3", "original_weight", 1), ("bm25-2step", "entity_word_weight", 0)]
 )
-def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, parameters: dict[str, float]) -> None:
-    found = ask(memory_index, name, RIVER, **parameters)  # type: ignore[arg-type]
-    assert list(scores(found)) == list(scores(ask(memory_index, "bm25", RIVER)))
+def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, parameter: str, value: int) -> None:
+    found = retrieved(memory_index, name, RIVER, **{parameter: value})  # type: ignore[arg-type]
+    assert ids_of(found) == ids(memory_index, "bm25", RIVER)
     first = list(found.evidence.seed_weights("passage"))
     assert first
-    assert first == list(scores(found))[: len(first)]
+    assert first == ids_of(found)[: len(first)]
 
 
 @pytest.mark.parametrize("name", ["bm25-rm3", "bm25-2step"])
-def test_without_a_shared_word_nothing_is_added_and_nothing_found(memory_index: Any, name: str) -> None:
-    found = ask(memory_index, name, "zzz qqq")
-    assert found.passages == ()
-    assert (found.evidence.seeds, added_to(found)) == ((), {})
+def test_feedback_of_no_passage_and_of_more_than_there_are(memory_index: Any, name: str) -> None:
+    nothing = retrieved(memory_index, name, "zzz qqq")
+    assert (nothing.passages, nothing.evidence.seeds, added_to(nothing)) == ((), (), {})
+    every, more = (retrieved(memory_index, name, RIVER, fb_docs=count) for count in (13, 10_000))
+    assert more.passages == every.passages
 
 
-@pytest.mark.parametrize("name", ["bm25-rm3", "bm25-2step"])
-def test_more_feedback_than_passages_is_all_of_them(memory_index: Any, name: str) -> None:
-    assert scores(ask(memory_index, name, RIVER, fb_docs=13)) == scores(ask(memory_index, name, RIVER, fb_docs=10_000))
-
-
-def test_two_steps_reach_a_passage_that_shares_no_word_with_the_question(make_index: Any, corpus: Any) -> None:
+def test_two_steps_reach_a_passage_that_shares_no_word_with_the_question(memory_index: Any) -> None:
     """Warsaw, which the question does not say, is in Marie Curie's passage and leads to its own."""
-    index = make_index(corpus)
     text = "Marie Curie birthplace"
-    assert list(scores(ask(index, "bm25", text))) == ["p05"]
-    found = ask(index, "bm25-2step", text, max_df_ratio=0.2)
+    assert ids(memory_index, "bm25", text) == ["p05"]
+    found = retrieved(memory_index, "bm25-2step", text, max_df_ratio=0.2)
     assert "warsaw" in added_to(found)
     assert "marie curie" not in added_to(found)
-    assert {"p05", "p06"} <= set(scores(found))
+    assert {"p05", "p06"} <= set(ids_of(found))
 
 
-def test_entities_in_too_many_passages_are_not_added(make_index: Any, corpus: Any) -> None:
+def test_entities_in_too_many_passages_and_beyond_the_count_are_not_added(memory_index: Any) -> None:
     """Warsaw is in 2 of 13 passages."""
-    index = make_index(corpus)
-    for ratio, expected in ((2 / 13, True), (1.9 / 13, False)):
-        added = added_to(ask(index, "bm25-2step", "Marie Curie", max_df_ratio=ratio))
-        assert ("warsaw" in added) is expected
+    for ratio, is_added in ((2 / 13, True), (1.9 / 13, False)):
+        found = retrieved(memory_index, "bm25-2step", "Marie Curie", max_df_ratio=ratio)
+        assert ("warsaw" in added_to(found)) is is_added
+    assert len(added_to(retrieved(memory_index, "bm25-2step", RIVER, fb_entities=2, max_df_ratio=1))) == 2
 
 
-def test_no_more_entities_are_added_than_asked_for(memory_index: Any) -> None:
-    added = added_to(ask(memory_index, "bm25-2step", RIVER, fb_entities=2, max_df_ratio=1))
-    assert len(added) == 2
+class ScriptedReranker:
+    """Scores passages as a function says; knows what it was asked."""
+
+    model = "scripted"
+
+    def __init__(self, judge: Callable[[str], float]) -> None:
+        self._judge = judge
+        self.asked: list[tuple[str, list[str]]] = []
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        self.asked.append((question, list(passages)))
+        return np.array([self._judge(passage) for passage in passages], dtype=np.float64)
 
 
-def test_the_papers_values_are_the_defaults() -> None:
-    """algorithms.md 2.9."""
-    rm3, two_step = (STRATEGIES[name].parameters().model_dump() for name in ("bm25-rm3", "bm25-2step"))
-    bm25 = {"k1": 1.5, "b": 0.75}
-    assert rm3 == bm25 | {"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5, "drop_stopwords": False}
-    assert two_step == bm25 | {"fb_docs": 5, "fb_entities": 5, "max_df_ratio": 0.1, "entity_word_weight": 0.5}
+def judged(
+    index: Any, judge: Any, name: str, limit: int = 13, asked: str = CAPITAL, **parameters: object
+) -> tuple[Retrieval, list[tuple[str, list[str]]]]:
+    """With a cross-encoder that judges so, if it does, and what that was asked."""
+    reranker = ScriptedReranker(judge)
+    question = Question(asked, vector=index.encode([asked])[0], topic="Warsaw" if name == "hublink-topic" else None)
+    services = replace(memory_services(index), reranker=lambda: reranker if judge else None)
+    return make(name, index, parameters, services).retrieve([question], limit=limit)[0], reranker.asked
+
+
+RERANKED = pytest.mark.parametrize(("name", "first"), [("bm25-ce", "bm25"), ("rrf-ce", "rrf")])
+
+
+@pytest.mark.parametrize("name", ["bm25-ce", "rrf-ce"])
+def test_without_a_cross_encoder_the_evidence_says_lexical(memory_index: Any, name: str) -> None:
+    """algorithms.md 2.9: label results ce=lexical."""
+    found = retrieved(memory_index, name, CAPITAL)
+    said = f"the top {len(found.passages)} passages, by shared words (no cross-encoder is set)"
+    assert found.evidence.notes == (Note("Re-ranked", said),)
+    assert all(0 <= score <= 1.5 for score in scores_of(found).values())
+
+
+def test_a_configured_cross_encoder_reads_title_and_text_and_gives_its_name(memory_index: Any) -> None:
+    found, asked = judged(memory_index, lambda passage: -len(passage), "bm25-ce", asked="Troy")
+    texts = [
+        "Troy\nTroy was besieged for ten years because of Helen.",
+        "Paris (mythology)\nParis carried off Helen, and Troy fell.",
+    ]
+    assert asked == [("Troy", texts)]
+    assert found.evidence.notes == (Note("Re-ranked", "the top 2 passages, by the cross-encoder scripted"),)
+    assert scores_of(found) == {"p10": -54.0, "p09": -57.0}
+
+
+@RERANKED
+def test_the_first_are_put_in_order_and_the_rest_follows_unchanged(memory_index: Any, name: str, first: str) -> None:
+    before = retrieved(memory_index, first, CAPITAL)
+    after, _ = judged(memory_index, len, name, rerank_depth=4)
+    assert len(before.passages) > 5
+    assert after.passages[4:] == before.passages[4:]
+    assert sorted(ids_of(after)[:4]) == sorted(ids_of(before)[:4])
+    scores = [passage.score for passage in after.passages[:4]]
+    assert scores == sorted(scores, reverse=True)
+
+
+@RERANKED
+@pytest.mark.parametrize("depth", [0, 3, 100])
+def test_equal_scores_leave_the_first_order(memory_index: Any, name: str, first: str, depth: int) -> None:
+    found, _ = judged(memory_index, lambda passage: -1.0, name, rerank_depth=depth)
+    assert ids_of(found) == ids(memory_index, first, CAPITAL)
+
+
+def test_nothing_found_is_nothing_read(memory_index: Any) -> None:
+    found, asked = judged(memory_index, len, "bm25-ce", asked="zzz qqq")
+    assert (found.passages, asked) == ((), [])
+
+
+def test_the_lexical_reranker_prefers_what_covers_more_words_to_repetition(make_index: Any) -> None:
+    """BM25 that hardly saturates counts repetitions."""
+    rows = [("a", "", "vistula " * 9), ("b", "", "a capital on the vistula"), ("c", "", "rain"), ("d", "", "snow")]
+    found = [ids(make_index(rows), name, "capital vistula", k1=100, b=0) for name in ("bm25", "bm25-ce")]
+    assert found == [["a", "b"], ["b", "a"]]
+
+
+def test_proximity_decides_among_passages_that_cover_the_same(make_index: Any) -> None:
+    rows = [("far", "", "green was the water of that river"), ("near", "", "the water of that river was green")]
+    plain, near = (retrieved(make_index(rows), "bm25-ce", "green river", proximity_weight=weight) for weight in (0, 1))
+    assert scores_of(plain) == {"far": 1.0, "near": 1.0}
+    assert (ids_of(plain), ids_of(near)) == (["far", "near"], ["near", "far"])
+
+
+@pytest.mark.parametrize("judge", [None, len])
+def test_rerank_after_bm25_is_bm25_ce(memory_index: Any, judge: Any) -> None:
+    after, _ = judged(memory_index, judge, "bm25", 5, rerank="true")
+    own, _ = judged(memory_index, judge, "bm25-ce", 5)
+    assert (after.passages, after.evidence) == (own.passages, own.evidence)
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_every_strategy_can_be_reranked(memory_index: Any, corpus: Any, name: str) -> None:
+    """The last of its passages comes first where the reranker says so, also from beyond the limit."""
+    by_itself = name in {"bm25-ce", "rrf-ce"}
+    before, _ = judged(memory_index, len, name, **({"rerank_depth": 0} if by_itself else {}))
+    texts = {row[0]: row[2] for row in corpus}
+    last = texts[before.passages[-1].passage_id]
+    asked_for = {"rerank_depth": 13} if by_itself else {"rerank": True, "rerank_depth": 13}
+    found, _ = judged(memory_index, lambda passage: float(passage.endswith(last)), name, 2, **asked_for)
+    assert (texts[found.passages[0].passage_id], found.passages[0].score) == (last, 1.0)
+    assert len(found.passages) == min(2, len(before.passages))
+    *others, note = found.evidence.notes
+    assert note.label == "Re-ranked"
+    assert by_itself or tuple(others) == before.evidence.notes
+    assert found.seconds["traversal"] > 0

@@ -1,30 +1,25 @@
-"""bridge and bridge-lexical on the small corpus: seeds, hops, cover, silence."""
+"""bridge, bridge-lexical and bridge-masked on the small corpus: seeds, hops, cover; masks, trust, and who encodes."""
 
 from typing import Any
 
 import pytest
+from memory_index import PASSAGES, MemoryIndex, ids_of, memory_services, names_of, retrieved, scores_of
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.warehouse.artefacts import GRAPH
-from polyhop.worker.strategies import bridge
-from polyhop.worker.strategies.bridge import ENTITY_PENALTY
+from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE, GRAPH
+from polyhop.worker.answer import Answerer
+from polyhop.worker.strategies import bridge, bridge_masked
+from polyhop.worker.strategies.bridge import ENTITY_PENALTY, BridgeParameters
+from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMaskedParameters
 from polyhop.worker.strategies.registry import make
 
 HOPS = "Which river flows through the capital of Poland, Warsaw?"
-
-
-def ask(index: Any, name: str, text: str, limit: int = 13, **parameters: object) -> Retrieval:
-    question = Question(text, vector=index.encode([text])[0])
-    return make(name, index, parameters).retrieve([question], limit=limit)[0]
-
-
-def ids(retrieval: Retrieval) -> list[str]:
-    return [passage.passage_id for passage in retrieval.passages]
+BORN = "Where was Countess Lovelace born?"
 
 
 def test_the_evidence_names_entities_and_seeds(memory_index: Any) -> None:
-    evidence = ask(memory_index, "bridge", "Who knew Ada Lovelace and John Doe?").evidence
+    evidence = retrieved(memory_index, "bridge", "Who knew Ada Lovelace and John Doe?").evidence
     assert evidence.names == QuestionNames(("ada lovelace",), ("john doe",))
     assert list(evidence.seed_weights("entity")) == ["ada lovelace"]
     assert [seed.kind for seed in evidence.seeds].count("passage") == 5
@@ -34,54 +29,50 @@ def test_the_evidence_names_entities_and_seeds(memory_index: Any) -> None:
 
 
 def test_without_a_known_entity_passages_start_the_walk(memory_index: Any) -> None:
-    evidence = ask(memory_index, "bridge", "longest river").evidence
+    evidence = retrieved(memory_index, "bridge", "longest river").evidence
     assert evidence.fallback == PASSAGES_ONLY
     assert evidence.seed_weights("entity") == {}
 
 
 def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory_index: Any) -> None:
     """Troy is linked to the mythical Paris by Helen only."""
-    text = "Paris (mythology)"
-    assert "p10" not in ids(ask(memory_index, "bridge-lexical", text, graph_weight=0))
-    assert "p10" in ids(ask(memory_index, "bridge-lexical", text))
+    for given, is_reached in (({"graph_weight": 0}, False), ({}, True)):
+        found = retrieved(memory_index, "bridge-lexical", "Paris (mythology)", **given)
+        assert ("p10" in ids_of(found)) is is_reached
 
 
 def test_the_first_places_cover_the_question(memory_index: Any) -> None:
     """Both hops come before a third passage about one of them."""
-    assert set(ids(ask(memory_index, "bridge", HOPS))[:3]) >= {"p06", "p07"}
+    assert set(ids_of(retrieved(memory_index, "bridge", HOPS))[:3]) >= {"p06", "p07"}
 
 
-def test_scores_are_fused_scores_whatever_the_cover_did(memory_index: Any) -> None:
-    covered = {p.passage_id: p.score for p in ask(memory_index, "bridge", HOPS).passages}
-    plain = {p.passage_id: p.score for p in ask(memory_index, "bridge", HOPS, coverage_weight=0).passages}
+@pytest.mark.parametrize("name", ["bridge", "bridge-masked"])
+def test_scores_are_fused_scores_whatever_the_cover_did(memory_index: Any, name: str) -> None:
+    covered, plain = (scores_of(retrieved(memory_index, name, HOPS, **given)) for given in ({}, {"coverage_weight": 0}))
     assert covered == plain
-
-
-def test_without_weight_for_cover_the_order_is_by_score(memory_index: Any) -> None:
-    found = [p.score for p in ask(memory_index, "bridge", HOPS, coverage_weight=0).passages]
-    assert found == sorted(found, reverse=True)
+    assert list(plain.values()) == sorted(plain.values(), reverse=True)
 
 
 def test_a_repeated_word_counts_once(memory_index: Any) -> None:
-    once = ask(memory_index, "bridge-lexical", "river Poland")
-    twice = ask(memory_index, "bridge-lexical", "river rivers Poland river")
+    texts = ("river Poland", "river rivers Poland river")
+    once, twice = (retrieved(memory_index, "bridge-lexical", text) for text in texts)
     assert once.passages == twice.passages
 
 
 def test_without_any_shared_word_or_name_bridge_lexical_finds_nothing(memory_index: Any) -> None:
-    assert ids(ask(memory_index, "bridge-lexical", "zzz qqq")) == []
-    assert len(ids(ask(memory_index, "bridge", "zzz qqq"))) == 13
+    assert ids_of(retrieved(memory_index, "bridge-lexical", "zzz qqq")) == []
+    assert len(ids_of(retrieved(memory_index, "bridge", "zzz qqq"))) == 13
 
 
 def test_bridge_lexical_starts_from_no_passage_that_shares_no_word(memory_index: Any) -> None:
-    evidence = ask(memory_index, "bridge-lexical", "Helen").evidence
+    evidence = retrieved(memory_index, "bridge-lexical", "Helen").evidence
     assert set(evidence.seed_weights("passage")) == {"p09", "p10"}
 
 
 def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = ids(ask(memory_index, "bridge", HOPS, coverage_weight=0))
+    plain = ids_of(retrieved(memory_index, "bridge", HOPS, coverage_weight=0))
     monkeypatch.setattr(bridge, "POOL", 4)
-    covered = ids(ask(memory_index, "bridge", HOPS))
+    covered = ids_of(retrieved(memory_index, "bridge", HOPS))
     assert set(covered[:4]) == set(plain[:4])
     assert covered[4:] == plain[4:]
 
@@ -92,5 +83,161 @@ def test_an_entity_of_one_passage_weighs_more_than_one_of_two(make_index: Any) -
     graph = index.artefact(GRAPH)
     df = dict(zip(graph.keys, graph.df.tolist(), strict=True))
     assert (df["bern"], df["oslo"]) == (1, 2)
-    weights = ask(index, "bridge-lexical", "Did Bern meet Oslo?").evidence.seed_weights("entity")
+    weights = retrieved(index, "bridge-lexical", "Did Bern meet Oslo?").evidence.seed_weights("entity")
     assert weights["oslo"] / weights["bern"] == pytest.approx(2**-ENTITY_PENALTY, abs=1e-5)
+
+
+def ask(index: MemoryIndex, text: str, **given: object) -> Retrieval:
+    return retrieved(index, "bridge-masked", text, **given)
+
+
+def noted(retrieval: Retrieval) -> tuple[str, dict[str, float]]:
+    """The masked question, and c, kappa, o, r."""
+    masked, trust = retrieval.evidence.notes
+    assert (masked.label, trust.label) == ("Masked question", "Trust in words")
+    return masked.text, {label.split("(")[1].strip(")"): value for label, value in trust.items}
+
+
+def test_the_evidence_shows_mask_and_trust_beside_names_and_seeds(memory_index: Any) -> None:
+    found = ask(memory_index, "Where was Ada Lovelace's friend John Doe born?")
+    masked, values = noted(found)
+    assert masked == "Where was friend John Doe born"  # only what is a node is masked
+    assert list(values) == ["c", "kappa", "o", "r"]
+    assert values["c"] == 1
+    assert values["r"] == pytest.approx(max(values["kappa"], min(1, values["o"] / 3)))
+    assert found.evidence.names == QuestionNames(("ada lovelace",), ("john doe",))
+    assert list(found.evidence.seed_weights("entity")) == ["ada lovelace"]
+    assert found.evidence.fallback is None
+
+
+def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(
+    memory_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "longest river"
+    found = ask(memory_index, text)
+    assert found.evidence.fallback == PASSAGES_ONLY
+    masked, values = noted(found)
+    assert (masked, values["c"]) == ("none", 0)
+    fifth = scores_of(ask(memory_index, text, lexical_share=0.0))
+    monkeypatch.setattr(bridge_masked, "LEAST_GRAPH_SHARE", 1.0)
+    whole = scores_of(ask(memory_index, text, graph_weight=0.07, lexical_share=0.0))
+    assert fifth == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("text", ["Paris", "What is Paris?", "Is Troy or Helen it?"])
+def test_a_mask_that_leaves_no_stem_is_none_and_never_encoded(memory_index: Any, text: str) -> None:
+    calls: list[list[str]] = []
+    strategy = make("bridge-masked", memory_index, {}, memory_services(memory_index, calls))
+    (found,) = strategy.retrieve([Question(text, vector=memory_index.encode([text])[0])], limit=5)
+    assert (noted(found)[0], calls) == ("none", [])
+    assert found.passages == ask(memory_index, text, mask_weight=0).passages[:5]
+
+
+def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six passages of Rome, more than five: c is sqrt(5 / 6)."""
+    rows = [(f"p{n}", f"Town {'ABCDEFG'[n]}x", f"It is near Rome, says no {n}.") for n in range(6)]
+    index = make_index([*rows, ("p6", "Oslo", "Oslo is cold.")])
+    found = ask(index, "Who is cold near Rome?")
+    assert list(found.evidence.seed_weights("entity")) == ["rome"]
+    masked, values = noted(found)
+    assert masked == "none"
+    assert values["c"] == pytest.approx((5 / 6) ** 0.5, abs=1e-6)
+    monkeypatch.setattr(bridge_masked, "COMMON_SHARE", 6 / 7)
+    assert noted(ask(index, "Who is cold near Rome?"))[0] == "Who is cold near"
+
+
+def test_a_question_of_unknown_words_trusts_nothing(memory_index: Any) -> None:
+    masked, values = noted(ask(memory_index, "zzz qqq"))
+    assert (masked, values) == ("none", {"c": 0, "kappa": 0, "o": 0, "r": 0})
+    assert len(ask(memory_index, "zzz qqq").passages) == 13
+
+
+@pytest.mark.parametrize(
+    ("aliases", "text", "matched", "seeds", "masked"),
+    [
+        ({}, "Who was in Paris Mythology with Paris?", ("paris", "paris mythology"), ["paris mythology"], "none"),
+        ({"countess lovelace": "ada lovelace"}, BORN, ("ada lovelace",), ["ada lovelace"], "Where was born"),
+        ({}, BORN, (), [], "none"),
+    ],
+    ids=["nested at the same place", "alias", "unknown"],
+)
+def test_nested_and_merged_names_are_masked_and_the_longest_is_the_seed(
+    make_index: Any, aliases: dict[str, str], text: str, matched: tuple[str, ...], seeds: list[str], masked: str
+) -> None:
+    found = ask(make_index(PASSAGES, {ALIASES: aliases}), text)
+    assert names_of(found.evidence).matched == matched
+    assert list(found.evidence.seed_weights("entity")) == seeds
+    assert noted(found)[0] == masked
+
+
+def test_two_passages_are_enough_to_rank(make_index: Any) -> None:
+    index = make_index([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold.")])
+    found = ask(index, "Which cold town met Rome?")
+    masked, values = noted(found)
+    assert masked == "Which cold town met"
+    assert values["o"] == 2
+    assert values["r"] == pytest.approx(max(values["kappa"], 2 / 3), abs=1e-6)
+    assert {passage.passage_id for passage in found.passages} == {"a", "b"}
+
+
+def test_the_masked_question_brings_what_shares_no_name(make_index: Any) -> None:
+    """`c` answers what is asked, and has none of the names."""
+    rows = [
+        ("a", "Rome", "Rome of Romulus and Remus, Rome of Romulus and Remus."),
+        ("b", "Oslo", "Oslo has a fjord."),
+        ("c", "Birth", "where people are born and were born"),
+    ]
+    index, text = make_index(rows), "Where were Romulus and Remus of Rome born?"
+    plain, masked = (scores_of(ask(index, text, graph_weight=0, mask_weight=w)) for w in (0, 1))
+    assert plain["a"] > plain["c"]
+    assert masked["c"] > masked["a"]
+
+
+def test_similarity_is_a_mixture_of_both_cosines(memory_index: Any) -> None:
+    parts = {w: scores_of(ask(memory_index, HOPS, graph_weight=0, lexical_share=0, mask_weight=w)) for w in (0, 1)}
+    found = scores_of(ask(memory_index, HOPS, graph_weight=0, lexical_share=0))
+    for passage_id, score in found.items():
+        assert score == pytest.approx(0.3 * parts[0][passage_id] + 0.7 * parts[1][passage_id], abs=1e-12)
+
+
+@pytest.mark.parametrize("rerank", [False, True])
+def test_the_masks_of_a_batch_are_encoded_in_one_call_each_once(memory_index: Any, rerank: bool) -> None:
+    texts = ["Where was Ada Lovelace born?", "What is a river?", "Where was Charles Babbage born?", "Who saw Troy?"]
+    calls: list[list[str]] = []
+    parameters = {"rerank": True} if rerank else {}
+    answerer = Answerer(memory_index, "bridge-masked", parameters, memory_services(memory_index, calls), None)
+    together = answerer.retrieve([Question(text) for text in texts], limit=5)
+    assert calls == [texts, ["Where was born", "Who saw"]]
+    calls.clear()
+    alone = [["Where was born"], texts[3:], ["Who saw"]]
+    assert [answerer.retrieve([Question(text)], limit=5)[0].passages for text in texts] == [
+        found.passages for found in together
+    ]
+    assert calls == [[texts[0]], ["Where was born"], *([text] for text in texts[1:3]), *alone]
+
+
+def test_without_weight_for_the_mask_nothing_more_is_encoded(memory_index: Any) -> None:
+    calls: list[list[str]] = []
+    answerer = Answerer(memory_index, "bridge-masked", {"mask_weight": 0}, memory_services(memory_index, calls), None)
+    (found,) = answerer.retrieve([Question("Where was Ada Lovelace born?")], limit=5)
+    assert calls == [["Where was Ada Lovelace born?"]]
+    assert noted(found)[0] == "none"
+
+
+def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(make_index: Any, memory_index: Any) -> None:
+    defaults = BridgeMaskedParameters()
+    scaled = {name: getattr(defaults, name) * 0.25 for name in IN_MASKED_COSINES}
+    assert set(scaled) == {"seed_temperature", "lexical_weight", "graph_weight", "coverage_weight", "lexical_share"}
+    other = ask(make_index(PASSAGES, {COSINE_SCALE: 0.25}), HOPS).passages
+    assert other == ask(memory_index, HOPS, **scaled).passages
+    assert other != ask(memory_index, HOPS).passages
+
+
+def test_what_is_not_named_keeps_the_defaults_of_bridge() -> None:
+    ours, bridge = BridgeMaskedParameters().model_dump(), BridgeParameters().model_dump()
+    changed = {name for name, value in bridge.items() if ours[name] != value}
+    assert changed == {"graph_weight"}
+    assert {name: ours[name] for name in sorted(ours.keys() - bridge.keys())} == {
+        "lexical_share": 0.3,
+        "mask_weight": 0.7,
+    }

@@ -1,157 +1,145 @@
-"""SPRIG: walks of both ways (golden order, seeds, fallbacks, parameters) and the aliases of titles."""
+"""SPRIG: golden walks, seeds and fallbacks; nodes (norms, title aliases, pruning, terms); and RRF+PPR."""
 
+import random
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import MemoryIndex, lexical_from, names_of, retrieved, scores_of
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.text import norm_lower, norm_simple
-from polyhop.warehouse.artefacts import GRAPH, NAMES, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, SURFACES, lexical_of, vectors_of
 from polyhop.worker.ranking.pagerank import WalkSeeds
 from polyhop.worker.strategies import sprig
-from polyhop.worker.strategies.registry import make
-from polyhop.worker.strategies.sprig import WalkParameters, make_walk, title_aliases
+from polyhop.worker.strategies.baselines import FusionParameters
+from polyhop.worker.strategies.entities import match_meanings
+from polyhop.worker.strategies.sprig import (
+    NodeParameters,
+    TermParameters,
+    WalkParameters,
+    entity_nodes,
+    make_walk,
+    term_nodes,
+    title_aliases,
+)
+
+Parameters = dict[str, Any]
+NAMED = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr")
+TEXTS = (
+    "Where was the designer of the Analytical Engine born?",
+    "Which river flows through the capital of Poland, Warsaw?",
+    "Did Paris or Marie Curie see Troy?",
+    "what is on the river",
+)
 
 
 class Words:
-    """Every word of a question is a name."""
+    """Every word of a question is a name, keyed by its lower case."""
 
     def find(self, text: str) -> list[Mention]:
-        return [Mention(m[0], m[0], *m.span()) for m in re.finditer(r"\S+", text)]
+        return [Mention(m[0].lower(), m[0], *m.span()) for m in re.finditer(r"\S+", text)]
 
 
 @pytest.fixture
-def golden_index(make_index: Any, golden_graph: BipartiteGraph, make_lexical: Any) -> Any:
-    lexical = make_lexical([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
+def golden_index(make_index: Any, golden_graph: BipartiteGraph) -> MemoryIndex:
+    lexical = lexical_from([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
     given = {GRAPH: golden_graph, NAMES: Words(), lexical_of("plain"): lexical}
     given[vectors_of("passage")] = np.eye(5, dtype=np.float32)
-    return make_index([(f"d{number}", "", "") for number in range(5)], given)
+    index: MemoryIndex = make_index([(f"d{number}", "", "") for number in range(5)], given)
+    return index
 
 
-def ask(index: Any, name: str, text: str, vector: Any = None, **parameters: object) -> Retrieval:
-    return make(name, index, parameters).retrieve([Question(text, vector=vector)], limit=5)[0]
+FIRST, SECOND = (0.8, 0, 0.6, 0, 0), (0, 0.6, 0.8, 0, 0)
+"""Vectors of questions; nearest are d0, then d2; and d2, then d1."""
 
 
-def scores(retrieval: Retrieval) -> dict[str, float]:
-    return {passage.passage_id: passage.score for passage in retrieval.passages}
+def ask(index: MemoryIndex, name: str, text: str, vector: tuple[float, ...] = FIRST, **given: Any) -> Retrieval:
+    return retrieved(index, name, Question(text, vector=np.array(vector, dtype=np.float32)), limit=5, **given)
 
 
-def test_golden_walk_from_question_entities(golden_index: Any) -> None:
+GOLDEN = {
+    "entities": "d0 .473781 d1 .137297 d2 .046668 d3 .005578 d4 0",
+    "push": "d0 .31387 d1 .094965 d2 .037977 d3 .008715 d4 0",
+    "mass": "d0 .347937 d1 .089167 d2 .064309 d3 .009134 d4 0",
+    "adaptive": "d0 .339249 d1 .085844 d2 .065527 d3 .00938 d4 0",
+    "passages": "d0 .204718 d2 .084386 d1 .03439 d3 .013182 d4 0",
+    "uniform": "d2 .116639 d0 .105029 d1 .087241 d3 .07618 d4 .036168",
+}
+"""G-SPRIG-2, and G-SPRIG-3 with eps = .001."""
+
+
+@pytest.mark.parametrize(
+    ("golden", "name", "text", "parameters", "seeds", "fallback"),
+    [
+        ("entities", "graph-hybrid", "alice bob", {}, "alice bob", ENTITIES_ONLY),
+        ("push", "graph", "alice bob", {"ppr": "push"}, "alice bob", None),
+        ("mass", "graph-dense", "alice bob", {"seeds": 2}, "d0 alice bob d2", None),
+        ("adaptive", "graph-dense", "alice bob", {"seeds": 2, "mix": "adaptive"}, "alice bob d0 d2", None),
+        ("passages", "graph-dense", "nobody", {"seeds": 2}, "d0 d2", PASSAGES_ONLY),
+        ("uniform", "graph", "nobody", {}, "", UNIFORM),
+    ],
+)
+def test_golden_walks(
+    golden_index: MemoryIndex,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: str,
+    name: str,
+    text: str,
+    parameters: Parameters,
+    seeds: str,
+    fallback: Any,
+) -> None:
+    """Where all passages are seeds, the evidence does not list them."""
+    monkeypatch.setattr(sprig, "EPS", 1e-3)
+    found = ask(golden_index, name, text, **parameters)
+    passages, scores = GOLDEN[golden].split()[::2], map(float, GOLDEN[golden].split()[1::2])
+    assert list(scores_of(found)) == passages
+    assert scores_of(found) == pytest.approx(dict(zip(passages, scores, strict=True)), abs=1e-6)
+    assert sorted(seed.key for seed in found.evidence.seeds) == sorted(seeds.split())
+    assert found.evidence.fallback == fallback
+
+
+def test_golden_walk_from_question_entities(golden_index: MemoryIndex) -> None:
     """G-SPRIG-2, Graph."""
     found = ask(golden_index, "graph", "bob and alice")
-    expected = {"d0": 0.473781, "d1": 0.137297, "d2": 0.046668, "d3": 0.005578, "d4": 0}
-    assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert list(scores(found)) == ["d0", "d1", "d2", "d3", "d4"]
+    assert scores_of(found) == scores_of(ask(golden_index, "graph-hybrid", "alice bob"))
     assert found.evidence == Evidence(
         names=QuestionNames(("alice", "bob"), ("and",)),
         seeds=(Seed("entity", "alice", 0.585786), Seed("entity", "bob", 0.414214)),
     )
 
 
-def test_golden_push_from_question_entities(golden_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G-SPRIG-3, eps = .001."""
-    monkeypatch.setattr(sprig, "EPS", 1e-3)
-    found = ask(golden_index, "graph", "alice bob", ppr="push")
-    expected = {"d0": 0.31387, "d1": 0.094965, "d2": 0.037977, "d3": 0.008715, "d4": 0}
-    assert scores(found) == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("mix", "expected"),
+    ("name", "text", "parameters", "weights", "fallback"),
     [
-        ("mass", {"d0": 0.347937, "d1": 0.089167, "d2": 0.064309, "d3": 0.009134, "d4": 0}),
-        ("adaptive", {"d0": 0.339249, "d1": 0.085844, "d2": 0.065527, "d3": 0.00938, "d4": 0}),
+        ("graph", "y", {"entity_fallback": "bm25_top1"}, {"d1": 1}, BM25_TOP1),
+        ("graph", "alice y", {"entity_fallback": "bm25_top1"}, {"alice": 1}, None),
+        ("graph", "nobody", {"entity_fallback": "bm25_top1"}, {}, UNIFORM),
+        ("graph", "alice bob", {"entity_penalty": 0}, {"alice": 0.5, "bob": 0.5}, None),
+        ("graph-hybrid", "x", {}, {"d0": 0.666667, "d2": 0.333333}, PASSAGES_ONLY),
+        ("graph-dense", "nobody", {"seed_weighting": "raw"}, {"d0": 0.571429, "d2": 0.428571}, PASSAGES_ONLY),
+        ("graph-rrf", "x", {"seeds": 2, "vector": SECOND}, {"d2": 0.666667, "d0": 0.333333}, PASSAGES_ONLY),
     ],
+    ids=["BM25's best", "no need of it", "no word", "equal entities", "by rank", "by score", "fused"],
 )
-def test_golden_walk_from_entities_and_passages(golden_index: Any, mix: str, expected: dict[str, float]) -> None:
-    """G-SPRIG-2, hybrid rows: the two nearest passages are d0, then d2."""
-    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
-    found = ask(golden_index, "graph-dense", "alice bob", vector, seeds=2, mix=mix)
-    assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert list(found.evidence.seed_weights("passage")) == ["d0", "d2"]
-    assert len(found.evidence.seeds) == 4
+def test_seeds_and_what_takes_their_place(
+    golden_index: MemoryIndex, name: str, text: str, parameters: Parameters, weights: dict[str, float], fallback: Any
+) -> None:
+    """Fused: BM25 says d0, d2; cosine d2, d1, then ties by id."""
+    evidence = ask(golden_index, name, text, **parameters).evidence
+    assert {seed.key: seed.weight for seed in evidence.seeds} == pytest.approx(weights, abs=1e-6)
+    assert evidence.fallback == fallback
 
 
-def test_golden_walk_from_passages_only(golden_index: Any) -> None:
-    """G-SPRIG-2, documents only."""
-    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
-    found = ask(golden_index, "graph-dense", "nobody", vector, seeds=2)
-    expected = {"d0": 0.204718, "d2": 0.084386, "d1": 0.03439, "d3": 0.013182, "d4": 0}
-    assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert found.evidence.fallback == PASSAGES_ONLY
-
-
-def test_without_a_known_entity_all_passages_are_seeds(golden_index: Any) -> None:
-    """G-SPRIG-2, uniform; the evidence does not list every passage."""
-    found = ask(golden_index, "graph", "nobody")
-    expected = {"d2": 0.116639, "d0": 0.105029, "d1": 0.087241, "d3": 0.07618, "d4": 0.036168}
-    assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert list(scores(found)) == list(expected)
-    assert found.evidence.fallback == UNIFORM
-    assert found.evidence.seeds == ()
-
-
-def test_without_a_known_entity_bm25_s_best_passage_can_be_the_seed(golden_index: Any) -> None:
-    found = ask(golden_index, "graph", "y", entity_fallback="bm25_top1")
-    assert found.evidence.fallback == BM25_TOP1
-    assert found.evidence.seed_weights("passage") == {"d1": 1.0}
-
-
-def test_a_known_entity_needs_no_fallback(golden_index: Any) -> None:
-    found = ask(golden_index, "graph", "alice y", entity_fallback="bm25_top1")
-    assert found.evidence.fallback is None
-    assert found.evidence.seeds == (Seed("entity", "alice", 1.0),)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"entity_fallback": "bm25_top1"}])
-def test_without_entity_and_without_word_all_passages_are_seeds(golden_index: Any, parameters: Any) -> None:
-    assert ask(golden_index, "graph", "nobody", **parameters).evidence.fallback == UNIFORM
-
-
-def test_a_hybrid_without_a_shared_word_walks_from_entities(golden_index: Any) -> None:
-    found = ask(golden_index, "graph-hybrid", "alice bob")
-    assert found.evidence.fallback == ENTITIES_ONLY
-    assert scores(found) == scores(ask(golden_index, "graph", "alice bob"))
-
-
-def test_a_hybrid_seeds_with_bm25_s_first_by_rank(golden_index: Any) -> None:
-    found = ask(golden_index, "graph-hybrid", "x")
-    assert found.evidence.seed_weights("passage") == {"d0": 0.666667, "d2": 0.333333}
-
-
-def test_raw_weights_are_the_ranker_s_scores(golden_index: Any) -> None:
-    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
-    found = ask(golden_index, "graph-dense", "nobody", vector, seeds=5, seed_weighting="raw")
-    assert found.evidence.seed_weights("passage") == pytest.approx({"d0": 0.571429, "d2": 0.428571}, abs=1e-6)
-
-
-def test_the_fusion_of_both_rankings_seeds_graph_rrf(golden_index: Any) -> None:
-    """BM25: d0, d2; cosine: d2, d1, then ties by id."""
-    vector = np.array([0, 0.6, 0.8, 0, 0], dtype=np.float32)
-    found = ask(golden_index, "graph-rrf", "x", vector, seeds=2)
-    assert found.evidence.seed_weights("passage") == {"d2": 0.666667, "d0": 0.333333}
-
-
-def test_a_penalty_of_zero_makes_question_entities_equal(golden_index: Any) -> None:
-    found = ask(golden_index, "graph", "alice bob", entity_penalty=0)
-    assert found.evidence.seed_weights("entity") == {"alice": 0.5, "bob": 0.5}
-
-
-def test_a_name_found_twice_counts_once(golden_index: Any) -> None:
-    once, twice = ask(golden_index, "graph", "alice bob"), ask(golden_index, "graph", "bob alice bob alice")
-    assert scores(once) == scores(twice)
-
-
-def test_a_fine_push_and_a_long_walk_agree(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sprig, "EPS", 1e-12)
-    text = "Which river flows through the capital of Poland, Warsaw?"
-    power = scores(ask(memory_index, "graph-hybrid", text, max_iter=300))
-    push = scores(ask(memory_index, "graph-hybrid", text, ppr="push"))
-    assert push == pytest.approx(power, abs=1e-9)
+def test_a_name_found_twice_counts_once(golden_index: MemoryIndex) -> None:
+    once, twice = (ask(golden_index, "graph", text) for text in ("alice bob", "bob alice bob alice"))
+    assert once.passages == twice.passages
 
 
 SEEDS = WalkSeeds(np.array([0, 3]), np.array([0.5, 0.2]), np.array([2]), np.array([0.3]))
@@ -171,14 +159,15 @@ def test_many_power_steps_and_a_fine_push_agree(
     assert 0 < power.sum() < 1
 
 
-def test_edges_that_are_not_kept_carry_nothing(golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", ["power", "push"])
+def test_edges_that_are_not_kept_carry_nothing(
+    golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch, way: Any
+) -> None:
     monkeypatch.setattr(sprig, "EPS", 1e-9)
-    kept = golden_graph.indices != golden_graph.number_of["paris"]
-    for way in ("power", "push"):
-        parameters: Any = WalkParameters(ppr=way, max_iter=50)
-        seeds = WalkSeeds(np.array([golden_graph.number_of["paris"]]), np.ones(1), np.array([], int), np.array([]))
-        assert make_walk(golden_graph, kept, parameters)(seeds).sum() == pytest.approx(0.0, abs=1e-9)
-        assert make_walk(golden_graph, None, parameters)(seeds).sum() > 0.1
+    paris, parameters = golden_graph.number_of["paris"], WalkParameters(ppr=way, max_iter=50)
+    seeds = WalkSeeds(np.array([paris]), np.ones(1), np.array([], int), np.array([]))
+    assert make_walk(golden_graph, golden_graph.indices != paris, parameters)(seeds).sum() == pytest.approx(0, abs=1e-9)
+    assert make_walk(golden_graph, None, parameters)(seeds).sum() > 0.1
 
 
 def test_no_step_leaves_the_mass_where_it_started(golden_graph: BipartiteGraph) -> None:
@@ -187,28 +176,256 @@ def test_no_step_leaves_the_mass_where_it_started(golden_graph: BipartiteGraph) 
 
 
 TITLES = ["Mercury (planet)", "Mercury (element)", "Ada Lovelace", "Paris (Texas)", "Blur (band)", "Blur"]
+ALIASES_OF_TITLES = {
+    "ada lovelace": "ada lovelace",
+    "blur band": "blur band",
+    "mercury element": "mercury element",
+    "mercury planet": "mercury planet",
+    "paris texas": "paris texas",
+    "paris": "paris texas",
+}
 
 
-def test_golden_aliases() -> None:
+@pytest.mark.parametrize(
+    ("titles", "norm", "aliases"),
+    [
+        (TITLES, norm_simple, ALIASES_OF_TITLES),
+        ([*TITLES, *TITLES[::-1]], norm_simple, ALIASES_OF_TITLES),
+        (["Paris (Texas)"], norm_lower, {"paris (texas)": "paris (texas)", "paris": "paris (texas)"}),
+        (["A (b) (c)"], norm_simple, {"a b c": "a b c", "a b": "a b c"}),
+        (["(Everything)", "?!"], norm_simple, {"everything": "everything"}),
+    ],
+    ids=["golden", "each twice", "another norm", "last parentheses only", "never the whole title"],
+)
+def test_aliases_of_titles(titles: list[str], norm: Callable[[str], str], aliases: dict[str, str]) -> None:
     """G-SPRIG-6."""
-    assert title_aliases(TITLES, norm_simple) == {
-        "ada lovelace": "ada lovelace",
-        "blur band": "blur band",
-        "mercury element": "mercury element",
-        "mercury planet": "mercury planet",
-        "paris texas": "paris texas",
-        "paris": "paris texas",
+    assert title_aliases(titles, norm) == aliases
+
+
+@pytest.fixture
+def named_index() -> Callable[..., MemoryIndex]:
+    def index(graph: BipartiteGraph, surfaces: BipartiteGraph, aliases: dict[str, str] | None = None) -> MemoryIndex:
+        passages = [(f"d{number}", "", "") for number in range(graph.passage_count)]
+        return MemoryIndex(passages, {GRAPH: graph, SURFACES: surfaces, NAMES: Words(), ALIASES: aliases or {}})
+
+    return index
+
+
+@pytest.mark.parametrize("norm", ["none", "simple", "lower"])
+def test_names_that_are_normal_already_give_the_same_under_every_norm(
+    named_index: Any, golden_graph: Any, norm: str
+) -> None:
+    index = named_index(golden_graph, golden_graph)
+    found, plain = (ask(index, "graph", "alice bob nobody", **given) for given in ({"entity_norm": norm}, {}))
+    assert found.passages == plain.passages
+
+
+def test_norms_make_different_names_one(named_index: Any, make_graph: Any) -> None:
+    surfaces = make_graph([{"Spider-Man": 1, "SPIDER-MAN": 2}, {"Spider Man": 1}, {"spider-man": 1}])
+    index = named_index(make_graph([{}, {}, {}]), surfaces)
+    graphs = {norm: entity_nodes(index, NodeParameters(entity_norm=norm)).graph for norm in ("none", "simple", "lower")}
+    assert {norm: graph.keys for norm, graph in graphs.items()} == {
+        "none": ("SPIDER-MAN", "Spider Man", "Spider-Man", "spider-man"),
+        "simple": ("spider man",),
+        "lower": ("spider man", "spider-man"),
     }
+    assert (graphs["simple"].tf.tolist(), graphs["simple"].df.tolist()) == ([3, 1, 1], [3])
+    for text, norm, matched, unmatched in (
+        ("Spider-Man", "none", ("Spider-Man",), ()),
+        ("SPIDER-man", "none", (), ("SPIDER-man",)),
+        ("SPIDER-man", "lower", ("spider-man",), ()),
+    ):
+        assert ask(index, "graph", text, entity_norm=norm).evidence.names == QuestionNames(matched, unmatched)
 
 
-def test_another_norm_keeps_its_own_labels() -> None:
-    assert title_aliases(["Paris (Texas)"], norm_lower) == {"paris (texas)": "paris (texas)", "paris": "paris (texas)"}
+def test_other_norms_undo_what_resolution_merged(named_index: Any, make_graph: Any) -> None:
+    """The index knows one entity `ada`; as written it is two names, and no alias leads from one to the other."""
+    graph, surfaces = make_graph([{"ada": 2}, {"ada": 1}]), make_graph([{"Ada": 2}, {"Lovelace": 1}])
+    index = named_index(graph, surfaces, aliases={"lovelace": "ada"})
+    merged, apart = (ask(index, "graph", "Lovelace", **given) for given in ({}, {"entity_norm": "lower"}))
+    assert [score > 0 for score in scores_of(merged).values()] == [True, True]
+    assert {name: score > 0 for name, score in scores_of(apart).items()} == {"d0": False, "d1": True}
 
 
-def test_equal_titles_count_once_in_any_order() -> None:
-    assert title_aliases([*TITLES, *TITLES], norm_simple) == title_aliases(reversed(TITLES), norm_simple)
+@pytest.mark.parametrize(
+    ("norm", "planet"), [("key", "mercury planet"), ("simple", "mercury planet"), ("lower", "mercury (planet)")]
+)
+def test_a_title_alias_joins_question_text_and_title(make_index: Any, norm: Any, planet: str) -> None:
+    """`Mercury` is the title `Mercury (planet)` wherever it stands; the other Paris keeps both apart."""
+    index = make_index(
+        [
+            ("a", "Mercury (planet)", "The planet has no moon."),
+            ("b", "", "NASA sent Messenger to Mercury."),
+            ("c", "Paris", "Paris is a city."),
+            ("d", "Paris (mythology)", "Paris saw Helen."),
+        ]
+    )
+    nodes = entity_nodes(index, NodeParameters(title_aliases=True, entity_norm=norm))
+    assert "mercury" not in nodes.graph.keys
+    assert nodes.match("Who went to Mercury?").matched == (planet,)
+    assert nodes.graph.df[nodes.graph.number_of[planet]] == 2
+    assert nodes.match("Who saw Paris?").matched == ("paris",)
+    assert nodes.label("Mercury (planet)") == planet
+    assert entity_nodes(index, NodeParameters()).match("Who went to Mercury?").matched == ("mercury",)
 
 
-def test_only_the_last_parentheses_go_and_never_the_whole_title() -> None:
-    assert title_aliases(["A (b) (c)"], norm_simple) == {"a b c": "a b c", "a b": "a b c"}
-    assert title_aliases(["(Everything)", "?!"], norm_simple) == {"everything": "everything"}
+def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
+    """A name merged into `mercury` leads on to the title; without aliases it stops there."""
+    passages = [("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")]
+    index = make_index(passages, {ALIASES: {"hermes": "mercury"}})
+    for has_aliases, node in ((False, "mercury"), (True, "mercury planet")):
+        nodes = entity_nodes(index, NodeParameters(title_aliases=has_aliases))
+        assert nodes.match("Where is Hermes?").matched == (node,)
+
+
+def test_golden_pruned_entity_counts_as_unmatched(named_index: Any, golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-2, last line, as parameters; 2.13."""
+    index = named_index(golden_graph, golden_graph)
+    found = ask(index, "graph", "bob alice", hub_top_percent=25)
+    assert found.evidence.names == QuestionNames(("alice",), ("bob",))
+    assert [round(passage.score, 6) for passage in found.passages] == [0.663324, 0, 0, 0, 0]
+    assert ask(index, "graph", "bob", hub_top_percent=25).evidence.fallback == UNIFORM
+
+
+def test_short_names_are_no_nodes(
+    named_index: Any, golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = named_index(golden_graph, golden_graph)
+    assert entity_nodes(index, NodeParameters()).graph is golden_graph
+    monkeypatch.setattr(sprig, "LEAST_CHARACTERS", 5)
+    assert entity_nodes(index, NodeParameters()).graph.keys == ("alice", "france", "paris")
+    assert ask(index, "graph", "alice bob").evidence.names == QuestionNames(("alice",), ("bob",))
+
+
+def rankings(name: str, index: Any, **parameters: Any) -> list[Any]:
+    return [retrieved(index, name, text, **parameters).passages for text in TEXTS]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_pruning_nothing_is_no_pruning(memory_index: Any, name: str) -> None:
+    unpruned = rankings(name, memory_index)
+    assert rankings(name, memory_index, hub_top_percent=0, edge_cap=0) == unpruned
+    assert rankings(name, memory_index, edge_cap=1000) == unpruned
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("norm", ["key", "none", "simple", "lower"])
+def test_shuffled_passages_change_nothing(
+    make_index: Any, memory_index: Any, corpus: Any, name: str, norm: str
+) -> None:
+    parameters = {"title_aliases": True, "hub_top_percent": 10.0, "entity_norm": norm, "edge_cap": 2}
+    shuffled = list(corpus)
+    random.Random(13).shuffle(shuffled)
+    found = rankings(name, memory_index, **parameters)
+    assert found == rankings(name, make_index(shuffled), **parameters)
+    assert found != rankings(name, memory_index)
+
+
+def test_terms_are_nodes_under_their_tokens(memory_index: Any) -> None:
+    nodes = term_nodes(memory_index, TermParameters(min_df=2, max_df_ratio=0.25))
+    found = nodes.match("Which RIVER is the capital's?")
+    assert (found.matched, found.unmatched) == (("capital", "river"), ("is", "s", "the", "which"))
+    assert nodes.noun == "terms"
+
+
+def test_a_title_is_labelled_with_the_terms_that_the_graph_has(memory_index: Any) -> None:
+    nodes = term_nodes(memory_index, TermParameters(min_df=1, max_df_ratio=1.0))
+    labels = nodes.label("The River Thames").split()
+    assert len(labels) == 3
+    assert set(labels[1:]) <= set(nodes.graph.keys)
+
+
+UNFILTERED = {"min_df": 1, "max_df_ratio": 1.0}
+GOLDEN_WORDS = [["alice", "bob", "alice"], ["bob", "paris"], ["paris", "france", "paris"], ["france"], []]
+"""G-SPRIG-1 as words."""
+
+
+def ask_terms(text: str, rows: list[list[str]] = GOLDEN_WORDS, **parameters: object) -> Retrieval:
+    """Of an index of nothing but postings."""
+    passages = [(f"p{number:02d}", "", "") for number in range(len(rows))]
+    index = MemoryIndex(passages, {lexical_of("plain"): lexical_from(rows)}, artefacts={"lexical:plain"})
+    return retrieved(index, "tfidf-graph", Question(text), limit=5, **parameters)
+
+
+def test_golden_walk_from_terms() -> None:
+    """G-SPRIG-2, Graph: the same formulas with terms instead of entities."""
+    found = ask_terms("Alice and BOB", entity_penalty=0.5, **UNFILTERED)
+    expected = [0.473781, 0.137297, 0.046668, 0.005578, 0]
+    assert [passage.score for passage in found.passages] == pytest.approx(expected, abs=1e-6)
+    assert found.evidence.names == QuestionNames(("alice", "bob"), ("and",), "terms")
+    assert found.evidence.seed_weights("term") == {"alice": 0.585786, "bob": 0.414214}
+
+
+def test_seeds_are_uniform_and_a_repeated_term_counts_once() -> None:
+    found = ask_terms("bob alice bob", **UNFILTERED)
+    assert found.evidence.seed_weights("term") == {"alice": 0.5, "bob": 0.5}
+
+
+def test_the_usual_filters_leave_nothing_of_a_toy_corpus_and_all_passages_are_seeds() -> None:
+    found = ask_terms("alice bob")
+    assert found.evidence.fallback == UNIFORM
+    assert [passage.score for passage in found.passages] == pytest.approx([0.2] * 5)
+
+
+def test_frequent_and_rare_terms_are_no_nodes() -> None:
+    rows = [["common", "good"]] * 3 + [["common", "rare"]] + [["common"]] * 26
+    found = ask_terms("common good rare", rows)
+    assert found.evidence.names == QuestionNames(("good",), ("common", "rare"), "terms")
+    assert [passage.passage_id for passage in found.passages[:3]] == ["p00", "p01", "p02"]
+
+
+def stretched(found: dict[str, float]) -> dict[str, float]:
+    low, high = min(found.values()), max(found.values())
+    return {name: (score - low) / (high - low) if high > low else 1.0 for name, score in found.items()}
+
+
+@pytest.mark.parametrize("text", [*TEXTS[1::2], "Who wrote the first program for Charles Babbage?"])
+@pytest.mark.parametrize(("depth", "share"), [(100, 0.5), (4, 0.5), (5, 0.2)])
+def test_scores_of_rrf_ppr_are_the_weighted_sum_of_both_lists(
+    memory_index: Any, text: str, depth: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sprig, "FusionParameters", partial(FusionParameters, depth=depth))
+    fused = stretched(scores_of(retrieved(memory_index, "rrf", text, depth, depth=depth)))
+    walked = stretched(scores_of(retrieved(memory_index, "graph", text, depth)))
+    expected = {name: share * fused.get(name, 0) + (1 - share) * walked.get(name, 0) for name in {**fused, **walked}}
+    found = scores_of(retrieved(memory_index, "rrf-ppr", text, 30, rrf_share=share))
+    assert found == pytest.approx(expected)
+    assert list(found) == sorted(expected, key=lambda name: (-round(found[name], 12), name))
+
+
+def test_parameters_of_the_graph_are_those_of_rrf_ppr_too(memory_index: Any) -> None:
+    """Without entities, BM25's best takes their place in the walk."""
+    plain, other = (
+        retrieved(memory_index, "rrf-ppr", TEXTS[3], **given) for given in ({}, {"entity_fallback": "bm25_top1"})
+    )
+    assert scores_of(other) != scores_of(plain)
+
+
+def test_the_evidence_of_rrf_ppr_is_the_walk_s(memory_index: Any) -> None:
+    evidence = retrieved(memory_index, "rrf-ppr", "Who wrote the first program for Charles Babbage?", 3).evidence
+    assert names_of(evidence).matched == ("charles babbage",)
+    assert evidence.fallback is None
+
+
+NUMBERS = {"mercury": 0, "mercury mythology": 1, "mercury planet": 2, "venus": 3, "vulcan": 4}
+
+
+@pytest.mark.parametrize(
+    ("names", "matched", "shares", "unmatched"),
+    [
+        (
+            [("mercury", "mercury mythology", "mercury planet"), ("venus",)],
+            ("mercury", "mercury mythology", "mercury planet", "venus"),
+            [1 / 8, 1 / 8, 6 / 8, 1],
+            (),
+        ),
+        ([("mercury", "mercury planet"), ("mercury planet",)], ("mercury", "mercury planet"), [1 / 7, 1], ()),
+        ([("vulcan", "venus"), ("",), ("pluto",)], ("venus",), [1], ("pluto", "vulcan")),
+    ],
+    ids=["by their passages", "said in full, too", "without passages or node"],
+)
+def test_those_that_bear_one_name_share_its_weight(names: Any, matched: Any, shares: Any, unmatched: Any) -> None:
+    found = match_meanings(names, NUMBERS, np.array([1, 1, 6, 3, 0]))
+    assert (found.matched, found.unmatched) == (matched, unmatched)
+    assert found.numbers.tolist() == [NUMBERS[name] for name in matched]
+    assert found.shares.tolist() == pytest.approx(shares)
