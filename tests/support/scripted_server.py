@@ -34,25 +34,9 @@ _DATA = re.compile(r"<data\b[^>]*>(.*?)</data>", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CAPITALISED = r"[A-Z][\w'’&-]*"
 _NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van)\s+)*{_CAPITALISED})*")
-_STOP = {
-    "The",
-    "A",
-    "An",
-    "In",
-    "On",
-    "At",
-    "It",
-    "He",
-    "She",
-    "They",
-    "His",
-    "Her",
-    "This",
-    "That",
-    "Its",
-    "As",
-    "But",
-}
+_STOP = set(
+    ["The", "A", "An", "In", "On", "At", "It", "He", "She", "They", "His", "Her", "This", "That", "Its", "As", "But"]
+)
 _TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "CONCEPT")
 _FORMS = {
     "kg.extract": {"entities", "relations"},
@@ -332,12 +316,9 @@ DIMENSION = 384
 
 def chat_body(asked: "Recorded", chosen: Behaviour) -> dict[str, Any]:
     """A chat completion."""
-    given = (asked.body.get("response_format") or {}).get("json_schema") or {}
     content = chosen.content
     if content is None:
-        content = derived_reply(
-            prompt_text(asked.body["messages"][:1]), str(given.get("name", "")), given.get("schema")
-        )
+        content = derived_reply(prompt_text(asked.body["messages"][:1]), *asked_schema(asked.body))
     message, finish = _message(content, chosen)
     said = message["content"] or message["refusal"] or ""
     prompt_tokens = token_count(asked.prompt) + 4 * len(asked.body["messages"]) + 3
@@ -486,17 +467,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
         owner = self.server.model_server
-        owner.enter()
-        try:
+        with owner.counted():
             asked, chosen = owner.take(self.path, body)
             chosen = chosen.echoing(self.headers.get("Authorization", ""))
-            with owner.turn():
+            with owner.slot or nullcontext():
                 if self._is_gone():
                     return
-                time.sleep(owner.wait_seconds(chosen))
+                time.sleep(owner.delay_seconds + chosen.delay_seconds)
             self._treat(asked, chosen)
-        finally:
-            owner.leave()
 
     def _is_gone(self) -> bool:
         """Whether the client has hung up while it waited for its turn; no server works for nobody."""
@@ -508,12 +486,9 @@ class Handler(BaseHTTPRequestHandler):
     def _treat(self, asked: "Recorded", chosen: Behaviour) -> None:
         error = json.dumps({"error": {"message": chosen.message, "type": "scripted", "code": chosen.code}})
         match chosen.kind:
-            case "rate_limit":
+            case "rate_limit" | "error":
                 headers = {} if chosen.retry_after is None else {"Retry-After": chosen.retry_after}
-                self._send(429, error, headers)
-            case "error":
-                headers = {} if chosen.retry_after is None else {"Retry-After": chosen.retry_after}
-                self._send(chosen.status or 500, error, headers)
+                self._send(429 if chosen.kind == "rate_limit" else chosen.status or 500, error, headers)
             case "html":
                 page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
                 self._send(chosen.status or 502, page, {"Content-Type": "text/html"})
@@ -613,7 +588,7 @@ class ModelServer:
 
     def __init__(self, port: int = 0) -> None:
         self._lock = threading.Lock()
-        self.in_flight = 0
+        self._in_flight = 0
         self.most_in_flight = 0
         self.reset()
         self._http = Http(("127.0.0.1", port), Handler)
@@ -631,8 +606,8 @@ class ModelServer:
             self._fault_specs: dict[str, Spec] = {}
             self._seed, self._is_sticky = 0, False
             self._respond: Responder | None = None
-            self._delay_seconds = 0.0
-            self._slot: threading.Semaphore | None = None
+            self.delay_seconds = 0.0  # that each request waits, besides what its behaviour says
+            self.slot: threading.Semaphore | None = None
             self.encode: Encode | None = None
 
     def play(self, *specs: Spec) -> None:
@@ -666,12 +641,12 @@ class ModelServer:
 
     def delay(self, seconds: float) -> None:
         """Every request waits so long, besides what its behaviour says."""
-        self._delay_seconds = seconds
+        self.delay_seconds = seconds
 
     def slots(self, count: int, delay_seconds: float) -> None:
         """Works on so many requests at a time, each for so long; the others wait for their turn, as in llama.cpp."""
-        self._slot = threading.Semaphore(count)
-        self._delay_seconds = delay_seconds
+        self.slot = threading.Semaphore(count)
+        self.delay_seconds = delay_seconds
 
     @staticmethod
     def dead_url() -> str:
@@ -710,41 +685,28 @@ class ModelServer:
             attempt = self._seen[prompt]
             self._seen[prompt] += 1
             task = task_name(schema_name, schema, prompt) if path.endswith("/completions") else ""
-            draft = Recorded(
-                len(self.requests), path, str(body.get("model")), task, prompt, time.time(), attempt, "", body
-            )
+            model = str(body.get("model"))
+            draft = Recorded(len(self.requests), path, model, task, prompt, time.time(), attempt, "", body)
             chosen = self._chosen(draft)
-            asked = Recorded(**{**draft.__dict__, "kind": chosen.kind})
+            asked = replace(draft, kind=chosen.kind)
             self.requests.append(asked)
         return asked, chosen
 
-    def enter(self) -> None:
-        """A request begins."""
-        with self._lock:
-            self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
-
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """A request's turn: at once, unless slots are limited."""
-        with self._slot or nullcontext():
-            yield
-
-    def leave(self) -> None:
-        """A request has ended."""
+    def counted(self) -> Iterator[None]:
+        """While a request is in flight."""
         with self._lock:
-            self.in_flight -= 1
-
-    def wait_seconds(self, chosen: Behaviour) -> float:
-        """How long a request is held."""
-        return self._delay_seconds + chosen.delay_seconds
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight -= 1
 
     def _chosen(self, asked: Recorded) -> Behaviour:
         if self._respond is not None:
             return behaviour(self._respond(asked))
-        return self._by_script(asked)
-
-    def _by_script(self, asked: Recorded) -> Behaviour:
         if self._queue:
             return self._queue.pop(0)
         keys: Sequence[object] = (asked.prompt,) if self._is_sticky else (asked.prompt, asked.attempt)
