@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from memory_index import ids_of, names_of, retrieved, scores_of
 
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.ports import Services
@@ -50,7 +50,6 @@ def trees(make_index: Any, make_graph: Any, make_relations: Any) -> Any:
             vectors_of("passage"): vectors,
             vectors_of("entity"): entity_vectors,
         },
-        name="trees",
     )
 
 
@@ -147,12 +146,6 @@ def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_want
     strategy = make("graph-search", trees, {"matcher": "embedding"}, services)
     assert names_of(strategy.retrieve([question], limit=1)[0].evidence).matched == ("alder", "birch")
     assert make("graph-search", trees, {}).retrieve([question], limit=1)[0].evidence.fallback is not None
-
-
-def test_similarity_without_vectors_of_entities_is_refused_when_the_strategy_is_made(trees: Any) -> None:
-    trees.artefacts = frozenset({"graph", "graph:relations"})
-    with pytest.raises(ConfigurationError, match=r"'vectors:entity'.*'trees'.*--add-strategy naive-vector"):
-        make("graph-search", trees, {"matcher": "embedding"})
 
 
 def test_the_evidence_shows_how_each_entity_was_reached(trees: Any) -> None:

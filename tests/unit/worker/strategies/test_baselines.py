@@ -9,7 +9,6 @@ import pytest
 from memory_index import ids_of, memory_services, retrieved, scores_of
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import NEAREST_PASSAGES, vectors_of
@@ -85,14 +84,6 @@ def test_the_graph_is_searched_as_widely_as_asked(
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: asked_for.append((count, ef)) or [2]})  # type: ignore[func-returns-value]
     retrieved(index, "dense-ann", CAPITAL, 6, **parameters)
     assert asked_for == [(6, ef_search or DenseAnnParameters.model_fields["ef_search"].default)]
-
-
-@pytest.mark.parametrize(("name", "parameters"), [("dense-ann", {}), ("graph-dense", {"search": "ann"})])
-def test_an_index_without_the_graph_says_how_to_build_it(
-    make_index: Any, corpus: Any, name: str, parameters: dict[str, object]
-) -> None:
-    with pytest.raises(MissingArtefactError, match="--add-strategy dense-ann"):
-        make(name, make_index(corpus, artefacts={"vectors:passage"}), parameters)
 
 
 def test_a_walk_may_start_from_approximate_neighbours(make_index: Any, corpus: Any) -> None:

@@ -186,10 +186,25 @@ def test_the_papers_values_are_the_defaults(name: str) -> None:
     assert defaults | SOME_VALUES.get(name, {}) == ALL_VALUES.get(name, defaults)
 
 
-def test_a_missing_artefact_is_refused_when_the_strategy_is_made(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus, artefacts=())
-    with pytest.raises(MissingArtefactError, match="vectors:passage"):
-        make("dense", index, {})
+@pytest.mark.parametrize(
+    ("name", "given", "artefacts", "words"),
+    [
+        ("dense", {}, (), "vectors:passage"),
+        ("dense-ann", {}, ("vectors:passage",), "--add-strategy dense-ann"),
+        ("graph-dense", {"search": "ann"}, ("vectors:passage",), "--add-strategy dense-ann"),
+        (
+            "graph-search",
+            {"matcher": "embedding"},
+            ("graph", "graph:relations"),
+            "'vectors:entity'.*'memory'.*--add-strategy naive-vector",
+        ),
+    ],
+)
+def test_a_missing_artefact_is_refused_when_the_strategy_is_made(
+    make_index: Any, corpus: Any, name: str, given: dict[str, object], artefacts: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises((MissingArtefactError, ConfigurationError), match=words):
+        make(name, make_index(corpus, artefacts=artefacts), given)
 
 
 @pytest.mark.parametrize(

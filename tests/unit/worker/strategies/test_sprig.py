@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import MemoryIndex, lexical_from, names_of, retrieved, scores_of
+from memory_index import MemoryIndex, graph_from, lexical_from, names_of, retrieved, scores_of
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import BipartiteGraph, Mention
@@ -202,27 +202,21 @@ def test_aliases_of_titles(titles: list[str], norm: Callable[[str], str], aliase
     assert title_aliases(titles, norm) == aliases
 
 
-@pytest.fixture
-def named_index() -> Callable[..., MemoryIndex]:
-    def index(graph: BipartiteGraph, surfaces: BipartiteGraph, aliases: dict[str, str] | None = None) -> MemoryIndex:
-        passages = [(f"d{number}", "", "") for number in range(graph.passage_count)]
-        return MemoryIndex(passages, {GRAPH: graph, SURFACES: surfaces, NAMES: Words(), ALIASES: aliases or {}})
-
-    return index
+def named_index(graph: BipartiteGraph, surfaces: BipartiteGraph, aliases: dict[str, str] | None = None) -> MemoryIndex:
+    passages = [(f"d{number}", "", "") for number in range(graph.passage_count)]
+    return MemoryIndex(passages, {GRAPH: graph, SURFACES: surfaces, NAMES: Words(), ALIASES: aliases or {}})
 
 
 @pytest.mark.parametrize("norm", ["none", "simple", "lower"])
-def test_names_that_are_normal_already_give_the_same_under_every_norm(
-    named_index: Any, golden_graph: Any, norm: str
-) -> None:
+def test_names_that_are_normal_already_give_the_same_under_every_norm(golden_graph: BipartiteGraph, norm: str) -> None:
     index = named_index(golden_graph, golden_graph)
     found, plain = (ask(index, "graph", "alice bob nobody", **given) for given in ({"entity_norm": norm}, {}))
     assert found.passages == plain.passages
 
 
-def test_norms_make_different_names_one(named_index: Any, make_graph: Any) -> None:
-    surfaces = make_graph([{"Spider-Man": 1, "SPIDER-MAN": 2}, {"Spider Man": 1}, {"spider-man": 1}])
-    index = named_index(make_graph([{}, {}, {}]), surfaces)
+def test_norms_make_different_names_one() -> None:
+    surfaces = graph_from([{"Spider-Man": 1, "SPIDER-MAN": 2}, {"Spider Man": 1}, {"spider-man": 1}])
+    index = named_index(graph_from([{}, {}, {}]), surfaces)
     graphs = {norm: entity_nodes(index, NodeParameters(entity_norm=norm)).graph for norm in ("none", "simple", "lower")}
     assert {norm: graph.keys for norm, graph in graphs.items()} == {
         "none": ("SPIDER-MAN", "Spider Man", "Spider-Man", "spider-man"),
@@ -238,9 +232,9 @@ def test_norms_make_different_names_one(named_index: Any, make_graph: Any) -> No
         assert ask(index, "graph", text, entity_norm=norm).evidence.names == QuestionNames(matched, unmatched)
 
 
-def test_other_norms_undo_what_resolution_merged(named_index: Any, make_graph: Any) -> None:
+def test_other_norms_undo_what_resolution_merged() -> None:
     """The index knows one entity `ada`; as written it is two names, and no alias leads from one to the other."""
-    graph, surfaces = make_graph([{"ada": 2}, {"ada": 1}]), make_graph([{"Ada": 2}, {"Lovelace": 1}])
+    graph, surfaces = graph_from([{"ada": 2}, {"ada": 1}]), graph_from([{"Ada": 2}, {"Lovelace": 1}])
     index = named_index(graph, surfaces, aliases={"lovelace": "ada"})
     merged, apart = (ask(index, "graph", "Lovelace", **given) for given in ({}, {"entity_norm": "lower"}))
     assert [score > 0 for score in scores_of(merged).values()] == [True, True]
@@ -278,7 +272,7 @@ def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
         assert nodes.match("Where is Hermes?").matched == (node,)
 
 
-def test_golden_pruned_entity_counts_as_unmatched(named_index: Any, golden_graph: BipartiteGraph) -> None:
+def test_golden_pruned_entity_counts_as_unmatched(golden_graph: BipartiteGraph) -> None:
     """G-SPRIG-2, last line, as parameters; 2.13."""
     index = named_index(golden_graph, golden_graph)
     found = ask(index, "graph", "bob alice", hub_top_percent=25)
@@ -287,9 +281,7 @@ def test_golden_pruned_entity_counts_as_unmatched(named_index: Any, golden_graph
     assert ask(index, "graph", "bob", hub_top_percent=25).evidence.fallback == UNIFORM
 
 
-def test_short_names_are_no_nodes(
-    named_index: Any, golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_names_are_no_nodes(golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     index = named_index(golden_graph, golden_graph)
     assert entity_nodes(index, NodeParameters()).graph is golden_graph
     monkeypatch.setattr(sprig, "LEAST_CHARACTERS", 5)
