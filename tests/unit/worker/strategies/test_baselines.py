@@ -19,7 +19,7 @@ CAPITAL = "Which river flows through the capital of Poland?"
 RIVER = "Which river flows through the birthplace of Marie Curie?"
 
 
-def ids(index: Any, name: str, text: str, limit: int = 13, **parameters: object) -> list[str]:
+def ids(index: Any, name: str, text: str, limit: Any = 13, **parameters: Any) -> list[str]:
     return ids_of(retrieved(index, name, text, limit, **parameters))
 
 
@@ -127,7 +127,7 @@ def test_stop_words_may_be_left_out_of_the_relevance_model(make_index: Any) -> N
     ("name", "parameter", "value"), [("bm25-rm3", "original_weight", 1), ("bm25-2step", "entity_word_weight", 0)]
 )
 def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, parameter: str, value: int) -> None:
-    found = retrieved(memory_index, name, RIVER, **{parameter: value})  # type: ignore[arg-type]
+    found = retrieved(memory_index, name, RIVER, **{parameter: value})
     assert ids_of(found) == ids(memory_index, "bm25", RIVER)
     first = list(found.evidence.seed_weights("passage"))
     assert first
@@ -175,7 +175,7 @@ class ScriptedReranker:
 
 
 def judged(
-    index: Any, judge: Any, name: str, limit: int = 13, asked: str = CAPITAL, **parameters: object
+    index: Any, judge: Any, name: str, limit: Any = 13, asked: Any = CAPITAL, **parameters: object
 ) -> tuple[Retrieval, list[tuple[str, list[str]]]]:
     """With a cross-encoder that judges so, if it does, and what that was asked."""
     reranker = ScriptedReranker(judge)

@@ -34,7 +34,7 @@ from polyhop.worker.strategies.registry import make, make_reader
 
 TRIPLES = written(
     "F has P1; F has P2; G has P3; P1 author A1; P1 venue V1; P2 author A2; P2 venue V1; P3 author A3; P3 cites P1; "
-    "P1 contribution C1; C1 method M1"
+    "P1 contribution C1; C1 method M1; X near Y"
 )
 LABELS = {
     "F": "Software Design",
@@ -160,7 +160,8 @@ def test_paths_below_the_least_score_are_invisible() -> None:
 def test_components_join_the_question_as_query_vectors() -> None:
     text = "Which things concern Cid Moss and nothing of Ann Roe at all in any way whatsoever?"
     plain, found = (
-        ask(text, number_of_hubs=1, top_paths_to_keep=1, **given) for given in ({}, {"question_components": "rules"})
+        ask(text, number_of_hubs=1, top_paths_to_keep=1, question_components=components)
+        for components in ("off", "rules")
     )
     assert "Cid Moss" in noted(found.evidence, "Components")
     assert found.triples[0].score > plain.triples[0].score
@@ -201,22 +202,26 @@ def test_shown_paths_begin_at_the_topic() -> None:
     assert (back.nodes[:2], back.edges[0].backward) == (("A2", "P2"), ("author",))
 
 
-def test_an_unknown_topic_leaves_the_whole_graph_and_says_so() -> None:
-    direct = ask("Who is the author?")
-    found = ask("Who is the author?", "hublink-topic", topic="Quantum")
-    assert found.triples == direct.triples
+@pytest.mark.parametrize(
+    ("topic", "code", "text"),
+    [
+        ("Quantum", "topic_not_found", "no node is called 'Quantum', so all hubs were searched without a topic"),
+        (None, "topic_not_found", "the question has no topic and names nothing"),
+        ("X", "topic_not_covered", "no indexed hub is reached from 'X'"),
+    ],
+)
+def test_without_a_topic_all_hubs_are_searched_and_without_a_hub_none(topic: str | None, code: str, text: str) -> None:
+    found = ask("Who is the author?", "hublink-topic", topic=topic)
     assert found.evidence.fallback is not None
-    assert found.evidence.fallback.code == "topic_not_found"
-    assert found.evidence.fallback.text == "no node is called 'Quantum', so all hubs were searched without a topic"
+    assert found.evidence.fallback.code == code
+    assert found.evidence.fallback.text.startswith(text)
+    assert found.triples == (() if topic == "X" else ask("Who is the author?").triples)
 
 
-def test_without_a_topic_names_of_the_question_are_looked_up() -> None:
+def test_names_of_a_question_without_a_topic_are_looked_up() -> None:
     found = ask("What did Bob Low write?", "hublink-topic", names=("Zork", "Bob Low", "Data Bases"))
     assert (found.evidence.seeds[0].key, hubs(found)[0]) == ("A2", (1, ["P2"]))
     assert noted(found.evidence, "Other topics") == "Data Bases [G]"
-    nothing = ask("What?", "hublink-topic").evidence.fallback
-    assert nothing is not None
-    assert nothing.text.startswith("the question has no topic and names nothing")
 
 
 def test_a_topic_that_no_hub_covers_says_so() -> None:
@@ -229,39 +234,28 @@ def test_a_topic_that_no_hub_covers_says_so() -> None:
     assert found.evidence.fallback is not None
 
 
-def test_a_topic_from_which_no_hub_is_reached_says_so() -> None:
-    alone = [*TRIPLES, ("X", "near", "Y")]
-    index = Graph()
-    index._values[STORED_HUBS], _ = hubs_of(alone, PAPERS, LABELS)
-    fallback = ask("author", "hublink-topic", topic="X", index=index).evidence.fallback
-    assert fallback is not None
-    assert (fallback.code, fallback.text) == ("topic_not_covered", "no indexed hub is reached from 'X'")
-
-
 def test_diversity_orders_the_rows_of_a_hub_and_changes_no_ranking() -> None:
     """Each path has a row for its last triple; two of P1's have P1 as their subject."""
     index = Graph()
-    paths = index.hubs.paths
-    own, labels = index.hubs.own_ids.of(range(index.hubs.graph.node_count)), dict(LABELS)
-    graph, last = index.hubs.graph, paths.last_triples()
-    texts = [
-        f"{labels[own[int(graph.subjects[t])]]} {index.hubs.predicates[int(graph.predicates[t])]} "
-        f"{labels[own[int(graph.objects[t])]]}"
-        for t in last
-    ]
-    count = paths.path_count
-    rows = HubRows(
-        np.arange(count), np.arange(count), np.full(count, LEVELS.index("triple"), dtype=np.uint8), np.asarray(last)
+    hubs, last = index.hubs, index.hubs.paths.last_triples()
+    ids = hubs.own_ids.of(range(hubs.graph.node_count))
+    subjects, predicates, objects = (
+        getattr(hubs.graph, name)[last].tolist() for name in ("subjects", "predicates", "objects")
     )
-    index._values |= {STORED_HUBS: replace(index.hubs, rows=rows), vectors_of("hubpath"): index.encode(texts)}
+    texts = [
+        f"{LABELS[ids[s]]} {hubs.predicates[p]} {LABELS[ids[o]]}"
+        for s, p, o in zip(subjects, predicates, objects, strict=True)
+    ]
+    numbers = np.arange(len(last))
+    rows = HubRows(numbers, numbers, np.full(len(last), LEVELS.index("triple"), dtype=np.uint8), np.asarray(last))
+    index._values |= {STORED_HUBS: replace(hubs, rows=rows), vectors_of("hubpath"): index.encode(texts)}
 
     def shown(penalty: float) -> tuple[list[str], list[str]]:
         text = "author and venue of Tactics of Microservices"
         found = ask(text, index=index, number_of_hubs=1, diversity_penalty=penalty)
         (hub,) = found.evidence.data["levels"][0]["hubs"]
         assert hub["hub_id"] == "P1"
-        ends = [own[int(graph.objects[last[path["path"]]])] for path in hub["paths"]]
-        return ends, stated(found)
+        return [ids[objects[path["path"]]] for path in hub["paths"]], stated(found)
 
     plain, ranking = shown(0.0)
     assert sorted(plain[:2]) == ["A1", "V1"]

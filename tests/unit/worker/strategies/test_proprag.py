@@ -85,14 +85,13 @@ def test_programs_read_how_every_path_of_a_beam_goes_on(evidence: Evidence) -> N
         {"type": kind, "e1": first, "e2": second}
         for kind, first, second in (("synonym", "bo", "bob"), ("exact", "bo", "bo"), ("jump", None, None))
     )
-    beams = [
-        [(["p1"], [], 0.9), (["p2"], [], 0.5)],
-        [(["p2", "p3"], [similar], 0.75)],
-        [(["p2", "p3", "p1"], [exact, jump], 0.25)],
+    beams: list[list[tuple[str, list[object], float]]] = [
+        [("p1", [], 0.9), ("p2", [], 0.5)],
+        [("p2 p3", [similar], 0.75)],
+        [("p2 p3 p1", [exact, jump], 0.25)],
     ]
     assert evidence.data["beams"] == [
-        [{"nodes": nodes, "connections": connections, "score": score} for nodes, connections, score in beam]
-        for beam in beams
+        [{"nodes": nodes.split(), "connections": ways, "score": score} for nodes, ways, score in beam] for beam in beams
     ]
     assert evidence.context == "Rain.\nAnn met Bo.\nBob fell."
 

@@ -141,7 +141,7 @@ def test_values_may_be_strings_as_the_command_line_gives_them() -> None:
 
 
 SEARCH = {"depth": 1, "decay": 0.5, "matcher": "exact", "entities": 20, "min_similarity": 0.3}
-BM25 = {"k1": 1.5, "b": 0.75}
+BM25: dict[str, object] = {"k1": 1.5, "b": 0.75}
 ALL_VALUES: dict[str, dict[str, object]] = {
     "graph-search": SEARCH,
     "fusion": SEARCH | {"rrf_k": 60, "over_fetch": 2, "vector_passages": None, "graph_passages": None},

@@ -59,7 +59,7 @@ FIRST, SECOND = (0.8, 0, 0.6, 0, 0), (0, 0.6, 0.8, 0, 0)
 """Vectors of questions; nearest are d0, then d2; and d2, then d1."""
 
 
-def ask(index: MemoryIndex, name: str, text: str, vector: tuple[float, ...] = FIRST, **given: Any) -> Retrieval:
+def ask(index: MemoryIndex, name: str, text: str, vector: Any = FIRST, **given: Any) -> Retrieval:
     return retrieved(index, name, Question(text, vector=np.array(vector, dtype=np.float32)), limit=5, **given)
 
 
@@ -332,7 +332,7 @@ GOLDEN_WORDS = [["alice", "bob", "alice"], ["bob", "paris"], ["paris", "france",
 """G-SPRIG-1 as words."""
 
 
-def ask_terms(text: str, rows: list[list[str]] = GOLDEN_WORDS, **parameters: object) -> Retrieval:
+def ask_terms(text: str, rows: Any = GOLDEN_WORDS, **parameters: Any) -> Retrieval:
     """Of an index of nothing but postings."""
     passages = [(f"p{number:02d}", "", "") for number in range(len(rows))]
     index = MemoryIndex(passages, {lexical_of("plain"): lexical_from(rows)}, artefacts={"lexical:plain"})
