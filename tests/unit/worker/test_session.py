@@ -246,9 +246,7 @@ def answer(session: IndexSession) -> Answer:
     return ask
 
 
-def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_times(
-    chat: OneReply, answer: Answer
-) -> None:
+def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_several_times(chat: OneReply, answer: Answer) -> None:
     document = answer("paths")
     shown = [(request.task.name, dict(request.inputs)["evidence"]) for request in chat.requests]
     assert shown == [*(("partial", path.text) for path in PATHS), ("final", "Said. Said.")]
@@ -288,9 +286,7 @@ def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession
     assert isinstance(registry.make_reader("paths", session.published, {}, session.services, reader), PathReader)
 
 
-def test_without_a_reader_passages_are_ranked_as_ever_and_nothing_is_read(
-    settings: Settings, session: IndexSession
-) -> None:
+def test_without_a_reader_passages_rank_as_ever_and_nothing_is_read(settings: Settings, session: IndexSession) -> None:
     """Not by a strategy's own reader, either."""
     unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
     silent = IndexSession(open_published(settings.root, "tiny"), unread)

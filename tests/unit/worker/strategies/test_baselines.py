@@ -33,9 +33,7 @@ def ids(index: Any, name: str, text: str, limit: Any = 13, **parameters: Any) ->
     ],
     ids=["share a word", "share none", "equal counts without length norming", "of the nearest entity only"],
 )
-def test_passages_found(
-    memory_index: Any, name: str, text: str, parameters: dict[str, object], expected: list[str]
-) -> None:
+def test_searches(memory_index: Any, name: str, text: str, parameters: dict[str, object], expected: list[str]) -> None:
     assert ids(memory_index, name, text, **parameters) == expected
 
 
@@ -68,18 +66,14 @@ def test_a_graph_that_misses_nothing_ranks_as_exact_search_does(memory_index: An
     assert scores_of(near) == pytest.approx(scores_of(exact))
 
 
-def test_what_the_graph_misses_is_not_found_and_the_rest_is_ordered_by_cosine(
-    make_index: Any, memory_index: Any, corpus: Any
-) -> None:
+def test_what_the_graph_misses_is_missed_the_rest_is_sorted(make_index: Any, memory_index: Any, corpus: Any) -> None:
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: [6, 7, 2, 6]})
     exact = ids(memory_index, "dense", CAPITAL)
     assert ids(index, "dense-ann", CAPITAL, 6) == [one for one in exact if one in {"p06", "p07", "p02"}]
 
 
 @pytest.mark.parametrize(("parameters", "ef_search"), [({}, None), ({"ef_search": 77}, 77)])
-def test_the_graph_is_searched_as_widely_as_asked(
-    make_index: Any, corpus: Any, parameters: dict[str, int], ef_search: int | None
-) -> None:
+def test_the_width_of_a_search(make_index: Any, corpus: Any, parameters: dict[str, int], ef_search: int | None) -> None:
     asked_for = []
     index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: asked_for.append((count, ef)) or [2]})  # type: ignore[func-returns-value]
     retrieved(index, "dense-ann", CAPITAL, 6, **parameters)

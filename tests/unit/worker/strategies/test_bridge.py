@@ -110,9 +110,7 @@ def test_the_evidence_shows_mask_and_trust_beside_names_and_seeds(memory_index: 
     assert found.evidence.fallback is None
 
 
-def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(
-    memory_index: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_name_passages_start_a_walk_of_a_fifth(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "longest river"
     found = ask(memory_index, text)
     assert found.evidence.fallback == PASSAGES_ONLY

@@ -61,9 +61,7 @@ def test_a_question_s_result_does_not_depend_on_its_batch(
         ]
 
 
-def test_the_order_in_which_passages_came_changes_no_ranking(
-    memory_index: MemoryIndex, strategy: Strategy, name: str
-) -> None:
+def test_the_order_of_the_corpus_changes_no_ranking(memory_index: MemoryIndex, strategy: Strategy, name: str) -> None:
     shuffled = list(PASSAGES)
     random.Random(13).shuffle(shuffled)
     index = MemoryIndex(shuffled)
@@ -83,9 +81,7 @@ def test_a_question_without_a_word_finds_nothing(strategy: Strategy, text: str) 
     assert strategy.retrieve([Question(text)], limit=5) == [Retrieval(())]
 
 
-def test_a_question_s_vector_is_needed_or_changes_nothing(
-    memory_index: MemoryIndex, strategy: Strategy, name: str
-) -> None:
+def test_a_question_s_vector_is_needed_or_ignored(memory_index: MemoryIndex, strategy: Strategy, name: str) -> None:
     without = [Question(text) for text in TEXTS]
     if STRATEGIES[name].needs_question_vector:
         with pytest.raises(AlgorithmError, match="This strategy needs the question's vector"):
@@ -95,9 +91,7 @@ def test_a_question_s_vector_is_needed_or_changes_nothing(
         assert list(map(ranking, strategy.retrieve(without, limit=9))) == list(map(ranking, found))
 
 
-def test_a_retrieval_is_well_formed_and_its_parts_take_no_longer_than_the_whole(
-    memory_index: MemoryIndex, strategy: Strategy
-) -> None:
+def test_a_retrieval_is_well_formed_as_are_its_seconds(memory_index: MemoryIndex, strategy: Strategy) -> None:
     for question in questions_of(memory_index):
         begun = time.perf_counter()
         (found,) = strategy.retrieve([question], limit=13)

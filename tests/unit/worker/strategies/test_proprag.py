@@ -139,9 +139,7 @@ CHANGED = replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=
         ("triple-ppr", GIVEN, CHANGED),
     ],
 )
-def test_each_strategy_has_its_preset_and_what_is_given_wins(
-    strategy: str, given: dict[str, object], expected: PathRule
-) -> None:
+def test_what_is_given_wins_over_the_preset(strategy: str, given: dict[str, object], expected: PathRule) -> None:
     assert rule(strategy, **given) == expected
 
 

@@ -214,9 +214,7 @@ def test_a_missing_artefact_is_refused_when_the_strategy_is_made(
         ("polyhop.schemas.text", "declares none of that name with @strategy"),
     ],
 )
-def test_a_strategy_of_another_package_that_cannot_be_had_says_why(
-    monkeypatch: pytest.MonkeyPatch, module: str, words: str
-) -> None:
+def test_an_unusable_strategy_of_a_package_says_why(monkeypatch: pytest.MonkeyPatch, module: str, words: str) -> None:
     monkeypatch.setattr(registry, "extensions", lambda _group: {"theirs": EntryPoint("theirs", module, registry.GROUP)})
     assert "theirs" in STRATEGIES
     with pytest.raises(ConfigurationError, match=words):
