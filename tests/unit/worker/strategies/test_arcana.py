@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import ids_of, names_of, retrieved, scores_of
+from memory_index import MemoryIndex, graph_from, ids_of, names_of, relations_from, retrieved, scores_of
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
@@ -35,16 +35,16 @@ class Words:
 
 
 @pytest.fixture
-def trees(make_index: Any, make_graph: Any, make_relations: Any) -> Any:
+def trees() -> Any:
     """G-ARC as an index; the vectors rank k3, k9, k1 first and all others equally."""
     ids = [f"k{number}" for number in range(1, 10)]
     vectors = np.array([[SIMILARITIES.get(i, 0.1), 0] for i in ids], dtype=np.float32)
     entity_vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0], [0, 0]], dtype=np.float32)
-    return make_index(
+    return MemoryIndex(
         [(passage_id, "", "") for passage_id in ids],
         {
-            GRAPH: make_graph([dict.fromkeys(filter(None, row.split(",")), 1.0) for row in MENTIONS]),
-            RELATIONS: make_relations(KEYS, TRIPLES),
+            GRAPH: graph_from([dict.fromkeys(filter(None, row.split(",")), 1.0) for row in MENTIONS]),
+            RELATIONS: relations_from(KEYS, TRIPLES),
             NAMES: Words(),
             ALIASES: {"tanglewood": "birch"},
             vectors_of("passage"): vectors,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import ids_of, memory_services, retrieved
+from memory_index import PASSAGES, MemoryIndex, ids_of, memory_services, retrieved
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, QuestionNames, Seed
@@ -39,10 +39,10 @@ def ask(index: Any, text: str, *names: str, **given: object) -> Retrieval:
     ids=["known", "accents and signs", "normalised and merged", "unknown, searched by its hint"],
 )
 def test_names_of_a_question_are_seeds(
-    make_index: Any, corpus: Any, names: list[str], given: Any, seeds: list[tuple[str, str]], unmatched: tuple[str, ...]
+    names: list[str], given: Any, seeds: list[tuple[str, str]], unmatched: tuple[str, ...]
 ) -> None:
-    number = make_index(corpus).artefact(GRAPH).number_of["london"]
-    index = make_index(corpus, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
+    number = MemoryIndex(PASSAGES).artefact(GRAPH).number_of["london"]
+    index = MemoryIndex(PASSAGES, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
     evidence = ask(index, "Which is meant?", *names, **given).evidence
     assert [(seed.key, seed.match) for seed in evidence.seeds] == seeds
     matched = tuple(key for key, match in seeds if match != "vector")

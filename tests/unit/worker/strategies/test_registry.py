@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_index import memory_services
+from memory_index import PASSAGES, MemoryIndex, memory_services
 
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownStrategyError
 from polyhop.schemas.ports import Artefact
@@ -52,10 +52,10 @@ def test_a_strategy_and_its_parameters_are_described(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_strategy_reads_nothing_but_what_it_declares(make_index: Any, corpus: Any, name: str) -> None:
+def test_a_strategy_reads_nothing_but_what_it_declares(name: str) -> None:
     """Every artefact that is not declared is missing."""
     fallback = {"entity_fallback": "bm25_top1"} if name == "graph" else {}
-    index = make_index(corpus, artefacts=STRATEGIES[name].needs)
+    index = MemoryIndex(PASSAGES, artefacts=STRATEGIES[name].needs)
     found = make(name, index, fallback, memory_services(index)).retrieve(
         [Question("Paris", vector=index.encode(["Paris"])[0])], limit=3
     )
@@ -201,10 +201,10 @@ def test_the_papers_values_are_the_defaults(name: str) -> None:
     ],
 )
 def test_a_missing_artefact_is_refused_when_the_strategy_is_made(
-    make_index: Any, corpus: Any, name: str, given: dict[str, object], artefacts: tuple[str, ...], words: str
+    name: str, given: dict[str, object], artefacts: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises((MissingArtefactError, ConfigurationError), match=words):
-        make(name, make_index(corpus, artefacts=artefacts), given)
+        make(name, MemoryIndex(PASSAGES, artefacts=artefacts), given)
 
 
 @pytest.mark.parametrize(

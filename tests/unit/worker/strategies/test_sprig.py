@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import MemoryIndex, graph_from, lexical_from, names_of, retrieved, scores_of
+from memory_index import PASSAGES, MemoryIndex, graph_from, lexical_from, names_of, retrieved, scores_of
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import BipartiteGraph, Mention
@@ -47,12 +47,11 @@ class Words:
 
 
 @pytest.fixture
-def golden_index(make_index: Any, golden_graph: BipartiteGraph) -> MemoryIndex:
+def golden_index(golden_graph: BipartiteGraph) -> MemoryIndex:
     lexical = lexical_from([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
-    given = {GRAPH: golden_graph, NAMES: Words(), lexical_of("plain"): lexical}
+    given: dict[Any, object] = {GRAPH: golden_graph, NAMES: Words(), lexical_of("plain"): lexical}
     given[vectors_of("passage")] = np.eye(5, dtype=np.float32)
-    index: MemoryIndex = make_index([(f"d{number}", "", "") for number in range(5)], given)
-    return index
+    return MemoryIndex([(f"d{number}", "", "") for number in range(5)], given)
 
 
 FIRST, SECOND = (0.8, 0, 0.6, 0, 0), (0, 0.6, 0.8, 0, 0)
@@ -242,9 +241,9 @@ def test_other_norms_undo_what_resolution_merged() -> None:
 @pytest.mark.parametrize(
     ("norm", "planet"), [("key", "mercury planet"), ("simple", "mercury planet"), ("lower", "mercury (planet)")]
 )
-def test_a_title_alias_joins_question_text_and_title(make_index: Any, norm: Any, planet: str) -> None:
+def test_a_title_alias_joins_question_text_and_title(norm: Any, planet: str) -> None:
     """`Mercury` is the title `Mercury (planet)` wherever it stands; the other Paris keeps both apart."""
-    index = make_index(
+    index = MemoryIndex(
         [
             ("a", "Mercury (planet)", "The planet has no moon."),
             ("b", "", "NASA sent Messenger to Mercury."),
@@ -261,10 +260,10 @@ def test_a_title_alias_joins_question_text_and_title(make_index: Any, norm: Any,
     assert entity_nodes(index, NodeParameters()).match("Who went to Mercury?").matched == ("mercury",)
 
 
-def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
+def test_title_aliases_follow_what_resolution_merged() -> None:
     """A name merged into `mercury` leads on to the title; without aliases it stops there."""
     passages = [("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")]
-    index = make_index(passages, {ALIASES: {"hermes": "mercury"}})
+    index = MemoryIndex(passages, {ALIASES: {"hermes": "mercury"}})
     for has_aliases, node in ((False, "mercury"), (True, "mercury planet")):
         nodes = entity_nodes(index, NodeParameters(title_aliases=has_aliases))
         assert nodes.match("Where is Hermes?").matched == (node,)
@@ -300,12 +299,12 @@ def test_pruning_nothing_is_no_pruning(memory_index: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("norm", ["key", "none", "simple", "lower"])
-def test_a_shuffle_changes_nothing(make_index: Any, memory_index: Any, corpus: Any, name: str, norm: str) -> None:
+def test_a_shuffle_changes_nothing(memory_index: Any, name: str, norm: str) -> None:
     parameters = {"title_aliases": True, "hub_top_percent": 10.0, "entity_norm": norm, "edge_cap": 2}
-    shuffled = list(corpus)
+    shuffled = list(PASSAGES)
     random.Random(13).shuffle(shuffled)
     found = rankings(name, memory_index, **parameters)
-    assert found == rankings(name, make_index(shuffled), **parameters)
+    assert found == rankings(name, MemoryIndex(shuffled), **parameters)
     assert found != rankings(name, memory_index)
 
 
