@@ -249,18 +249,12 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(clock: 
 
 
 def test_a_batch_is_retrieved_in_one_call_with_the_results_of_one_by_one() -> None:
-    texts = ["ab", "c", "defg"]
-    together, apart = Pool(), Pool(batches=False)
-    found, expected = (
-        [
-            (one.retrieval, one.reading)
-            for one in pool.answerer.answer([Question(text, text) for text in texts], limit=5)
-        ]
-        for pool in (together, apart)
-    )
+    texts, together, apart = ["ab", "c", "defg"], Pool(), Pool(batches=False)
+    questions = [Question(text, text) for text in texts]
+    found, expected = (pool.answerer.answer(questions, limit=5) for pool in (together, apart))
     assert (together.loud.calls, apart.loud.calls) == ([texts], [[text] for text in texts])
-    assert found == expected
-    assert [reading.answer for _, reading in found] == ["AB", "C", "DEFG"]
+    assert [(one.retrieval, one.reading) for one in found] == [(one.retrieval, one.reading) for one in expected]
+    assert [one.reading.answer for one in found] == ["AB", "C", "DEFG"]
 
 
 def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
@@ -670,13 +664,7 @@ def test_every_question_of_the_named_queues_gets_its_answer_in_submitted_order(q
     ids=["passes", "never passes", "poison", "unknown index"],
 )
 def test_only_an_error_that_may_pass_is_tried_again(
-    queue: QuestionQueue,
-    error: Any,
-    times: int,
-    spec: dict[str, Any],
-    row: tuple[str, str | None, int],
-    said: str,
-    counts: tuple[int, int],
+    queue: QuestionQueue, error: Any, times: int, spec: dict[str, Any], row: Any, said: str, counts: Any
 ) -> None:
     job = submit(queue, "a", **spec)
     report = work(queue, Pool(raising(error, "a", times=times)))

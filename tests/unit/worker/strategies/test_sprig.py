@@ -47,7 +47,8 @@ class Words:
 
 
 @pytest.fixture
-def golden_index(golden_graph: BipartiteGraph) -> MemoryIndex:
+def golden_index(golden_graph: BipartiteGraph, monkeypatch: pytest.MonkeyPatch) -> MemoryIndex:
+    monkeypatch.setattr(sprig, "EPS", 1e-3)
     lexical = lexical_from([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
     given: dict[Any, object] = {GRAPH: golden_graph, NAMES: Words(), lexical_of("plain"): lexical}
     given[vectors_of("passage")] = np.eye(5, dtype=np.float32)
@@ -85,17 +86,9 @@ GOLDEN = {
     ],
 )
 def test_golden_walks(
-    golden_index: MemoryIndex,
-    monkeypatch: pytest.MonkeyPatch,
-    golden: str,
-    name: str,
-    text: str,
-    parameters: Parameters,
-    seeds: str,
-    fallback: Any,
+    golden_index: Any, golden: str, name: str, text: str, parameters: Parameters, seeds: str, fallback: Any
 ) -> None:
     """Where all passages are seeds, the evidence does not list them."""
-    monkeypatch.setattr(sprig, "EPS", 1e-3)
     found = ask(golden_index, name, text, **parameters)
     passages, scores = GOLDEN[golden].split()[::2], map(float, GOLDEN[golden].split()[1::2])
     assert list(scores_of(found)) == passages
