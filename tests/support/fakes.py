@@ -28,7 +28,7 @@ def loaded(path: str) -> ModuleType:
 
 
 def classes_with(method: str, *arguments: str) -> set[str]:
-    """Every class of the tests' files that has such a method, as `unit/worker/test_session.py Chat`.
+    """Every class of the tests' files that has such a method, as `unit/worker/test_session.py Paths`.
 
     Args:
         method: Its name.

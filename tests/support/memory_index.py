@@ -482,7 +482,7 @@ def memory_services(index: MemoryIndex, calls: list[list[str]] | None = None) ->
     return Services(encode)
 
 
-def retrieved(index: MemoryIndex, strategy: str, asked: str | Question, limit: int = 13, **given: object) -> Retrieval:
+def retrieved(index: MemoryIndex, strategy: str, asked: str | Question, limit: Any = 13, **given: Any) -> Retrieval:
     """What a strategy finds for a question, or for a text with its vector; `given` are its parameters."""
     question = Question(asked, vector=index.encode([asked])[0]) if isinstance(asked, str) else asked
     return make(strategy, index, given, memory_services(index)).retrieve([question], limit=limit)[0]

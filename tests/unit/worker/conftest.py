@@ -24,11 +24,6 @@ def make_relations() -> Callable[..., RelationGraph]:
 
 
 @pytest.fixture(scope="session")
-def make_index() -> Callable[..., MemoryIndex]:
-    return MemoryIndex
-
-
-@pytest.fixture(scope="session")
 def corpus() -> tuple[Passage, ...]:
     """Thirteen passages: two chains of three hops, a name with two meanings, two without any name."""
     return PASSAGES

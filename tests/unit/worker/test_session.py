@@ -6,7 +6,7 @@ import gc
 import json
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -74,39 +74,28 @@ def test_python_searches_as_before_when_the_block_is_left() -> None:
     assert gc.get_threshold() == before
 
 
-Publish = Callable[..., None]
-
-
 @pytest.fixture
 def own_settings(tmp_path: Path) -> Settings:
     return Settings(root=tmp_path / "root", strategies=("bm25",))
 
 
-def publish_towns(settings: Settings, count: int, sentence: str) -> None:
+def publish(settings: Settings, count: int, sentence: str = "lies on a river.") -> None:
     corpus = settings.root.parent / "corpus.jsonl"
     records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} {sentence}"} for n in range(count)]
     corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     run_index(settings, IndexRequest("tiny", corpus), DirectRunner())
 
 
-@pytest.fixture
-def publish(own_settings: Settings) -> Publish:
-    def run(count: int, own_settings: Settings = own_settings) -> None:
-        publish_towns(own_settings, count, "lies on a river.")
-
-    return run
-
-
 @pytest.mark.slow
-def test_a_pool_holds_the_current_version_of_an_index_and_no_other(own_settings: Settings, publish: Publish) -> None:
-    publish(5)
+def test_a_pool_holds_the_current_version_of_an_index_and_no_other(own_settings: Settings) -> None:
+    publish(own_settings, 5)
     index = Layout(own_settings.root).index("tiny")
     pool = IndexPool(own_settings)
     with pytest.raises(UnknownIndexError, match="known indexes: tiny"):
         pool.session("nil")
     first = pool.session("tiny")
     assert pool.session("tiny") is first
-    publish(6)
+    publish(own_settings, 6)
     assert (first.version, prune_versions(index, keep=1)) == (1, [])
     for current, count in ((2, 6), (1, 5), (2, 6)):  # published, rolled back, and forth
         point_to(index, current)
@@ -126,10 +115,10 @@ def open_files_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings, publish: Publish) -> None:
+def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings) -> None:
     """Strategies keep arrays, name finders and tables of their version; none may survive the move to the next one."""
     everything = own_settings.model_copy(update={"strategies": ("bridge", "dense-ann", "qasa")})
-    publish(12, everything)
+    publish(everything, 12)
     folder = Layout(own_settings.root).index("tiny")
     pool = IndexPool(everything)
     session = pool.session("tiny")
@@ -138,7 +127,7 @@ def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings, publish:
         session.document(name, answered[0])
     del session, answered
     assert any("/versions/000001/" in path for path in open_files_of(folder.path))
-    publish(13, everything)
+    publish(everything, 13)
     pool.session("tiny")
     assert prune_versions(folder, keep=1) == [1]
     gc.collect()  # the run that published has cycles of its own, in this process only because the test is
@@ -211,7 +200,7 @@ def build_reader(_index: IndexReader, parameters: PathParameters, services: Serv
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Of a published index of three passages."""
     chosen = Settings(root=tmp_path_factory.mktemp("index") / "root", strategies=("bm25",))
-    publish_towns(chosen, 3, "was founded by Eve Hall.")
+    publish(chosen, 3, "was founded by Eve Hall.")
     return chosen
 
 
@@ -234,22 +223,15 @@ def chat(session: IndexSession, monkeypatch: pytest.MonkeyPatch) -> OneReply:
     return scripted
 
 
-Answer = Callable[..., dict[str, Any]]
+def answer(session: IndexSession, name: str, **parameters: object) -> dict[str, Any]:
+    (answered,) = session.answerer(name, parameters).answer([QUESTION], limit=3)
+    return session.document(name, answered)
 
 
-@pytest.fixture
-def answer(session: IndexSession) -> Answer:
-    def ask(name: str, parameters: dict[str, object] | None = None) -> dict[str, Any]:
-        (answered,) = session.answerer(name, parameters or {}).answer([QUESTION], limit=3)
-        return session.document(name, answered)
-
-    return ask
-
-
-def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_times(
-    chat: OneReply, answer: Answer
+def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_several_times(
+    chat: OneReply, session: IndexSession
 ) -> None:
-    document = answer("paths")
+    document = answer(session, "paths")
     shown = [(request.task.name, dict(request.inputs)["evidence"]) for request in chat.requests]
     assert shown == [*(("partial", path.text) for path in PATHS), ("final", "Said. Said.")]
     assert document["answer"] == "Said."
@@ -261,16 +243,16 @@ def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_tim
     assert [row["id"] for row in document["passages"]] == ["p0", "p1", "p2"]
 
 
-def test_it_gets_the_strategy_s_parameters(chat: OneReply, answer: Answer) -> None:
-    answer("paths", {"most_paths": "1"})
+def test_it_gets_the_strategy_s_parameters(chat: OneReply, session: IndexSession) -> None:
+    answer(session, "paths", most_paths="1")
     assert [request.task.name for request in chat.requests] == ["partial", "final"]
     with pytest.raises(ConfigurationError, match="'most_paths' of strategy 'paths' is '0'"):
-        answer("paths", {"most_paths": "0"})
+        answer(session, "paths", most_paths="0")
 
 
-def test_it_may_leave_what_it_shows_to_the_configured_reader(answer: Answer) -> None:
+def test_it_may_leave_what_it_shows_to_the_configured_reader(session: IndexSession) -> None:
     """The rules read the paths, which name the designer; no passage does."""
-    document = answer("paths")
+    document = answer(session, "paths")
     assert (document["answer"], document["reading"]["by"]) == ("Ann Roe", "rules")
     assert [sentence["passage_id"] for sentence in document["evidence"]["sentences"]] == ["path 0"]
 
@@ -288,9 +270,7 @@ def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession
     assert isinstance(registry.make_reader("paths", session.published, {}, session.services, reader), PathReader)
 
 
-def test_without_a_reader_passages_are_ranked_as_ever_and_nothing_is_read(
-    settings: Settings, session: IndexSession
-) -> None:
+def test_without_a_reader_passages_rank_as_ever_and_nothing_is_read(settings: Settings, session: IndexSession) -> None:
     """Not by a strategy's own reader, either."""
     unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
     silent = IndexSession(open_published(settings.root, "tiny"), unread)

@@ -77,9 +77,10 @@ def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any, monkeypa
     assert covered[4:] == plain[4:]
 
 
-def test_an_entity_of_one_passage_weighs_more_than_one_of_two(make_index: Any) -> None:
+def test_an_entity_of_one_passage_weighs_more_than_one_of_two() -> None:
     """Weights are df ** -.5, so 1 against .707, whatever the passages' share is."""
-    index = make_index([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold."), ("c", "Bern", "Bern is small.")])
+    rows = [("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold."), ("c", "Bern", "Bern is small.")]
+    index = MemoryIndex(rows)
     graph = index.artefact(GRAPH)
     df = dict(zip(graph.keys, graph.df.tolist(), strict=True))
     assert (df["bern"], df["oslo"]) == (1, 2)
@@ -110,9 +111,7 @@ def test_the_evidence_shows_mask_and_trust_beside_names_and_seeds(memory_index: 
     assert found.evidence.fallback is None
 
 
-def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(
-    memory_index: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_name_passages_start_a_walk_of_a_fifth(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "longest river"
     found = ask(memory_index, text)
     assert found.evidence.fallback == PASSAGES_ONLY
@@ -133,10 +132,10 @@ def test_a_mask_that_leaves_no_stem_is_none_and_never_encoded(memory_index: Any,
     assert found.passages == ask(memory_index, text, mask_weight=0).passages[:5]
 
 
-def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frequent_name_is_a_seed_and_is_not_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six passages of Rome, more than five: c is sqrt(5 / 6)."""
     rows = [(f"p{n}", f"Town {'ABCDEFG'[n]}x", f"It is near Rome, says no {n}.") for n in range(6)]
-    index = make_index([*rows, ("p6", "Oslo", "Oslo is cold.")])
+    index = MemoryIndex([*rows, ("p6", "Oslo", "Oslo is cold.")])
     found = ask(index, "Who is cold near Rome?")
     assert list(found.evidence.seed_weights("entity")) == ["rome"]
     masked, values = noted(found)
@@ -162,16 +161,16 @@ def test_a_question_of_unknown_words_trusts_nothing(memory_index: Any) -> None:
     ids=["nested at the same place", "alias", "unknown"],
 )
 def test_nested_and_merged_names_are_masked_and_the_longest_is_the_seed(
-    make_index: Any, aliases: dict[str, str], text: str, matched: tuple[str, ...], seeds: list[str], masked: str
+    aliases: dict[str, str], text: str, matched: tuple[str, ...], seeds: list[str], masked: str
 ) -> None:
-    found = ask(make_index(PASSAGES, {ALIASES: aliases}), text)
+    found = ask(MemoryIndex(PASSAGES, {ALIASES: aliases}), text)
     assert names_of(found.evidence).matched == matched
     assert list(found.evidence.seed_weights("entity")) == seeds
     assert noted(found)[0] == masked
 
 
-def test_two_passages_are_enough_to_rank(make_index: Any) -> None:
-    index = make_index([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold.")])
+def test_two_passages_are_enough_to_rank() -> None:
+    index = MemoryIndex([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold.")])
     found = ask(index, "Which cold town met Rome?")
     masked, values = noted(found)
     assert masked == "Which cold town met"
@@ -180,14 +179,14 @@ def test_two_passages_are_enough_to_rank(make_index: Any) -> None:
     assert {passage.passage_id for passage in found.passages} == {"a", "b"}
 
 
-def test_the_masked_question_brings_what_shares_no_name(make_index: Any) -> None:
+def test_the_masked_question_brings_what_shares_no_name() -> None:
     """`c` answers what is asked, and has none of the names."""
     rows = [
         ("a", "Rome", "Rome of Romulus and Remus, Rome of Romulus and Remus."),
         ("b", "Oslo", "Oslo has a fjord."),
         ("c", "Birth", "where people are born and were born"),
     ]
-    index, text = make_index(rows), "Where were Romulus and Remus of Rome born?"
+    index, text = MemoryIndex(rows), "Where were Romulus and Remus of Rome born?"
     plain, masked = (scores_of(ask(index, text, graph_weight=0, mask_weight=w)) for w in (0, 1))
     assert plain["a"] > plain["c"]
     assert masked["c"] > masked["a"]
@@ -224,11 +223,11 @@ def test_without_weight_for_the_mask_nothing_more_is_encoded(memory_index: Any) 
     assert noted(found)[0] == "none"
 
 
-def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(make_index: Any, memory_index: Any) -> None:
+def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(memory_index: Any) -> None:
     defaults = BridgeMaskedParameters()
     scaled = {name: getattr(defaults, name) * 0.25 for name in IN_MASKED_COSINES}
     assert set(scaled) == {"seed_temperature", "lexical_weight", "graph_weight", "coverage_weight", "lexical_share"}
-    other = ask(make_index(PASSAGES, {COSINE_SCALE: 0.25}), HOPS).passages
+    other = ask(MemoryIndex(PASSAGES, {COSINE_SCALE: 0.25}), HOPS).passages
     assert other == ask(memory_index, HOPS, **scaled).passages
     assert other != ask(memory_index, HOPS).passages
 

@@ -1,16 +1,15 @@
 """HubLink and hub facets on graphs worked by hand."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
-from memory_index import MemoryIndex, Passage, hubs_of, memory_services, music_hubs, value_texts_of, written
+from memory_index import MemoryIndex, hubs_of, ids_of, memory_services, music_hubs, retrieved, value_texts_of, written
 
-from polyhop.schemas.errors import AlgorithmError, ConfigurationError
-from polyhop.schemas.evidence import as_row, evidence_of
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.evidence import Evidence, as_row, evidence_of
 from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.query import Question, QuestionName, ReadingItem, Retrieval
 from polyhop.schemas.text import entity_id
@@ -24,7 +23,7 @@ from polyhop.worker.strategies.registry import make, make_reader
 
 TRIPLES = written(
     "F has P1; F has P2; G has P3; P1 author A1; P1 venue V1; P2 author A2; P2 venue V1; P3 author A3; P3 cites P1; "
-    "P1 contribution C1; C1 method M1"
+    "P1 contribution C1; C1 method M1; X near Y"
 )
 LABELS = {
     "F": "Software Design",
@@ -74,20 +73,14 @@ INDEX = Graph()
 def ask(
     text: str,
     name: str = "hublink",
-    parameters: Mapping[str, object] | None = None,
-    *,
-    topic: str | None = None,
-    names: tuple[str, ...] = (),
-    index: MemoryIndex = INDEX,
-    limit: int = 20,
+    topic: Any = None,
+    names: Any = (),
+    index: Any = INDEX,
+    limit: Any = 20,
+    **given: Any,
 ) -> Retrieval:
-    services = memory_services(index)
-    strategy: Any = make(name, index, parameters or {}, services)
-    question = Question(
-        text, "q", index.encode([text])[0], topic, tuple(QuestionName(name.lower(), name) for name in names)
-    )
-    given: Retrieval = strategy.retrieve([question], limit=limit)[0]
-    return given
+    found = tuple(QuestionName(name.lower(), name) for name in names)
+    return retrieved(index, name, Question(text, "q", index.encode([text])[0], topic, found), limit, **given)
 
 
 def hubs(found: Retrieval) -> list[tuple[int, list[str]]]:
@@ -95,42 +88,48 @@ def hubs(found: Retrieval) -> list[tuple[int, list[str]]]:
     return [(level["level"], [hub["hub_id"] for hub in level["hubs"]]) for level in levels]
 
 
+def noted(evidence: Evidence, label: str) -> str:
+    (note,) = (note for note in evidence.notes if note.label == label)
+    return note.text
+
+
 def stated(found: Retrieval) -> list[str]:
     return [f"{triple.subject_id} {triple.predicate} {triple.object_id}" for triple in found.triples]
 
 
 def test_the_best_paths_choose_the_hubs_and_rank_their_last_triples() -> None:
-    found = ask("Which method is an interview study?", parameters={"number_of_hubs": 1})
+    found = ask("Which method is an interview study?", number_of_hubs=1)
     assert hubs(found) == [(1, ["P1"])]
-    assert stated(found)[0] == "C1 method M1"
-    assert set(stated(found)) == {"C1 method M1", "P1 author A1", "P1 venue V1", "P1 contribution C1"}
-    assert stated(found)[-1] == "P1 contribution C1"
-    first = found.triples[0]
-    assert (first.subject, first.object, first.rank) == ("contribution one", "interview study", 1)
-    assert first.score == max(triple.score for triple in found.triples)
+    first, *_, last = stated(found)
+    assert (first, last) == ("C1 method M1", "P1 contribution C1")
+    assert set(stated(found)) == {first, last, "P1 author A1", "P1 venue V1"}
+    best = found.triples[0]
+    assert (best.subject, best.object, best.rank) == ("contribution one", "interview study", 1)
+    assert best.score == max(triple.score for triple in found.triples)
     assert [triple.rank for triple in found.triples] == [1, 2, 3, 4]
 
 
-def test_the_ranking_of_triples_is_as_long_as_asked() -> None:
-    few, many = ask("author of Joins of Tables", limit=2), ask("author of Joins of Tables")
-    assert few.triples == many.triples[:2]
-    assert ask("author", limit=0).triples == ()
+@pytest.mark.parametrize("name", ["hublink", "hub-facets"])
+def test_the_ranking_of_triples_is_as_long_as_asked(name: str) -> None:
+    index = INDEX if name == "hublink" else index_of(products())
+    text = "author of Joins of Tables" if name == "hublink" else "Which red thing is made by Acme?"
+    many, few, none = (ask(text, name, index=index, limit=limit).triples for limit in (20, 2, 0))
+    assert len(many) > 2
+    assert (few, none) == (many[:2], ())
 
 
 def test_a_hub_s_sources_stand_by_hub_and_similarity() -> None:
-    found = ask("Tables joins", parameters={"number_of_hubs": 1})
-    assert [row.passage_id for row in found.passages] == ["p2", "p3"]
+    found = ask("Tables joins", number_of_hubs=1)
+    assert ids_of(found) == ["p2", "p3"]
     assert found.evidence.data["levels"][0]["hubs"][0]["passages"] == ["p2", "p3"]
-    one = ask("Tables joins", parameters={"number_of_hubs": 1, "n_source_chunks": 1})
-    assert [row.passage_id for row in one.passages] == ["p2"]
-    assert ask("Tables joins", parameters={"n_source_chunks": 0}).passages == ()
+    assert ids_of(ask("Tables joins", number_of_hubs=1, n_source_chunks=1)) == ["p2"]
+    assert ask("Tables joins", n_source_chunks=0).passages == ()
 
 
 def test_evidence_has_hubs_with_scores_and_their_best_paths() -> None:
-    found = ask("Who is the author of Joins of Tables?", parameters={"number_of_hubs": 2, "top_paths_to_keep": 1})
-    evidence = found.evidence
-    assert [(node.key, node.kind) for node in evidence.nodes] == [("P3", "hub"), (evidence.nodes[1].key, "hub")]
-    assert evidence.measure == "hub score"
+    evidence = ask("Who is the author of Joins of Tables?", number_of_hubs=2, top_paths_to_keep=1).evidence
+    assert [node.kind for node in evidence.nodes] == ["hub", "hub"]
+    assert (evidence.nodes[0].key, evidence.measure) == ("P3", "hub score")
     best = evidence.paths[0]
     assert best.text == "Joins of Tables author Cid Moss."
     assert [(edge.source, edge.target, edge.forward) for edge in best.edges] == [("P3", "A3", ("author",))]
@@ -138,26 +137,22 @@ def test_evidence_has_hubs_with_scores_and_their_best_paths() -> None:
     assert (hub["name"], hub["path_to_topic"]) == ("Joins of Tables", "")
     assert [path["text"] for path in hub["paths"]] == [best.text]
     assert hub["score"] == hub["paths"][0]["score"]
-
-
-def test_evidence_says_over_how_many_texts_the_search_was_exact() -> None:
-    texts = len(INDEX.artefact(vectors_of("hubpath")))
-    (note,) = (note for note in ask("author").evidence.notes if note.label == "Search")
-    assert note.text == f"exact over {texts} texts"
+    assert noted(evidence, "Search") == f"exact over {len(INDEX.artefact(vectors_of('hubpath')))} texts"
 
 
 def test_paths_below_the_least_score_are_invisible() -> None:
-    assert hubs(ask("author", parameters={"min_path_score": 1})) == []
-    assert ask("author", parameters={"min_path_score": 1}).triples == ()
+    found = ask("author", min_path_score=1)
+    assert (hubs(found), found.triples) == ([], ())
 
 
 def test_components_join_the_question_as_query_vectors() -> None:
     text = "Which things concern Cid Moss and nothing of Ann Roe at all in any way whatsoever?"
-    parameters = {"number_of_hubs": 1, "top_paths_to_keep": 1}
-    found = ask(text, parameters={**parameters, "question_components": "rules"})
-    (note,) = (note for note in found.evidence.notes if note.label == "Components")
-    assert "Cid Moss" in note.text
-    assert found.triples[0].score > ask(text, parameters=parameters).triples[0].score
+    plain, found = (
+        ask(text, number_of_hubs=1, top_paths_to_keep=1, question_components=components)
+        for components in ("off", "rules")
+    )
+    assert "Cid Moss" in noted(found.evidence, "Components")
+    assert found.triples[0].score > plain.triples[0].score
 
 
 @pytest.mark.parametrize(
@@ -182,81 +177,73 @@ def test_levels_go_on_from_the_hubs_found_and_rank_after_them() -> None:
     first = [triple for triple in stated(found) if triple.startswith("P3")]
     assert stated(found)[: len(first)] == first
     assert [node.distance for node in found.evidence.nodes] == [1, 2]
-    only = ask("Who is the author?", "hublink-topic", {"max_level": 1}, topic="G")
+    only = ask("Who is the author?", "hublink-topic", topic="G", max_level=1)
     assert hubs(only) == [(1, ["P3"])]
     assert stated(only) == stated(found)[: len(stated(only))]
 
 
 def test_shown_paths_begin_at_the_topic() -> None:
-    path = ask("author", "hublink-topic", {"max_level": 1}, topic="G").evidence.paths[0]
+    path = ask("author", "hublink-topic", topic="G", max_level=1).evidence.paths[0]
     assert (path.nodes[:2], path.edges[0].forward) == (("G", "P3"), ("has",))
     assert path.text.endswith(". From the topic: Data Bases has Joins of Tables.")
-    back = ask("venue", "hublink-topic", {"max_level": 1}, topic="A2").evidence.paths[0]
+    back = ask("venue", "hublink-topic", topic="A2", max_level=1).evidence.paths[0]
     assert (back.nodes[:2], back.edges[0].backward) == (("A2", "P2"), ("author",))
 
 
-def test_an_unknown_topic_leaves_the_whole_graph_and_says_so() -> None:
-    direct = ask("Who is the author?")
-    found = ask("Who is the author?", "hublink-topic", topic="Quantum")
-    assert found.triples == direct.triples
+@pytest.mark.parametrize(
+    ("topic", "code", "text"),
+    [
+        ("Quantum", "topic_not_found", "no node is called 'Quantum', so all hubs were searched without a topic"),
+        (None, "topic_not_found", "the question has no topic and names nothing"),
+        ("X", "topic_not_covered", "no indexed hub is reached from 'X'"),
+    ],
+)
+def test_without_a_topic_all_hubs_are_searched_and_without_a_hub_none(topic: str | None, code: str, text: str) -> None:
+    found = ask("Who is the author?", "hublink-topic", topic=topic)
     assert found.evidence.fallback is not None
-    assert found.evidence.fallback.code == "topic_not_found"
-    assert found.evidence.fallback.text == "no node is called 'Quantum', so all hubs were searched without a topic"
+    assert found.evidence.fallback.code == code
+    assert found.evidence.fallback.text.startswith(text)
+    assert found.triples == (() if topic == "X" else ask("Who is the author?").triples)
 
 
-def test_without_a_topic_names_of_the_question_are_looked_up() -> None:
+def test_names_of_a_question_without_a_topic_are_looked_up() -> None:
     found = ask("What did Bob Low write?", "hublink-topic", names=("Zork", "Bob Low", "Data Bases"))
     assert (found.evidence.seeds[0].key, hubs(found)[0]) == ("A2", (1, ["P2"]))
-    (note,) = (note for note in found.evidence.notes if note.label == "Other topics")
-    assert note.text == "Data Bases [G]"
-    nothing = ask("What?", "hublink-topic").evidence.fallback
-    assert nothing is not None
-    assert nothing.text.startswith("the question has no topic and names nothing")
+    assert noted(found.evidence, "Other topics") == "Data Bases [G]"
 
 
 def test_a_topic_that_no_hub_covers_says_so() -> None:
     index = Graph(not_indexed={"P1", "P2", "P3"})
     found = ask("author", "hublink-topic", topic="F", index=index)
     assert hubs(found) == [(1, [])]
-    (note,) = (note for note in found.evidence.notes if note.label == "Hubs without an index")
-    assert note.text == "Tactics of Microservices [P1]; Views of Monoliths [P2]"
+    without = "Tactics of Microservices [P1]; Views of Monoliths [P2]"
+    assert noted(found.evidence, "Hubs without an index") == without
     assert found.triples == ()
     assert found.evidence.fallback is not None
-
-
-def test_a_topic_from_which_no_hub_is_reached_says_so() -> None:
-    alone = [*TRIPLES, ("X", "near", "Y")]
-    index = Graph()
-    index._values[STORED_HUBS], _ = hubs_of(alone, PAPERS, LABELS)
-    fallback = ask("author", "hublink-topic", topic="X", index=index).evidence.fallback
-    assert fallback is not None
-    assert (fallback.code, fallback.text) == ("topic_not_covered", "no indexed hub is reached from 'X'")
 
 
 def test_diversity_orders_the_rows_of_a_hub_and_changes_no_ranking() -> None:
     """Each path has a row for its last triple; two of P1's have P1 as their subject."""
     index = Graph()
-    paths = index.hubs.paths
-    own, labels = index.hubs.own_ids.of(range(index.hubs.graph.node_count)), dict(LABELS)
-    graph, last = index.hubs.graph, paths.last_triples()
-    texts = [
-        f"{labels[own[int(graph.subjects[t])]]} {index.hubs.predicates[int(graph.predicates[t])]} "
-        f"{labels[own[int(graph.objects[t])]]}"
-        for t in last
-    ]
-    count = paths.path_count
-    rows = HubRows(
-        np.arange(count), np.arange(count), np.full(count, LEVELS.index("triple"), dtype=np.uint8), np.asarray(last)
+    hubs, last = index.hubs, index.hubs.paths.last_triples()
+    ids = hubs.own_ids.of(range(hubs.graph.node_count))
+    subjects, predicates, objects = (
+        getattr(hubs.graph, name)[last].tolist() for name in ("subjects", "predicates", "objects")
     )
-    index._values |= {STORED_HUBS: replace(index.hubs, rows=rows), vectors_of("hubpath"): index.encode(texts)}
+    texts = [
+        f"{LABELS[ids[s]]} {hubs.predicates[p]} {LABELS[ids[o]]}"
+        for s, p, o in zip(subjects, predicates, objects, strict=True)
+    ]
+    numbers = np.arange(len(last))
+    rows = HubRows(numbers, numbers, np.full(len(last), LEVELS.index("triple"), dtype=np.uint8), np.asarray(last))
+    index._values |= {STORED_HUBS: replace(hubs, rows=rows), vectors_of("hubpath"): index.encode(texts)}
 
     def shown(penalty: float) -> tuple[list[str], list[str]]:
         text = "author and venue of Tactics of Microservices"
-        found = ask(text, parameters={"number_of_hubs": 1, "diversity_penalty": penalty}, index=index)
+        found = ask(text, index=index, number_of_hubs=1, diversity_penalty=penalty)
         (hub,) = found.evidence.data["levels"][0]["hubs"]
         assert hub["hub_id"] == "P1"
-        ends = [own[int(graph.objects[last[path["path"]]])] for path in hub["paths"]]
-        return ends, stated(found)
+        return [ids[objects[path["path"]]] for path in hub["paths"]], stated(found)
 
     plain, ranking = shown(0.0)
     assert sorted(plain[:2]) == ["A1", "V1"]
@@ -288,7 +275,7 @@ def products(**more: Any) -> StoredHubs:
     return hubs_of(written(PRODUCTS), set(ITEMS), NAMES, **more)[0]
 
 
-def index_of(stored: StoredHubs, passages: tuple[Passage, ...] = ()) -> MemoryIndex:
+def index_of(stored: StoredHubs, passages: Any = ()) -> MemoryIndex:
     """An index of these hubs; its vectors count words of its passages."""
     texts = value_texts_of(stored)
     rows = [*passages, ("words", "", " ".join(texts))]
@@ -297,54 +284,48 @@ def index_of(stored: StoredHubs, passages: tuple[Passage, ...] = ()) -> MemoryIn
     return MemoryIndex(rows, given)  # type: ignore[arg-type]
 
 
-def ask_facets(
-    stored: StoredHubs, text: str, parameters: Mapping[str, object] | None = None, limit: int = 10
-) -> Retrieval:
-    index = index_of(stored)
-    strategy = make("hub-facets", index, parameters or {}, memory_services(index))
-    return strategy.retrieve([Question(text, vector=index.encode([text])[0])], limit=limit)[0]
+def ask_facets(text: str, stored: StoredHubs | None = None) -> Retrieval:
+    return ask(text, "hub-facets", index=index_of(stored or products()))
 
 
 def triples(retrieval: Retrieval) -> list[tuple[str, str, str]]:
     return [(triple.subject, triple.predicate.rpartition("/")[2], triple.object) for triple in retrieval.triples]
 
 
-def test_the_hub_that_meets_all_conditions_gives_the_first_triples() -> None:
-    found = triples(ask_facets(products(), "Which red thing is made by Acme?"))
-    assert set(found[:2]) == {("Desk lamp", "primaryColor", "red"), ("Desk lamp", "isMadeBy", "Acme Electrics")}
+RED = "Which red thing is made by Acme?"
+BLUE = "What is the primary colour of the field radio?"
+RED_LAMP = ("Desk lamp", "primaryColor", "red")
 
 
-def test_predicates_in_uris_and_camel_case_are_words() -> None:
-    assert triples(ask_facets(products(), "What is the primary colour of the field radio?"))[0] == (
-        "Field radio",
-        "primaryColor",
-        "blue",
-    )
-
-
-def test_a_negated_value_is_that_of_the_other_hubs() -> None:
-    found = triples(ask_facets(products(), "Which red one does not have a lithium battery?"))
-    assert found[0] in {("Desk lamp", "primaryColor", "red"), ("Desk lamp", "hasBattery", "No battery")}
+@pytest.mark.parametrize(
+    ("text", "count", "first"),
+    [
+        (RED, 2, {RED_LAMP, ("Desk lamp", "isMadeBy", "Acme Electrics")}),
+        (BLUE, 1, {("Field radio", "primaryColor", "blue")}),
+        ("Which red one does not have a lithium battery?", 1, {RED_LAMP, ("Desk lamp", "hasBattery", "No battery")}),
+    ],
+    ids=["all conditions", "words of a URI", "a negated value is that of the others"],
+)
+def test_the_hub_that_meets_the_conditions_gives_the_first_triples(text: str, count: int, first: set[Any]) -> None:
+    assert set(triples(ask_facets(text))[:count]) <= first
 
 
 def test_a_hub_without_a_label_is_called_by_its_id() -> None:
     stored = hubs_of(written("https://shop.org/item/3 p red; x2 p blue"), {ITEMS[2], "x2"}, {ITEMS[2]: "", "x2": ""})[0]
     assert {"x2", "3"} <= set(names_of(stored))
-    assert triples(ask_facets(stored, "What is x2?"))[0] == ("", "p", "blue")
+    assert triples(ask_facets("What is x2?", stored))[0] == ("", "p", "blue")
 
 
 def test_labels_in_other_scripts_are_found() -> None:
-    stored = hubs_of(
-        written("b1 автор a1; b1 год 1866; b2 автор a2; b2 год 1877; b3 作者 a3"),
-        {"b1", "b2", "b3"},
-        {"a1": "Фёдор Достоевский", "a2": "Лев Толстой", "a3": "魯迅"},
-    )[0]
-    assert triples(ask_facets(stored, "Фёдор Достоевский: год?"))[0][0] == "b1"
-    assert triples(ask_facets(stored, "魯迅"))[0] == ("b3", "作者", "魯迅")
+    labels = {"a1": "Фёдор Достоевский", "a2": "Лев Толстой", "a3": "魯迅"}
+    rows = written("b1 автор a1; b1 год 1866; b2 автор a2; b2 год 1877; b3 作者 a3")
+    stored = hubs_of(rows, {"b1", "b2", "b3"}, labels)[0]
+    assert triples(ask_facets("Фёдор Достоевский: год?", stored))[0][0] == "b1"
+    assert triples(ask_facets("魯迅", stored))[0] == ("b3", "作者", "魯迅")
 
 
 def test_triples_have_ranks_ids_and_descending_scores() -> None:
-    found = ask_facets(products(), "Which red thing is made by Acme?").triples
+    found = ask_facets(RED).triples
     assert [triple.rank for triple in found] == list(range(1, 10))
     scores = [triple.score for triple in found]
     assert scores == sorted(scores, reverse=True)
@@ -352,29 +333,20 @@ def test_triples_have_ranks_ids_and_descending_scores() -> None:
     assert len({triple.relation_id for triple in found}) == len(found)
 
 
-def test_as_many_triples_are_ranked_as_passages_are_asked_for() -> None:
-    every = ask_facets(products(), "Which red thing is made by Acme?").triples
-    assert ask_facets(products(), "Which red thing is made by Acme?", limit=2).triples == every[:2]
-    assert ask_facets(products(), "Which red thing is made by Acme?", limit=0).triples == ()
-
-
 def test_passages_attached_to_hubs_come_by_their_hubs() -> None:
     stored = products(hub_passages=[(ITEMS[0], 0), (ITEMS[2], 1)])
     index = index_of(stored, (("lamp", "", "On lamps."), ("other", "", "On others.")))
-    strategy = make("hub-facets", index, {}, memory_services(index))
-    text = "Which red thing is made by Zenith?"
-    (found,) = strategy.retrieve([Question(text, vector=index.encode([text])[0])], limit=5)
-    assert [passage.passage_id for passage in found.passages] == ["other", "lamp"]
+    found = ask("Which red thing is made by Zenith?", "hub-facets", index=index)
+    assert ids_of(found) == ["other", "lamp"]
     assert found.passages[0].score == found.triples[0].score
 
 
 def test_the_evidence_names_values_conditions_and_hubs() -> None:
-    evidence = evidence_of(as_row(ask_facets(products(), "Which red thing is made by Acme?").evidence))
+    evidence = evidence_of(as_row(ask_facets(RED).evidence))
     assert evidence.names is not None
     assert evidence.names.matched == ("red", "Acme Electrics")
     assert (evidence.nodes[0].name, evidence.nodes[0].kind) == ("Desk lamp", "hub")
-    lines = evidence_lines(evidence, {})
-    red, acme = (line for line in lines if line.startswith("Condition"))
+    red, acme = (line for line in evidence_lines(evidence, {}) if line.startswith("Condition"))
     assert red.startswith("Condition  red as primary color: red 1.00; met by 2 hubs:")
     assert "Desk lamp 1.000" in red
     assert "Field radio" not in red
@@ -382,20 +354,16 @@ def test_the_evidence_names_values_conditions_and_hubs() -> None:
     assert evidence.fallback is None
 
 
-def test_the_evidence_says_that_a_question_sets_no_condition() -> None:
-    found = ask_facets(products(), "What is there?")
-    assert found.evidence.fallback is not None
-    assert found.evidence.fallback.code == "similarity"
-    assert len(found.triples) == 9
-
-
-def test_the_evidence_has_the_short_answer_with_its_triples() -> None:
-    found = ask_facets(products(), "What is the primary colour of the field radio?").evidence.data["facet_answer"]
+def test_the_evidence_has_the_short_answer_with_its_triples_unless_the_question_sets_no_condition() -> None:
+    found = ask_facets(BLUE).evidence.data["facet_answer"]
     assert (found["texts"], found["kind"], found["hub_count"]) == (["blue"], "values", 1)
     assert found["hubs"] == [{"id": ITEMS[1], "name": "Field radio"}]
     ((triple,)) = found["triples"]
     assert (triple["hub"], triple["object"]) == ("Field radio", "blue")
-    assert "facet_answer" not in ask_facets(products(), "What is there?").evidence.data
+    free = ask_facets("What is there?")
+    assert free.evidence.fallback is not None
+    assert (free.evidence.fallback.code, len(free.triples)) == ("similarity", 9)
+    assert "facet_answer" not in free.evidence.data
 
 
 def test_the_facets_are_read_unless_a_model_reads() -> None:
@@ -404,39 +372,22 @@ def test_the_facets_are_read_unless_a_model_reads() -> None:
     model = create_autospec(ModelReader, instance=True)
     own = make_reader("hub-facets", index, {}, services, rules)
     assert isinstance(own, FacetReader)
-    retrieval = ask_facets(products(), "What is the primary colour of the field radio?")
-    (reading,) = own.read([ReadingItem(Question("What is the primary colour?"), retrieval, ())])
+    (reading,) = own.read([ReadingItem(Question("What is the primary colour?"), ask_facets(BLUE), ())])
     assert reading.answer == ""  # its confidence is below what the user asks for
     assert make_reader("hub-facets", index, {}, services, model) is model
 
 
-def test_a_graph_without_hubs_gives_nothing() -> None:
-    found = ask_facets(hubs_of(written("a p b"), set())[0], "What is a?")
+@pytest.mark.parametrize("hub", ["", "b"], ids=["no hub", "a hub without a path"])
+def test_a_graph_without_paths_gives_nothing(hub: str) -> None:
+    found = ask_facets("What is b?", hubs_of(written("a p b"), {*hub})[0])
     assert (found.triples, found.passages) == ((), ())
 
 
-def test_hubs_without_paths_give_nothing() -> None:
-    assert ask_facets(hubs_of(written("a p b"), {"b"})[0], "What is b?").triples == ()
-
-
-def test_the_rest_of_the_question_is_encoded_only_if_fields_are_compared() -> None:
-    stored = music_hubs()
-    index = index_of(stored)
+def test_a_question_needs_its_vector_and_an_encoder_only_if_fields_are_compared() -> None:
+    index = index_of(music_hubs())
     question = Question("Who made Morning Hills?", vector=index.encode(["Who made Morning Hills?"])[0])
     assert make("hub-facets", index, {"signature_similarity": 0}).retrieve([question], limit=3)[0].triples
     with pytest.raises(AlgorithmError, match="No encoder"):
         make("hub-facets", index, {}).retrieve([question], limit=3)
-
-
-def test_a_question_without_its_vector_is_refused() -> None:
-    index = index_of(music_hubs())
     with pytest.raises(AlgorithmError, match="encode 'Who sang\\?' first"):
-        make("hub-facets", index, {}, memory_services(index)).retrieve([Question("Who sang?")], limit=3)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("floor", 0), ("least_coverage", 1.5), ("signature_similarity", -1), ("soft_weight", -1)]
-)
-def test_parameters_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(ConfigurationError, match=f"Parameter '{name}' of strategy 'hub-facets'"):
-        make("hub-facets", index_of(music_hubs()), {name: value})
+        retrieved(index, "hub-facets", Question("Who sang?"))

@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import memory_services
+from memory_index import retrieved, texts_of
 
 from polyhop.pages.drawing import Edge as Drawn
 from polyhop.pages.drawing import evidence_graph
-from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
-from polyhop.schemas.propositions import StoredTexts
-from polyhop.schemas.query import Question
 from polyhop.tasks.propositions.artefact import StoredPropositions, proposition_graph
 from polyhop.terminal import evidence_lines
 from polyhop.worker.ranking.proposition_paths import (
@@ -28,7 +25,7 @@ from polyhop.worker.ranking.proposition_paths import (
 )
 from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule
 from polyhop.worker.strategies.proprag import PathEvidence
-from polyhop.worker.strategies.registry import make, parse_parameters, spec_of
+from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 ANN, BO, BOB = range(3)
 TEXTS = {4: "Ann met Bo.", 7: "Bob fell.", 9: "Rain."}
@@ -49,9 +46,7 @@ def stored() -> StoredPropositions:
         np.empty(0),
         (10, 3, 2),
     )
-    encoded = [TEXTS.get(number, "").encode() for number in range(10)]
-    starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    texts = StoredTexts(starts, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    texts = texts_of(TEXTS.get(number, "") for number in range(10))
     return StoredPropositions(graph, texts, ("ann", "bo", "bob"), ("Ann", "Bo", "Bob"))
 
 
@@ -86,23 +81,17 @@ def test_a_terminal_shows_seeds_paths_and_every_beam(evidence: Evidence) -> None
 
 
 def test_programs_read_how_every_path_of_a_beam_goes_on(evidence: Evidence) -> None:
-    beams = evidence.data["beams"]
-    assert beams[0] == [
-        {"nodes": ["p1"], "connections": [], "score": 0.9},
-        {"nodes": ["p2"], "connections": [], "score": 0.5},
+    similar, exact, jump = (
+        {"type": kind, "e1": first, "e2": second}
+        for kind, first, second in (("synonym", "bo", "bob"), ("exact", "bo", "bo"), ("jump", None, None))
+    )
+    beams: list[list[tuple[str, list[object], float]]] = [
+        [("p1", [], 0.9), ("p2", [], 0.5)],
+        [("p2 p3", [similar], 0.75)],
+        [("p2 p3 p1", [exact, jump], 0.25)],
     ]
-    assert beams[1:] == [
-        [{"nodes": ["p2", "p3"], "connections": [{"type": "synonym", "e1": "bo", "e2": "bob"}], "score": 0.75}],
-        [
-            {
-                "nodes": ["p2", "p3", "p1"],
-                "connections": [
-                    {"type": "exact", "e1": "bo", "e2": "bo"},
-                    {"type": "jump", "e1": None, "e2": None},
-                ],
-                "score": 0.25,
-            }
-        ],
+    assert evidence.data["beams"] == [
+        [{"nodes": nodes.split(), "connections": ways, "score": score} for nodes, ways, score in beam] for beam in beams
     ]
     assert evidence.context == "Rain.\nAnn met Bo.\nBob fell."
 
@@ -110,13 +99,11 @@ def test_programs_read_how_every_path_of_a_beam_goes_on(evidence: Evidence) -> N
 def test_a_drawing_ties_passages_to_the_propositions_that_they_state(evidence: Evidence) -> None:
     rows = [{"id": name, "title": name, "score": 1.0, "rank": rank} for rank, name in enumerate("mn", start=1)]
     graph = evidence_graph({"evidence": as_row(evidence), "passages": rows}, {}, ())
+    stated = (("p1", "m"), ("p2", "m"), ("p1", "n"), ("p3", "n"))
     assert set(graph.edges) == {
         Drawn("entity p2", "entity p3", ("Bo ≈ Bob", "Bo")),
         Drawn("entity p3", "entity p1", ("jump",)),
-        Drawn("entity p1", "passage m"),
-        Drawn("entity p2", "passage m"),
-        Drawn("entity p1", "passage n"),
-        Drawn("entity p3", "passage n"),
+        *(Drawn(f"entity {proposition}", f"passage {passage}") for proposition, passage in stated),
     }
     assert graph.roots == {"entity p1": 0, "entity p2": 0}
 
@@ -137,23 +124,28 @@ def rule(strategy: str, **given: object) -> PathRule:
     return found
 
 
-def test_each_strategy_has_its_preset() -> None:
-    assert rule("proprag") == PathRule()
-    assert rule("triple-ppr") == HIPPORAG2
-    assert rule("proprag", preset="hipporag2") == HIPPORAG2
-    assert rule("triple-ppr", preset="proprag") == PathRule()
+GIVEN: dict[str, object] = {"seed_propositions": "7", "stage1_only": "false", "beam_width": "2"}
+CHANGED = replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=2)
 
 
-def test_what_is_given_wins_over_the_preset() -> None:
-    given: dict[str, object] = {"seed_propositions": "7", "stage1_only": "false", "beam_width": "2"}
-    expected = replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=2)
-    assert rule("proprag", preset="hipporag2", **given) == expected
-    assert rule("triple-ppr", **given) == expected
+@pytest.mark.parametrize(
+    ("strategy", "given", "expected"),
+    [
+        ("proprag", {}, PathRule()),
+        ("triple-ppr", {}, HIPPORAG2),
+        ("proprag", {"preset": "hipporag2"}, HIPPORAG2),
+        ("triple-ppr", {"preset": "proprag"}, PathRule()),
+        ("proprag", {"preset": "hipporag2", **GIVEN}, CHANGED),
+        ("triple-ppr", GIVEN, CHANGED),
+    ],
+)
+def test_what_is_given_wins_over_the_preset(strategy: str, given: dict[str, object], expected: PathRule) -> None:
+    assert rule(strategy, **given) == expected
 
 
-@pytest.mark.parametrize(("given", "factor"), [({}, 2), ({"edge_weights": "ones"}, 1)])
-def test_edges_of_one_have_no_factor(given: Any, factor: float) -> None:
-    assert rule("proprag", **given).entity_edge_factor == factor
+def test_edges_of_one_have_no_factor() -> None:
+    assert rule("proprag").entity_edge_factor == 2
+    assert rule("proprag", edge_weights="ones").entity_edge_factor == 1
 
 
 def test_parameters_mean_the_same_once_they_are_written_down() -> None:
@@ -162,31 +154,7 @@ def test_parameters_mean_the_same_once_they_are_written_down() -> None:
         assert parse_parameters(spec_of(name), parsed.model_dump()) == parsed
 
 
-def test_a_preset_gives_the_rankings_of_its_parameters(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus)
-    services = memory_services(index)
+def test_a_preset_gives_the_rankings_of_its_parameters(memory_index: Any) -> None:
     text = "Where was Marie Curie born?"
-    question = Question(text, vector=index.encode([text])[0])
-    one, triples = (
-        make(name, index, given, services).retrieve([question], limit=10)[0].passages
-        for name, given in (
-            ("proprag", {"preset": "hipporag2"}),
-            ("triple-ppr", {}),
-        )
-    )
-    assert one == triples
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("preset", "hippo", "one of proprag, hipporag2"),
-        ("stage2_restart", "2", "a number above 0 and below 1"),
-        ("seed_propositions", "0", "a whole number at least 1 and at most 10000"),
-    ],
-)
-def test_a_value_that_cannot_be_names_what_can(name: str, value: str, words: str) -> None:
-    with pytest.raises(
-        ConfigurationError, match=f"Parameter '{name}' of strategy 'proprag' is '{value}'; it must be {words}"
-    ):
-        parse_parameters(spec_of("proprag"), {name: value})
+    one = retrieved(memory_index, "proprag", text, preset="hipporag2").passages
+    assert one == retrieved(memory_index, "triple-ppr", text).passages

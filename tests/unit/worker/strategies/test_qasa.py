@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import memory_services, names_of
+from memory_index import PASSAGES, MemoryIndex, ids_of, memory_services, retrieved
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
+from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, QuestionNames, Seed
 from polyhop.schemas.graph import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
 from polyhop.worker.strategies import qasa
 from polyhop.worker.strategies.qasa import Neo4jEngine, QasaParameters, QasaRules, rules_of
-from polyhop.worker.strategies.registry import STRATEGIES, make
+from polyhop.worker.strategies.registry import make
 
 pytestmark = pytest.mark.slow
 
@@ -24,36 +24,35 @@ def asked(index: Any, text: str, *names: str) -> Question:
     return Question(text, vector=index.encode([text])[0], names=tuple(QuestionName(name, name) for name in names))
 
 
-def retrieve(index: Any, question: Question, limit: int = 13, **parameters: object) -> Retrieval:
-    return make("qasa", index, parameters, memory_services(index)).retrieve([question], limit=limit)[0]
+def ask(index: Any, text: str, *names: str, **given: object) -> Retrieval:
+    return retrieved(index, "qasa", asked(index, text, *names), **given)
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "seeds", "unmatched"),
+    [
+        (["charles babbage"], {}, [("charles babbage", "exact")], ()),
+        (["Chárles-Babbage"], {}, [("charles babbage", "exact")], ()),
+        (["O'LONDON", "City of Light"], {}, [("london", "exact"), ("paris", "alias")], ()),
+        (["the thames"], {"seed_vector_budget": 1}, [("river thames", "vector")], ("the thames",)),
+    ],
+    ids=["known", "accents and signs", "normalised and merged", "unknown, searched by its hint"],
+)
+def test_names_of_a_question_are_seeds(
+    names: list[str], given: Any, seeds: list[tuple[str, str]], unmatched: tuple[str, ...]
+) -> None:
+    number = MemoryIndex(PASSAGES).artefact(GRAPH).number_of["london"]
+    index = MemoryIndex(PASSAGES, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
+    evidence = ask(index, "Which is meant?", *names, **given).evidence
+    assert [(seed.key, seed.match) for seed in evidence.seeds] == seeds
+    matched = tuple(key for key, match in seeds if match != "vector")
+    assert evidence.names == QuestionNames(matched, unmatched)
 
 
 def test_a_known_name_is_a_seed_of_full_activation(memory_index: Any) -> None:
-    evidence = retrieve(memory_index, asked(memory_index, "Who is Charles Babbage?", "charles babbage")).evidence
-    assert evidence.names == QuestionNames(("charles babbage",), ())
-    (seed,) = evidence.seeds
-    assert seed == Seed("entity", "charles babbage", 1, "Charles Babbage", "exact", 1)
+    evidence = ask(memory_index, "Who is Charles Babbage?", "charles babbage").evidence
+    assert evidence.seeds == (Seed("entity", "charles babbage", 1, "Charles Babbage", "exact", 1),)
     assert evidence.fallback is None
-
-
-def test_a_name_with_accents_and_signs_is_found_by_its_folded_key(memory_index: Any) -> None:
-    evidence = retrieve(memory_index, asked(memory_index, "Who?", "Chárles-Babbage")).evidence
-    assert [seed.match for seed in evidence.seeds] == ["exact"]
-
-
-def test_normalised_names_and_merged_names_lead_to_their_entity(make_index: Any, corpus: Any) -> None:
-    number = make_index(corpus).artefact(GRAPH).number_of["london"]
-    index = make_index(corpus, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
-    evidence = retrieve(index, asked(index, "Where?", "O'LONDON", "City of Light")).evidence
-    assert [(seed.key, seed.match) for seed in evidence.seeds] == [("london", "exact"), ("paris", "alias")]
-    assert names_of(evidence).matched == ("london", "paris")
-
-
-def test_an_unknown_name_is_searched_by_its_hint(memory_index: Any) -> None:
-    question = asked(memory_index, "Which Thames is meant?", "the thames")
-    evidence = retrieve(memory_index, question, seed_vector_budget=1).evidence
-    assert [(seed.key, seed.match) for seed in evidence.seeds] == [("river thames", "vector")]
-    assert names_of(evidence).unmatched == ("the thames",)
 
 
 def test_only_hints_of_unknown_names_are_encoded(memory_index: Any) -> None:
@@ -64,27 +63,26 @@ def test_only_hints_of_unknown_names_are_encoded(memory_index: Any) -> None:
 
 
 def test_without_names_the_question_itself_finds_seeds_or_nothing_does(memory_index: Any) -> None:
-    question = asked(memory_index, "river thames")
-    by_vector = retrieve(memory_index, question)
-    assert by_vector.evidence.fallback == QUESTION_VECTOR
-    assert len(by_vector.evidence.seeds) == 5
-    nothing = retrieve(memory_index, question, no_entity_policy="empty")
+    by_vector = ask(memory_index, "river thames").evidence
+    assert by_vector.fallback == QUESTION_VECTOR
+    assert [seed.match for seed in by_vector.seeds] == ["vector"] * 5
+    nothing = ask(memory_index, "river thames", no_entity_policy="empty")
     assert nothing.passages == ()
     assert (nothing.evidence.fallback, nothing.evidence.node_count) == (NOTHING_SEARCHED, 0)
     assert nothing.evidence.context == "Chains:\n(none)\n\nEntities:\n(none)"
 
 
+RIVER = "Which river is in Warsaw?"
+
+
 def test_activation_reaches_passages_that_do_not_name_the_seed(memory_index: Any) -> None:
     """warsaw is mentioned in p05, p06; vistula, one relation further, in p07."""
-    question = asked(memory_index, "Which river is in Warsaw?", "warsaw")
-    found = [passage.passage_id for passage in retrieve(memory_index, question).passages]
-    seeds_only = [passage.passage_id for passage in retrieve(memory_index, question, steps=0).passages]
-    assert sorted(seeds_only) == ["p05", "p06"]
-    assert {"p05", "p06", "p07"} <= set(found)
+    assert sorted(ids_of(ask(memory_index, RIVER, "warsaw", steps=0))) == ["p05", "p06"]
+    assert {"p05", "p06", "p07"} <= set(ids_of(ask(memory_index, RIVER, "warsaw")))
 
 
 def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: Any) -> None:
-    retrieval = retrieve(memory_index, asked(memory_index, "Which river is in Warsaw?", "warsaw"), top_k_entities=100)
+    retrieval = ask(memory_index, RIVER, "warsaw", top_k_entities=100)
     activation = {node.key: node.weight for node in retrieval.evidence.nodes}
     graph = memory_index.artefact(GRAPH)
     for passage in retrieval.passages:
@@ -95,13 +93,13 @@ def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: An
 
 
 def test_the_gate_closes_what_a_question_is_not_about(memory_index: Any) -> None:
-    question = asked(memory_index, "Where is London?", "london")
-    gated, open_ = (retrieve(memory_index, question, gate=gate).evidence for gate in ("cosine", "none"))
-    assert _weights(gated)["london"] < _weights(open_)["london"]  # type: ignore[operator]
+    found = [ask(memory_index, "Where is London?", "london", gate=gate).evidence.nodes for gate in ("cosine", "none")]
+    gated, free = (next(node.weight or 0.0 for node in nodes if node.key == "london") for nodes in found)
+    assert gated < free
 
 
 def test_chains_carry_names_relations_and_their_text(memory_index: Any) -> None:
-    evidence = retrieve(memory_index, asked(memory_index, "Which river is in Warsaw?", "warsaw")).evidence
+    evidence = ask(memory_index, RIVER, "warsaw").evidence
     chain = next(path for path in evidence.paths if path.nodes[:2] == ("warsaw", "vistula"))
     assert "mentions" in chain.edges[0].forward
     assert chain.text.startswith("Warsaw --[mentions]--> ")
@@ -111,35 +109,9 @@ def test_chains_carry_names_relations_and_their_text(memory_index: Any) -> None:
 
 
 def test_a_search_for_chains_that_was_cut_is_flagged(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = asked(memory_index, "Which river is in Warsaw?", "warsaw")
-    assert not retrieve(memory_index, question).evidence.notes
+    assert not ask(memory_index, RIVER, "warsaw").evidence.notes
     monkeypatch.setattr(qasa, "ChainRule", partial(ChainRule, max_paths=1))
-    assert retrieve(memory_index, question).evidence.notes
-
-
-def test_the_papers_values_are_the_defaults_of_qasa() -> None:
-    """algorithms.md 1.5."""
-    assert STRATEGIES["qasa"].parameters().model_dump() == {
-        "engine": "embedded",
-        "thin_client": False,
-        "steps": 3,
-        "decay": 0.7,
-        "threshold": 0.01,
-        "gate": "cosine",
-        "uniform_requires_embedding": True,
-        "edge_multiplicity": "set",
-        "seed_vector_budget": 5,
-        "seed_score": "question",
-        "no_entity_policy": "question_vector",
-        "top_k_entities": 30,
-        "top_k_chains": 30,
-        "max_chain_length": 4,
-        "chain_dedupe": "after_limit",
-    }
-
-
-def _weights(evidence: Evidence) -> dict[str, float | None]:
-    return {node.key: node.weight for node in evidence.nodes}
+    assert ask(memory_index, RIVER, "warsaw").evidence.notes
 
 
 def test_every_parameter_reaches_the_engine_s_rules() -> None:
@@ -161,12 +133,6 @@ def test_every_parameter_reaches_the_engine_s_rules() -> None:
         SpreadRule(2, 0.6, 0.02, "none", "per_edge", uniform_requires_embedding=False),
         ChainRule(7, 3, "before_limit"),
     )
-
-
-def test_a_question_without_names_begins_at_entities_found_by_its_vector(memory_index: Any) -> None:
-    seeds = retrieve(memory_index, asked(memory_index, "longest river of poland")).evidence.seeds
-    assert seeds
-    assert {seed.match for seed in seeds} == {"vector"}
 
 
 class Recorded:
