@@ -47,16 +47,6 @@ def one_reply(error: str) -> Opened:
     return made.OneReply(error or {"text": "x"}), of_reply(Said)
 
 
-def table(error: str) -> Opened:
-    made = loaded("unit/tasks/extraction/test_model_batch.py")
-    return made.TableModel(lambda _: error or {"text": "x"}), of_reply(Said)
-
-
-def extraction(error: str) -> Opened:
-    made = loaded("unit/tasks/extraction/test_stage.py")
-    return made.Model(*(["unit one", "unit two"] if error else [])), of_reply(Said)
-
-
 def merging(error: str) -> Opened:
     path = "unit/tasks/resolution/test_resolution_stage.py"
     return loaded(path).ScriptedModel(fails=bool(error)), of_names(path)
@@ -96,8 +86,6 @@ def session(error: str) -> Opened:
 
 FAKES: dict[str, Callable[[str], Opened]] = {
     "support/one_reply.py OneReply": one_reply,
-    "unit/tasks/extraction/test_model_batch.py TableModel": table,
-    "unit/tasks/extraction/test_stage.py Model": extraction,
     "unit/tasks/resolution/test_resolution_stage.py ScriptedModel": merging,
     "unit/tasks/resolution/test_verification.py ScriptedModel": judging,
     "unit/worker/questions/test_components.py Chat": components,
