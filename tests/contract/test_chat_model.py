@@ -35,37 +35,9 @@ def of_reply(reply: type[BaseModel]) -> list[ChatRequest[Any]]:
     return [request(text, task) for text in ("one", "two")]
 
 
-def of_names(path: str) -> list[ChatRequest[Any]]:
-    """Requests about names that may be one."""
-    made = loaded(path)
-    task = ChatTask("resolve.cluster", Prompt("resolve.cluster", "{{names}}"), made.NameGroups)
-    return [ChatRequest(task, name, (("names", f'{{"name": "{name}"}}'),)) for name in ("Ada", "Bo")]
-
-
 def one_reply(error: str) -> Opened:
     made = loaded("support/one_reply.py")
     return made.OneReply(error or {"text": "x"}), of_reply(Said)
-
-
-def table(error: str) -> Opened:
-    made = loaded("unit/tasks/extraction/test_model_batch.py")
-    return made.TableModel(lambda _: error or {"text": "x"}), of_reply(Said)
-
-
-def extraction(error: str) -> Opened:
-    made = loaded("unit/tasks/extraction/test_stage.py")
-    return made.Model(*(["unit one", "unit two"] if error else [])), of_reply(Said)
-
-
-def merging(error: str) -> Opened:
-    path = "unit/tasks/resolution/test_resolution_stage.py"
-    return loaded(path).ScriptedModel(fails=bool(error)), of_names(path)
-
-
-def judging(error: str) -> Opened:
-    path = "unit/tasks/resolution/test_verification.py"
-    made = loaded(path)
-    return made.ScriptedModel([made.FAILED if error else made.outcome()] * 2), of_names(path)
 
 
 def hubs(error: str) -> Opened:
@@ -80,18 +52,13 @@ def reading(error: str) -> Opened:
 
 FAKES: dict[str, Callable[[str], Opened]] = {
     "support/one_reply.py OneReply": one_reply,
-    "unit/tasks/extraction/test_model_batch.py TableModel": table,
-    "unit/tasks/extraction/test_stage.py Model": extraction,
-    "unit/tasks/resolution/test_resolution_stage.py ScriptedModel": merging,
-    "unit/tasks/resolution/test_verification.py ScriptedModel": judging,
     "unit/worker/reading/test_hub_reader.py Chat": hubs,
     "unit/worker/reading/test_model_reader.py ScriptedChat": reading,
 }
 ASKED_SOMETHING = {
-    "unit/tasks/resolution/test_verification.py ScriptedModel": "has as many replies as it is to be asked for",
     "unit/worker/reading/test_hub_reader.py Chat": "fails a test in which hubs ask for nothing",
 }
-"""Stricter than the port: they take no empty list."""
+"""Stricter than the port: it takes no empty list."""
 ECHO = "contract/test_reader.py Echo"
 
 

@@ -1,4 +1,4 @@
-"""A chat model in place of a server: replies the same to everything, or fails with an error of that class."""
+"""A chat model in place of a server: replies as it was told, or fails with an error of that class."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 
 
 class OneReply:
-    """Replies with `reply`, read as the task's own schema; a string is the class of an error."""
+    """Replies with `reply`, or what it says of a request, as the task's own schema; a string is an error's class."""
 
     model = "openai/scripted"
 
@@ -21,7 +21,8 @@ class OneReply:
         return [self._outcome(request) for request in requests]
 
     def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
-        if isinstance(self._reply, str):
-            return ChatOutcome(None, self.model, False, None, 2, self._reply, "no reply", Usage(2, 60, 4))
-        reply = request.task.reply.model_validate(self._reply)
+        said = self._reply(request) if callable(self._reply) else self._reply
+        if isinstance(said, str):
+            return ChatOutcome(None, self.model, False, None, 2, said, "no reply", Usage(2, 60, 4, 0.25))
+        reply = request.task.reply.model_validate(said)
         return ChatOutcome(reply, self.model, self._is_cached, Rung.AS_IS, 1, "", "", Usage(1, 30, 2, 0.5))

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.records import SourceKind
 from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES, Table
 from polyhop.schemas.tables import text_column as text
 from polyhop.tasks import registry
@@ -39,34 +41,26 @@ def raised(message: str) -> Exception:
         return error
 
 
-def test_the_reason_has_type_message_file_and_line_on_one_line() -> None:
+def test_the_reason_has_type_message_file_and_line_on_one_short_line_of_what_a_table_can_hold() -> None:
+    where = f"({Path(__file__).name} line {raised.__code__.co_firstlineno + 2})"
     reason = fault_reason(raised("bad\n  value\t!"))
     assert reason.startswith("a rule failed on it, which is a defect in Polyhop: ValueError: bad value !")
-    assert reason.endswith(f"({Path(__file__).name} line 37)")
-
-
-def test_a_message_that_quotes_a_whole_text_is_cut() -> None:
-    reason = fault_reason(raised("x" * 100_000))
-    assert len(reason) < 450
-    assert reason.endswith("line 37)")
-
-
-def test_what_no_table_can_hold_is_escaped() -> None:
-    reason = fault_reason(raised("a\0b \ud800"))
-    assert "a b \\ud800" in reason
-    reason.encode("utf-8")
-
-
-def test_an_error_that_was_never_raised_has_no_line() -> None:
-    assert fault_reason(KeyError("k")).endswith("KeyError: 'k'")
+    assert reason.endswith(where)
+    long = fault_reason(raised("x" * 100_000))
+    assert len(long) < 450
+    assert long.endswith(where)
+    escaped = fault_reason(raised("a\0b \ud800"))
+    assert "a b \\ud800" in escaped
+    escaped.encode("utf-8")
+    assert fault_reason(KeyError("k")).endswith("KeyError: 'k'")  # never raised: it has no line
 
 
 OWN = Table("own", "Rows of another package.", ("id",), (text("id", "an id"),))
 ALL = ["graph", "graph:relations", "lexical:plain", "lexical:stems", "vectors:passage", "vectors:entity", "ann:passage"]
 
 
-def names(artefacts: Sequence[str]) -> list[str]:
-    return [stage.name for stage in stages_for(artefacts)]
+def names(artefacts: Sequence[str], kind: SourceKind = "corpus") -> str:
+    return " ".join(stage.name for stage in stages_for(artefacts, kind))
 
 
 def made(name: str, reads: tuple[str, ...] = ("passages",), writes: tuple[str, ...] = (), **more: Any) -> Stage:
@@ -84,28 +78,25 @@ def others(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
     return brought
 
 
-def test_the_order_is_that_of_every_release_so_far() -> None:
-    assert names(ALL) == [
-        "ingest", "extract", "resolve", "graph", "relations", "lexical-plain", "lexical-stems", "embed-entity",
-        "embed-passage", "ann-passage",
-    ]  # fmt: skip
+BASE = "ingest extract resolve"
+TAIL = "graph relations lexical-plain lexical-stems embed-entity embed-passage ann-passage"
 
 
-def test_only_what_is_needed_is_built_whatever_the_order_of_asking() -> None:
-    assert names([]) == ["ingest", "extract", "resolve"]
-    assert names(["lexical:stems"]) == ["ingest", "extract", "resolve", "lexical-stems"]
-    assert names(["ann:passage"]) == ["ingest", "extract", "resolve", "embed-passage", "ann-passage"]
-    assert names(ALL[::-1]) == names(ALL)
-
-
-def test_a_graph_takes_one_stage_in_place_of_three() -> None:
-    found = [stage.name for stage in stages_for(ALL, "graph")]
-    assert found == [
-        "ingest-graph", "graph", "relations", "lexical-plain", "lexical-stems", "embed-entity", "embed-passage",
-        "ann-passage",
-    ]  # fmt: skip
-    assert [stage.name for stage in stages_for([], "graph")] == ["ingest-graph"]
-    assert source_kind([*found, "publish"]) == "graph"
+@pytest.mark.parametrize(
+    ("artefacts", "kind", "expected"),
+    [
+        (ALL, "corpus", f"{BASE} {TAIL}"),  # the order is that of every release so far
+        (ALL[::-1], "corpus", f"{BASE} {TAIL}"),
+        ([], "corpus", BASE),
+        (["lexical:stems"], "corpus", f"{BASE} lexical-stems"),
+        (["ann:passage"], "corpus", f"{BASE} embed-passage ann-passage"),
+        (ALL, "graph", f"ingest-graph {TAIL}"),
+        ([], "graph", "ingest-graph"),
+    ],
+)
+def test_only_what_is_needed_is_built_in_one_order(artefacts: list[str], kind: SourceKind, expected: str) -> None:
+    assert names(artefacts, kind) == expected
+    assert source_kind([*expected.split(), "publish"]) == kind
 
 
 def test_each_stage_comes_after_all_whose_results_it_reads() -> None:
@@ -117,20 +108,16 @@ def test_each_stage_comes_after_all_whose_results_it_reads() -> None:
 
 def test_a_stage_of_another_package_runs_after_what_it_reads_and_before_what_reads_it(others: list[Stage]) -> None:
     others += [made("second", ("first", "vectors:entity")), made("first", ("graph",))]
-    found = names(["second"])
-    assert found == ["ingest", "extract", "resolve", "graph", "first", "embed-entity", "second"]
-    assert names(["lexical:plain"]) == ["ingest", "extract", "resolve", "lexical-plain"]
+    assert names(["second"]) == f"{BASE} graph first embed-entity second"
+    assert names(["lexical:plain"]) == f"{BASE} lexical-plain"
 
 
-def test_what_nobody_builds_is_said(others: list[Stage]) -> None:
+def test_what_nobody_can_build_is_said(others: list[Stage]) -> None:
     with pytest.raises(ConfigurationError, match=r"No stage builds 'roads' from a corpus; known are .*lexical:plain"):
         stages_for(["roads"])
     others.append(made("roads", ("road-signs",)))
     with pytest.raises(ConfigurationError, match="No stage builds 'road-signs'"):
         stages_for(["roads"])
-
-
-def test_stages_that_wait_for_each_other_are_refused(others: list[Stage]) -> None:
     others += [made("hen", ("egg",)), made("egg", ("hen",))]
     with pytest.raises(ConfigurationError, match="depend on each other in a cycle"):
         stages_for(["egg"])
@@ -144,10 +131,7 @@ def test_stages_that_wait_for_each_other_are_refused(others: list[Stage]) -> Non
         ([made("mine", tables=(OWN,)), made("more", tables=(OWN,))], "'more' writes the table own"),
         ([made("mine", arrays="x"), made("more", arrays="x")], "'more' writes the arrays x"),
         ([made("mine", tables=(PASSAGES,)), made("more")], "'mine' writes the table passages"),
-        (
-            [made("mine", tables=(Table("entities", "", ("id",), OWN.columns),)), made("more")],
-            "'mine' writes the table entities",
-        ),
+        ([made("mine", tables=(replace(OWN, name="entities"),)), made("more")], "'mine' writes the table entities"),
     ],
 )
 def test_stages_that_would_overwrite_each_other_are_refused(
@@ -171,23 +155,13 @@ def test_a_version_has_our_tables_and_those_of_its_stages() -> None:
     assert tables_of([made("mine", tables=(OWN,))]) == [*TABLES, OWN]
 
 
-def test_the_kind_of_source_is_known_from_the_stages_of_a_version() -> None:
-    assert source_kind(["ingest", "extract"]) == "corpus"
-
-
 def test_a_fingerprint_changes_with_what_is_read_settings_files_and_revision() -> None:
     def fingerprint(read: str = "r", **more: Any) -> str:
         build: Any = SimpleNamespace(hashes=lambda reads: dict.fromkeys(reads, read))
         return made("mine", **more).fingerprint(build)
 
-    found = {
-        fingerprint(),
-        fingerprint("changed"),
-        fingerprint(revision=2),
-        fingerprint(settings=lambda _: {"top": 1}),
-        fingerprint(settings=lambda _: {"top": 2}),
-        fingerprint(files=lambda _: {"prompt": "a"}),
-        fingerprint(files=lambda _: {"prompt": "b"}),
-    }
+    found = {fingerprint(), fingerprint("changed"), fingerprint(revision=2)}
+    found |= {fingerprint(settings=lambda _, top=top: {"top": top}) for top in (1, 2)}
+    found |= {fingerprint(files=lambda _, prompt=prompt: {"prompt": prompt}) for prompt in "ab"}
     assert len(found) == 7
     assert fingerprint() == fingerprint()

@@ -1,6 +1,5 @@
 """Statistics of an evaluation: bootstrap, calibration, pairs, groups, samples."""
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -45,17 +44,8 @@ def paired_bootstrap(a: Sequence[float], b: Sequence[float], **options: int) -> 
 
 
 def test_golden_case() -> None:
-    result = paired_bootstrap(A, B)
-    assert result == PairedDifference(difference=0.125, low=-0.125, high=0.375, wins=3, ties=4, losses=1)
-    assert result.as_row() == {
-        "difference": 0.125,
-        "low": -0.125,
-        "high": 0.375,
-        "wins": 3,
-        "ties": 4,
-        "losses": 1,
-        "significant": False,
-    }
+    values = {"difference": 0.125, "low": -0.125, "high": 0.375, "wins": 3, "ties": 4, "losses": 1}
+    assert paired_bootstrap(A, B).as_row() == {**values, "significant": False}
 
 
 def test_chunks_draw_the_stream_of_one_large_draw(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,19 +59,16 @@ def test_chunks_draw_the_stream_of_one_large_draw(monkeypatch: pytest.MonkeyPatc
 
 
 @given(VALUES)
-def test_swapping_the_strategies_mirrors_wins_and_difference(rows: list[tuple[float, float]]) -> None:
+def test_swapping_the_strategies_mirrors_wins_and_difference_and_none_differs_from_itself(
+    rows: list[tuple[float, float]],
+) -> None:
     a, b = [row[0] for row in rows], [row[1] for row in rows]
     there, back = paired_bootstrap(a, b, resamples=50), paired_bootstrap(b, a, resamples=50)
     assert (there.wins, there.ties, there.losses) == (back.losses, back.ties, back.wins)
     assert there.difference == pytest.approx(-back.difference, abs=1e-11)
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low), abs=1e-11)
     assert there.significant == back.significant
-
-
-@given(VALUES)
-def test_a_strategy_does_not_differ_from_itself(rows: list[tuple[float, float]]) -> None:
-    values = [row[0] for row in rows]
-    assert paired_bootstrap(values, values, resamples=50) == PairedDifference(0, 0, 0, 0, len(rows), 0)
+    assert paired_bootstrap(a, a, resamples=50) == PairedDifference(0, 0, 0, 0, len(rows), 0)
 
 
 def test_columns_do_not_disturb_each_other() -> None:
@@ -96,14 +83,10 @@ def test_an_interval_that_ends_at_zero_is_not_significant() -> None:
     assert paired_bootstrap([0.0] * 5, [1.0] * 5).significant
 
 
-def test_a_comparison_without_questions_is_refused() -> None:
+def test_differences_of_rounding_noise_are_ties_and_no_questions_are_refused() -> None:
+    assert paired_bootstrap([0.1 + 0.2, 0.5], [0.3, 0.5]) == PairedDifference(0, 0, 0, 0, 2, 0)
     with pytest.raises(AlgorithmError, match="at least one question"):
         paired_bootstrap([], [])
-
-
-def test_differences_of_rounding_noise_are_ties() -> None:
-    result = paired_bootstrap([0.1 + 0.2, 0.5], [0.3, 0.5])
-    assert result == PairedDifference(0, 0, 0, 0, 2, 0)
 
 
 def test_p_is_twice_the_share_of_resamples_that_turn_the_sign() -> None:
@@ -144,11 +127,6 @@ def test_fifths_by_hand() -> None:
     ]
 
 
-def test_without_answers_there_is_nothing_to_calibrate() -> None:
-    assert calibration([]) == []
-    assert coverage_curve([], 3) == []
-
-
 @given(ANSWERS)
 def test_groups_hold_every_answer_once_and_their_sizes_differ_by_one(answers: list[tuple[float, float]]) -> None:
     groups = calibration(answers)
@@ -162,6 +140,7 @@ def test_groups_hold_every_answer_once_and_their_sizes_differ_by_one(answers: li
 
 
 def test_the_curve_by_hand() -> None:
+    assert (calibration([]), coverage_curve([], 3)) == ([], [])
     answers = [(0.5, 0.0), (0.9, 1.0), (0.5, 1.0), (0.2, 0.0)]
     assert coverage_curve(answers, 8) == [
         {"coverage": 1 / 8, "precision": 1, "confidence": 0.9},
@@ -203,23 +182,16 @@ def test_the_baseline_comparison_is_the_pair_the_other_way_round(
     common = sum(a["em"] is not None and b["em"] is not None for a, b in rows)
     assert set(forth) == set(back) == ({"em"} if common else set())
     if common:
-        assert back["em"]["wins"] == forth["em"]["losses"]
-        assert back["em"]["ties"] == forth["em"]["ties"]
+        assert [back["em"][n] for n in ("wins", "ties")] == [forth["em"][n] for n in ("losses", "ties")]
         assert back["em"]["wins"] + back["em"]["ties"] + back["em"]["losses"] == common
         assert abs(back["em"]["low"] + forth["em"]["high"]) < 1e-11
         assert abs(back["em"]["difference"] + forth["em"]["difference"]) < 1e-11
 
 
-def test_a_single_strategy_has_nothing_to_be_compared_with() -> None:
-    assert against({"only": [{"em": 1.0}]}, ["only"], ["em"]) == {"only": {}}
-
-
 def test_every_further_baseline_is_compared_with_every_other_strategy() -> None:
-    values: dict[str, list[dict[str, float | None]]] = {
-        "a": [{"em": 1.0}, {"em": 0.0}],
-        "b": [{"em": 0.0}, {"em": 0.0}],
-        "c": [{"em": 1.0}, {"em": 1.0}],
-    }
+    assert against({"only": [{"em": 1.0}]}, ["only"], ["em"]) == {"only": {}}
+    means = {"a": (1.0, 0.0), "b": (0.0, 0.0), "c": (1.0, 1.0)}
+    values: dict[str, list[dict[str, float | None]]] = {name: [{"em": v} for v in own] for name, own in means.items()}
     both = against(values, ["a", "c"], ["em"])
     assert {baseline: list(rows) for baseline, rows in both.items()} == {"a": ["b", "c"], "c": ["a", "b"]}
     assert both["a"] == against(values, ["a"], ["em"])["a"]
@@ -266,18 +238,12 @@ def values(count: int) -> dict[str, list[dict[str, float | None]]]:
     return {"bm25": [{"mrr": float(number)} for number in range(count)]}
 
 
-def test_a_mean_is_over_what_counts() -> None:
-    assert (mean([1.0, None, 2.0]), mean([0.0]), mean([None]), mean([])) == (1.5, 0.0, None, None)
-
-
 def test_groups_come_by_number_and_then_by_word_with_their_own_means() -> None:
     found = by_group(["10", "b", None, "2", "b", "²"], values(6), ["mrr"])
     assert list(found) == ["2", "10", "b", "²"]
     assert {key: group["n"] for key, group in found.items()} == {"2": 1, "10": 1, "b": 2, "²": 1}
     assert found["b"]["strategies"] == {"bm25": {"mrr": 2.5}}
-
-
-def test_no_question_makes_no_group() -> None:
+    assert (mean([1.0, None, 2.0]), mean([0.0]), mean([None]), mean([])) == (1.5, 0.0, None, None)
     assert by_group([], values(0), ["mrr"]) == {}
 
 
@@ -314,32 +280,20 @@ def test_questions_without_a_field_are_in_none_of_its_groups() -> None:
 RECORDS = [QuestionRecord(f"q{n}", f"Question {n}?") for n in range(40)]
 
 
-def _ids(records: list[QuestionRecord]) -> list[str]:
-    return [record.id for record in records]
-
-
-def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another() -> None:
-    first = _ids(sampled(RECORDS, 10, 13))
-    assert first == _ids(sampled(RECORDS, 10, 13))
+def test_a_sample_depends_on_its_seed_and_not_on_the_order_of_the_file() -> None:
+    first = sampled(RECORDS, 10, 13)
     # by sha256sum of the lines sample, 13 and the id: the sample of a stored run can be drawn again later
-    assert first == ["q1", "q3", "q4", "q7", "q10", "q11", "q18", "q19", "q26", "q29"]
-    assert first != _ids(sampled(RECORDS, 10, 14))
+    numbers = (1, 3, 4, 7, 10, 11, 18, 19, 26, 29)
+    assert first == [RECORDS[number] for number in numbers]
+    assert first != sampled(RECORDS, 10, 14)
+    assert sampled(RECORDS[::-1], 10, 13) == first[::-1]
 
 
-def test_the_order_of_the_file_decides_the_order_but_not_the_questions() -> None:
-    backwards = _ids(sampled(RECORDS[::-1], 10, 13))
-    assert backwards == _ids(sampled(RECORDS, 10, 13))[::-1]
-
-
-def test_a_smaller_sample_is_part_of_a_larger_one() -> None:
-    samples = [set(_ids(sampled(RECORDS, size, 5))) for size in range(1, 41)]
+def test_a_smaller_sample_is_part_of_a_larger_one_and_the_largest_is_the_set() -> None:
+    samples = [{record.id for record in sampled(RECORDS, size, 5)} for size in range(1, 41)]
     assert [len(ids) for ids in samples] == list(range(1, 41))
-    assert all(small < large for small, large in itertools.pairwise(samples))
-
-
-def test_a_sample_that_is_larger_than_the_set_is_the_set() -> None:
-    assert sampled(RECORDS, 41, 1) == RECORDS
-    assert sampled(RECORDS, 40, 1) == RECORDS
+    assert all(small < large for small, large in pairwise(samples))
+    assert sampled(RECORDS, 41, 1) == sampled(RECORDS, 40, 1) == RECORDS
 
 
 def test_every_question_is_about_as_likely_as_every_other() -> None:

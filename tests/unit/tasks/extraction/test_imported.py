@@ -31,27 +31,11 @@ def by_rules(passage: Passage) -> Page:
     return rules_page(passage, NameFinder([]))
 
 
-def stated(row: dict[str, object], contract: Contract = CONTRACT) -> tuple[Stated, Counter[str]]:
-    return stated_in_row(row, contract)
-
-
 def test_a_row_by_hand() -> None:
-    found, counts = stated(
-        {
-            "entities": ["Ann Roe", "Rome"],
-            "triples": [["Ann  Roe", "Was born in", "Rome"], ["Rome", "fell in", "1990"], ["Rome", "is", "ROME"]],
-        }
-    )
-    assert [name.key for name in found.names] == [
-        "ann roe",
-        "rome",
-        "ann roe",
-        "rome",
-        "rome",
-        "date:1990",
-        "rome",
-        "rome",
-    ]
+    triples = [["Ann  Roe", "Was born in", "Rome"], ["Rome", "fell in", "1990"], ["Rome", "is", "ROME"]]
+    found, counts = stated_in_row({"entities": ["Ann Roe", "Rome"], "triples": triples}, CONTRACT)
+    names = ["ann roe", "rome"]
+    assert [name.key for name in found.names] == [*names, *names, "rome", "date:1990", "rome", "rome"]
     assert found.relations == [("ann roe", "was born in", "rome"), ("rome", "fell in", "date:1990")]
     assert found.propositions == [
         ("Ann Roe Was born in Rome.", ["ann roe", "rome"]),
@@ -62,18 +46,22 @@ def test_a_row_by_hand() -> None:
     assert counts == {"triples_to_themselves": 1}
 
 
+def malformed(why: str) -> dict[str, int]:
+    return {"malformed_triples": 1, f"malformed_triples_{why}": 1}
+
+
 @pytest.mark.parametrize(
     ("row", "counts"),
     [
-        ({"triples": [["a", "b"]]}, {"malformed_triples": 1, "malformed_triples_not_three_parts": 1}),
-        ({"triples": [["a", "b", "c", "d"]]}, {"malformed_triples": 1, "malformed_triples_not_three_parts": 1}),
-        ({"triples": ["a b c"]}, {"malformed_triples": 1, "malformed_triples_not_three_parts": 1}),
-        ({"triples": [None]}, {"malformed_triples": 1, "malformed_triples_not_three_parts": 1}),
-        ({"triples": [["a", None, "c"]]}, {"malformed_triples": 1, "malformed_triples_not_strings": 1}),
-        ({"triples": [["a", "b", {"c": 1}]]}, {"malformed_triples": 1, "malformed_triples_not_strings": 1}),
-        ({"triples": [["a", " ", "c"]]}, {"malformed_triples": 1, "malformed_triples_empty": 1}),
-        ({"triples": [["", "b", "c"]]}, {"malformed_triples": 1, "malformed_triples_empty": 1}),
-        ({"triples": [["a" * 501, "b", "c"]]}, {"malformed_triples": 1, "malformed_triples_too_long": 1}),
+        ({"triples": [["a", "b"]]}, malformed("not_three_parts")),
+        ({"triples": [["a", "b", "c", "d"]]}, malformed("not_three_parts")),
+        ({"triples": ["a b c"]}, malformed("not_three_parts")),
+        ({"triples": [None]}, malformed("not_three_parts")),
+        ({"triples": [["a", None, "c"]]}, malformed("not_strings")),
+        ({"triples": [["a", "b", {"c": 1}]]}, malformed("not_strings")),
+        ({"triples": [["a", " ", "c"]]}, malformed("empty")),
+        ({"triples": [["", "b", "c"]]}, malformed("empty")),
+        ({"triples": [["a" * 501, "b", "c"]]}, malformed("too_long")),
         ({"triples": [["±", "b", "c"]]}, {"triples_without_words": 1}),
         ({"triples": {"a": 1}}, {"triples_not_a_list": 1}),
         ({"entities": "Ann"}, {"entities_not_a_list": 1}),
@@ -86,25 +74,20 @@ def test_a_row_by_hand() -> None:
     ],
 )
 def test_what_is_malformed_is_counted_by_reason(row: dict[str, object], counts: dict[str, int]) -> None:
-    found, counted = stated(row)
+    found, counted = stated_in_row(row, CONTRACT)
     assert counted == counts
     assert found == Stated()
 
 
 def test_our_own_export_brings_types_and_propositions() -> None:
-    found, counts = stated(
-        {
-            "entities": [{"name": "Rome", "type": "location"}],
-            "triples": [["Rome", "is in", "Italy"]],
-            "propositions": [{"text": "Rome is old.", "entities": ["Rome", 3]}],
-        }
-    )
-    assert [(name.key, name.type) for name in found.names] == [
-        ("rome", "LOCATION"),
-        ("rome", None),
-        ("italy", None),
-        ("rome", None),
-    ]
+    row: dict[str, object] = {
+        "entities": [{"name": "Rome", "type": "location"}],
+        "triples": [["Rome", "is in", "Italy"]],
+        "propositions": [{"text": "Rome is old.", "entities": ["Rome", 3]}],
+    }
+    found, counts = stated_in_row(row, CONTRACT)
+    names = [("rome", "LOCATION"), ("rome", None), ("italy", None), ("rome", None)]
+    assert [(name.key, name.type) for name in found.names] == names
     assert found.propositions == [("Rome is old.", ["rome"])]
     assert found.triples == [("Rome is in Italy.", ["rome", "italy"])]
     assert counts == {"entities_of_propositions_dropped": 1}
@@ -112,7 +95,8 @@ def test_our_own_export_brings_types_and_propositions() -> None:
 
 def test_triples_of_discarded_entities_go_with_them() -> None:
     contract = Contract.of(ExtractionSettings(type_contract="discard"))
-    found, counts = stated({"entities": [{"name": "X1", "type": "SHIP"}], "triples": [["X1", "hit", "Rome"]]}, contract)
+    row: dict[str, object] = {"entities": [{"name": "X1", "type": "SHIP"}], "triples": [["X1", "hit", "Rome"]]}
+    found, counts = stated_in_row(row, contract)
     assert found == Stated()
     assert counts == {"dropped_entity_types": 1, "triples_of_dropped_entities": 1}
 
@@ -134,7 +118,7 @@ ROWS = st.dictionaries(
 
 @given(ROWS)
 def test_garbage_never_crashes_and_every_triple_is_used_or_counted(row: dict[str, object]) -> None:
-    found, counts = stated(row)
+    found, counts = stated_in_row(row, CONTRACT)
     triples = row.get("triples") if row.get("triples") is not None else row.get("extracted_triples")
     if isinstance(triples, list) and not isinstance(row.get("propositions"), list):
         lost = counts["malformed_triples"] + counts["triples_without_words"] + counts["triples_of_dropped_entities"]
@@ -177,12 +161,10 @@ def test_pieces_share_their_records_row_whatever_the_batch() -> None:
 def test_a_passage_without_a_row_goes_to_the_rules_and_is_listed() -> None:
     page = passage("p", "p", "Bo met Al.")
     batch = import_pages([page], {}, Matches(), CONTRACT, by_rules)
-    assert {key: found.extractor for key, found in batch.pages[0].rows.items()} == dict.fromkeys(
-        ["title", "bo", "al"], "rules"
-    )
-    assert [(e.unit_id, e.state, e.stand_in, e.error_class) for e in batch.ledger] == [
-        ("p", "failed", "rules", "NoRow")
-    ]
+    extractors = {key: found.extractor for key, found in batch.pages[0].rows.items()}
+    assert extractors == dict.fromkeys(["title", "bo", "al"], "rules")
+    (entry,) = batch.ledger
+    assert (entry.unit_id, entry.state, entry.stand_in, entry.error_class) == ("p", "failed", "rules", "NoRow")
     assert batch.counts == {"without_row": 1}
 
 
@@ -192,7 +174,7 @@ def test_the_185_malformed_triples_of_the_real_file_are_counted(shared_data: Pat
     triples = used = 0
     for line in (shared_data / "musique100" / "openie.jsonl").read_text(encoding="utf-8").splitlines():
         fields = json.loads(line)
-        found, counted = stated(fields)
+        found, counted = stated_in_row(fields, CONTRACT)
         triples += len(fields["triples"])
         used += len(found.propositions)
         counts += counted

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_reply import OneReply
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
@@ -32,34 +34,23 @@ from polyhop.warehouse.build import Build, part_files, start_build, write_rows
 from polyhop.warehouse.tables.connection import create_statement
 
 
-class Model:
-    """Answers every question about a unit that is not among the failing ones."""
+def replies(*failing: str) -> OneReply:
+    """To every question about a unit that is not among the failing ones."""
 
-    model = "test/model"
-
-    def __init__(self, *failing: str) -> None:
-        self.failing = failing
-        self.asked: list[str] = []
-
-    def ask(self, requests: list[ChatRequest[Any]]) -> list[Any]:
-        self.asked += [f"{request.task.name} {request.unit_id}" for request in requests]
-        return [self._outcome(request) for request in requests]
-
-    def _outcome(self, request: ChatRequest[Any]) -> Any:
-        from polyhop.schemas.chat import ChatOutcome, Rung, Usage
-
-        if request.unit_id in self.failing:
-            return ChatOutcome(None, self.model, False, None, 5, "ReplyRefusedError", "No.", Usage(5, 5, 0, 0.0, 1.0))
-        values = {
-            "kg.extract": {
-                "entities": [{"name": "Rome", "type": "CITY", "description": "Rome is old."}],
-                "relations": [],
-            },
+    def reply(request: ChatRequest[Any]) -> dict[str, object] | str:
+        rome = {"name": "Rome", "type": "CITY", "description": "Rome is old."}
+        values: dict[str, dict[str, object]] = {
+            "kg.extract": {"entities": [rome], "relations": []},
             "prop.entities": {"entities": ["Rome", "rivers"]},
             "prop.propositions": {"propositions": [{"text": f"{request.unit_id} is old.", "entities": ["Rome"]}]},
         }
-        reply = request.task.reply.model_validate(values[request.task.name])
-        return ChatOutcome(reply, self.model, True, Rung.AS_IS, 1, "", "", Usage(1, 7, 3, 0.25, 1.0))
+        return "ReplyRefusedError" if request.unit_id in failing else values[request.task.name]
+
+    return OneReply(reply)
+
+
+def known(folder: Path) -> dict[str, object]:
+    return {"root": str(folder / "root"), "extraction.extractor": "model", "models.extract": "test/model"}
 
 
 def build(folder: Path, **settings: object) -> Build:
@@ -68,8 +59,7 @@ def build(folder: Path, **settings: object) -> Build:
     corpus = folder / "corpus.jsonl"
     records = [{"id": f"p{n}", "title": f"Town {n % 3}", "text": f"Town {n} saw Rome in 1990."} for n in range(5)]
     corpus.write_text("".join(json.dumps(record) + "\n" for record in records))
-    known = {"root": str(folder / "root"), "extraction.extractor": "model", "models.extract": "test/model"}
-    made = Build(parse_settings({"test": known | settings}), "one", corpus, ())
+    made = Build(parse_settings({"test": known(folder) | settings}), "one", corpus, ())
     start_build(made, tables_of([INGEST, EXTRACT]))
     INGEST.run(made, 0)
     INGEST.finish(made)
@@ -77,7 +67,7 @@ def build(folder: Path, **settings: object) -> Build:
     return made.with_fingerprint("extract", EXTRACT.fingerprint(made))
 
 
-def run(made: Build, model: Model, monkeypatch: pytest.MonkeyPatch) -> Counts:
+def run(made: Build, model: OneReply, monkeypatch: pytest.MonkeyPatch) -> Counts:
     opened = SimpleNamespace(open_chat=lambda *_: model)
     monkeypatch.setitem(sys.modules, "polyhop.warehouse.open_models", opened)
     for number in EXTRACT.batches(made):
@@ -93,7 +83,7 @@ def outcome(made: Build) -> str:
 @pytest.mark.slow
 def test_every_unit_is_in_the_ledger_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = build(tmp_path / "a")
-    counts = run(made, Model(), monkeypatch)
+    counts = run(made, replies(), monkeypatch)
     assert (counts["extracted_units"], counts["new_entity_types"]) == (3 + 5 + 5, 3)
     assert "failed_units" not in counts
     with made.tables(read_only=True) as connection:
@@ -102,9 +92,9 @@ def test_every_unit_is_in_the_ledger_and_counted(tmp_path: Path, monkeypatch: py
             "GROUP BY ALL ORDER BY ALL"
         ).fetchall()
     assert ledger == [
-        ("kg.extract", "done", 3, 21, 0.75),
-        ("prop.entities", "done", 5, 35, 1.25),
-        ("prop.propositions", "done", 5, 35, 1.25),
+        ("kg.extract", "done", 3, 90, 1.5),
+        ("prop.entities", "done", 5, 150, 2.5),
+        ("prop.propositions", "done", 5, 150, 2.5),
     ]
 
 
@@ -112,12 +102,12 @@ def test_every_unit_is_in_the_ledger_and_counted(tmp_path: Path, monkeypatch: py
 def test_a_batch_with_a_failed_unit_counts_but_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = build(tmp_path / "a", batch_size="1")
     assert EXTRACT.batches(made) == [0, 1, 2]
-    counts = run(made, Model("p1"), monkeypatch)
+    counts = run(made, replies("p1"), monkeypatch)
     assert counts["failed_units"] == 2
     assert len(EXTRACT.batches(made)) == 1
-    model = Model()
+    model = replies()
     assert "failed_units" not in run(made, model, monkeypatch)
-    assert {name.split()[1] for name in model.asked if name.startswith("prop.")} == {"p1", "p4"}
+    assert {one.unit_id for one in model.requests if one.task.name.startswith("prop.")} == {"p1", "p4"}
     assert len(part_files(made.parts("extract"), "mentions")) == 3
     assert EXTRACT.batches(made) == []
 
@@ -125,7 +115,7 @@ def test_a_batch_with_a_failed_unit_counts_but_is_done_again(tmp_path: Path, mon
 @pytest.mark.slow
 def test_the_outcome_is_the_content_whatever_the_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = []
-    for name, size, model in (("a", "1", Model()), ("b", "500", Model()), ("c", "500", Model("p1"))):
+    for name, size, model in (("a", "1", replies()), ("b", "500", replies()), ("c", "500", replies("p1"))):
         made = build(tmp_path / name, batch_size=size)
         run(made, model, monkeypatch)
         outcomes.append(outcome(made))
@@ -134,24 +124,21 @@ def test_the_outcome_is_the_content_whatever_the_batches(tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 def test_fingerprints_of_rules_depend_on_no_model_and_those_of_models_do(tmp_path: Path) -> None:
-    def fingerprint(name: str, **settings: object) -> str:
-        return build(tmp_path / name, **settings).fingerprint("extract")
-
-    rules = {"extraction.extractor": "rules"}
-    assert fingerprint("a", **rules) == fingerprint("b", **rules, **{"models.extract": "other"})
-    assert fingerprint("c") != fingerprint("d", **{"models.extract": "other"})
-    assert fingerprint("e") != fingerprint("f", **{"extraction.relation_types": "born in"})
-    assert fingerprint("k") != fingerprint("l", **{"models.max_reply_tokens": 64})
-    assert fingerprint("m", **rules) == fingerprint("n", **rules, **{"models.max_reply_tokens": 64})
-    spacy = rules | {"extraction.ner": "spacy"}
-    assert fingerprint("g", **spacy) != fingerprint("h", **rules, **{"extraction.ner": "spacy:other"})
-    assert fingerprint("i", **spacy) == fingerprint("j", **rules, **{"extraction.ner": "spacy:en_core_web_sm"})
-
-
-@pytest.mark.slow
-def test_the_outcome_of_rules_is_their_fingerprint(tmp_path: Path) -> None:
     made = build(tmp_path / "a", **{"extraction.extractor": "rules"})
     assert outcome(made) == made.fingerprint("extract")
+
+    def fingerprint(**settings: object) -> str:
+        changed = parse_settings({"test": {**known(tmp_path / "a"), **settings}})
+        return EXTRACT.fingerprint(replace(made, settings=changed))
+
+    rules = {"extraction.extractor": "rules"}
+    spacy = rules | {"extraction.ner": "spacy"}
+    other, few = {"models.extract": "other"}, {"models.max_reply_tokens": 64}
+    plain, ruled = fingerprint(), fingerprint(**rules)
+    assert made.fingerprint("extract") == ruled == fingerprint(**rules, **other) == fingerprint(**rules, **few)
+    assert plain not in {fingerprint(**one) for one in (other, few, {"extraction.relation_types": "born in"})}
+    assert fingerprint(**spacy) != fingerprint(**rules, **{"extraction.ner": "spacy:other"})
+    assert fingerprint(**spacy) == fingerprint(**rules, **{"extraction.ner": "spacy:en_core_web_sm"})
 
 
 NAMES = [f"p{number:02d}" for number in range(30)]
@@ -165,13 +152,6 @@ def parts(size: int) -> Iterator[pa.RecordBatch]:
 @pytest.fixture(autouse=True)
 def groups_of_seven_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "_ROW_GROUP", 7)
-
-
-@pytest.fixture
-def before(tmp_path: Path) -> Path:
-    """A file with three rows per passage."""
-    write_rows(tmp_path / "before.parquet", ROWS.schema, parts(20))
-    return tmp_path / "before.parquet"
 
 
 def rows_of(*names: str) -> pa.Table:
@@ -200,18 +180,17 @@ def test_the_bytes_of_a_file_do_not_depend_on_its_parts(tmp_path: Path) -> None:
     ],
 )
 def test_kept_rows_join_new_ones_in_the_order_of_passages(
-    before: Path, gone: list[str], coming: list[list[str]]
+    tmp_path: Path, gone: list[str], coming: list[list[str]]
 ) -> None:
+    before = tmp_path / "before.parquet"
+    write_rows(before, ROWS.schema, parts(20))
     new = [name for part in coming for name in part]
     merged = [*merged_rows(before, gone, (rows_of(*part) for part in coming))]
     found = [row for table in merged for row in table.to_pylist()]
     kept_rows = [row for row in ROWS.to_pylist() if row["passage_id"] not in gone]
     expected = sorted([*kept_rows, *rows_of(*new).to_pylist()], key=lambda row: row["passage_id"])
     assert found == expected
-
-
-def test_without_a_version_before_all_rows_are_those_of_the_parts() -> None:
-    assert pa.concat_tables(merged_rows(None, [], [ROWS.slice(0, 20), ROWS.slice(20)])).equals(ROWS)
+    assert pa.concat_tables(merged_rows(None, [], [ROWS.slice(0, 20), ROWS.slice(20)])).equals(ROWS)  # none before
 
 
 def corpus(*rows: tuple[str, str, str]) -> duckdb.DuckDBPyConnection:

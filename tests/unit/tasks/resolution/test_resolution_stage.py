@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from one_reply import OneReply
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.chat import ChatRequest
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.tables import TABLES
@@ -18,7 +19,7 @@ from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.raw_rows import raw_rows
-from polyhop.tasks.resolution.candidates import NameGroup, NameGroups
+from polyhop.tasks.resolution.candidates import NameGroup
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.stage import Counts
 from polyhop.warehouse.build import Build, start_build
@@ -52,12 +53,10 @@ TRIPLES = [("p1", 0, "Ada runs Acme.", ["ada", "acme"]), ("p1", 1, "Acme is Acme
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
 
-def run(tmp_path: Path, **resolution: object) -> tuple[Counts, Rows]:
+def run(root: Path, relations: Sequence[tuple[object, ...]] = RELATIONS, **resolution: object) -> tuple[Counts, Rows]:
     """Counts of the stage, and a function that asks its tables."""
-    settings = parse_settings(
-        {"test": {"root": str(tmp_path), **{f"resolution.{k}": v for k, v in resolution.items()}}}
-    )
-    build = prepared(settings)
+    chosen = {f"resolution.{name}": value for name, value in resolution.items()}
+    build = prepared(parse_settings({"test": {"root": str(root), **chosen}}), relations)
     build = build.with_fingerprint("resolve", RESOLVE.fingerprint(build))
     counts = RESOLVE.finish(build)
 
@@ -70,7 +69,13 @@ def run(tmp_path: Path, **resolution: object) -> tuple[Counts, Rows]:
     return counts, rows
 
 
-def prepared(settings: Settings) -> Build:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counts, Rows]:
+    """By rules, without links."""
+    return run(tmp_path_factory.mktemp("plain"))
+
+
+def prepared(settings: Settings, relations: Sequence[tuple[object, ...]] = RELATIONS) -> Build:
     build = Build(settings, "tiny", None, ()).with_fingerprint("extract", "e" * 64)
     build = build.with_results([("passages", "passages", "p" * 64), ("extraction", "extract", "e" * 64)])
     start_build(build)
@@ -87,11 +92,12 @@ def prepared(settings: Settings) -> Build:
         (p, key, "rules", surface, tf, is_title, spans, kind, 1.0 if kind else None, text)
         for p, key, surface, tf, is_title, spans, kind, text in MENTIONS
     ]
-    relations = [(*row, "rules") for row in RELATIONS]
-    labels = pa.array([norm_ws(row[3]) for row in relations], pa.string())
+    labels = pa.array([norm_ws(str(row[3])) for row in relations], pa.string())
     raw = {
         "mentions": _table(mentions, RAW_MENTIONS.arrow),
-        "relations": _table(relations, RAW_RELATIONS.arrow).append_column("norm_relation", labels),
+        "relations": _table([(*row, "rules") for row in relations], RAW_RELATIONS.arrow).append_column(
+            "norm_relation", labels
+        ),
         "propositions": _proposition_table(PROPOSITIONS, "proposition", RAW_PROPOSITIONS.arrow),
         "triples": _proposition_table(TRIPLES, "triple", RAW_TRIPLES.arrow),
     }
@@ -110,8 +116,8 @@ def _proposition_table(rows: Sequence[tuple[object, ...]], noun: str, schema: pa
     return _table([(*row, "rules") for row in rows], schema).append_column("proposition_id", ids)
 
 
-def test_triples_have_tables_of_their_own_and_name_resolved_entities(tmp_path: Path) -> None:
-    counts, rows = run(tmp_path)
+def test_triples_have_tables_of_their_own_and_name_resolved_entities(plain: tuple[Counts, Rows]) -> None:
+    counts, rows = plain
     assert (counts["propositions"], counts["triples"]) == (1, 2)
     assert rows("SELECT proposition_id, text, extractor FROM triples ORDER BY 1") == [
         ("triple-1", "Ada runs Acme.", "rules"),
@@ -127,28 +133,22 @@ def test_triples_have_tables_of_their_own_and_name_resolved_entities(tmp_path: P
     assert rows("SELECT proposition_id FROM propositions") == [("proposition-1",)]
 
 
-def test_merged_names_of_one_passage_become_one_mention(tmp_path: Path) -> None:
-    counts, rows = run(tmp_path)
-    assert rows("SELECT key, name, type, df, mention_count FROM entities WHERE key LIKE 'acme%'") == [
-        ("acme corp", "Acme Corp", "ORGANIZATION", 2, 4)
+def test_merged_names_of_one_passage_become_one_mention(plain: tuple[Counts, Rows]) -> None:
+    counts, rows = plain
+    assert rows("SELECT key, name, type, df, mention_count, description FROM entities WHERE key LIKE 'acme%'") == [
+        ("acme corp", "Acme Corp", "ORGANIZATION", 2, 4, "Acme makes anvils. Acme Corp is old.")
     ]
-    query = (
-        "SELECT unit_id, surface, tf, is_title, spans_json FROM mentions JOIN entities USING (entity_id) WHERE key = "
-    )
-    assert rows(query + "'acme corp' ORDER BY 1") == [
+    mentions = "SELECT unit_id, surface, tf, is_title, spans_json FROM mentions JOIN entities USING (entity_id)"
+    assert rows(f"{mentions} WHERE key = 'acme corp' ORDER BY 1") == [
         ("p1", "Acme", 3, True, "[[2,11],[30,39]]"),
         ("p2", "ACME", 1, False, "[[0,4]]"),
     ]
-    assert rows("SELECT description FROM entities WHERE key = 'acme corp'") == [
-        ("Acme makes anvils. Acme Corp is old.",)
-    ]
-    assert counts["merged_names"] == 1
-    assert counts["failed_clusters"] == 0
+    assert (counts["merged_names"], counts["failed_clusters"]) == (1, 0)
 
 
-def test_self_loops_fall_and_doubled_relations_are_counted(tmp_path: Path) -> None:
+def test_self_loops_fall_and_doubled_relations_are_counted(plain: tuple[Counts, Rows]) -> None:
     """G-ER-4, on these names."""
-    _, rows = run(tmp_path)
+    _, rows = plain
     query = (
         "SELECT s.key, relation, t.key, count FROM relations JOIN entities AS s ON s.entity_id = source_id "
         "JOIN entities AS t ON t.entity_id = target_id"
@@ -163,36 +163,23 @@ def test_golden_rewriting_of_triples(tmp_path: Path) -> None:
     """G-ER-4: the must-link decides which Louis it is; a loop falls, another edge moves."""
     links = tmp_path / "links.csv"
     links.write_text("a,b\nLouis XIII,Louis XIII of France\n")
-    RELATIONS.append(("p2", 0, "louis xiii", "same as", "louis xiii of france"))
-    RELATIONS.append(("p2", 1, "louis xiii", "king of", "acme"))
-    try:
-        _, rows = run(tmp_path, links=str(links))
-    finally:
-        del RELATIONS[3:]
+    louis = [("p2", 0, "louis xiii", "same as", "louis xiii of france"), ("p2", 1, "louis xiii", "king of", "acme")]
+    _, rows = run(tmp_path, [*RELATIONS, *louis], links=str(links))
     query = "SELECT s.key, relation FROM relations JOIN entities AS s ON s.entity_id = source_id ORDER BY 1"
     assert rows(query) == [("ada", "works at"), ("louis xiii of france", "king of")]
 
 
-def test_every_decision_is_an_alias_with_its_reason(tmp_path: Path) -> None:
-    _, rows = run(tmp_path)
+def test_every_decision_is_an_alias_with_its_reason_and_titles_lead_to_the_entity(plain: tuple[Counts, Rows]) -> None:
+    _, rows = plain
     query = (
         "SELECT alias_key, scope, key, ambiguous, reason FROM aliases LEFT JOIN entities USING (entity_id) "
         "WHERE kind = 'er' ORDER BY 1"
     )
+    several = "several longer forms fit 'louis xiii': 'king louis xiii', 'louis xiii of france'"
     assert rows(query) == [
         ("acme", "ORGANIZATION", "acme corp", False, "'acme corp' only adds corp to 'acme'"),
-        (
-            "louis xiii",
-            "PERSON",
-            None,
-            True,
-            "several longer forms fit 'louis xiii': 'king louis xiii', 'louis xiii of france'",
-        ),
+        ("louis xiii", "PERSON", None, True, several),
     ]
-
-
-def test_title_aliases_lead_to_the_canonical_entity(tmp_path: Path) -> None:
-    _, rows = run(tmp_path)
     query = "SELECT alias_key, key FROM aliases JOIN entities USING (entity_id) WHERE kind = 'title'"
     assert rows(query) == [("acme", "acme corp")]
 
@@ -205,10 +192,9 @@ def test_off_leaves_names_alone_and_follows_links_all_the_same(tmp_path: Path) -
     links.write_text("a,b\nAda,Acme\n")
     counts, rows = run(tmp_path / "linked", method="off", links=str(links))
     assert counts["merged_names"] == 1
-    assert rows("SELECT alias_key, reason FROM aliases WHERE kind = 'manual' ORDER BY 1") == [
-        ("acme", "must-link 'ada' = 'acme' (links.csv line 2)"),
-        ("ada", "must-link 'ada' = 'acme' (links.csv line 2)"),
-    ]
+    reason = "must-link 'ada' = 'acme' (links.csv line 2)"
+    found = rows("SELECT alias_key, reason FROM aliases WHERE kind = 'manual' ORDER BY 1")
+    assert found == [("acme", reason), ("ada", reason)]
 
 
 def test_the_fingerprint_sees_method_identity_and_link_files(tmp_path: Path) -> None:
@@ -244,29 +230,14 @@ def test_the_model_method_needs_a_model(tmp_path: Path) -> None:
         run(tmp_path, method="model")
 
 
-class ScriptedModel:
-    """Merges whatever it is asked about, or fails; remembers what it saw."""
-
-    model = "scripted"
-
-    def __init__(self, *, fails: bool) -> None:
-        self.fails = fails
-        self.seen: list[str] = []
-
-    def ask(self, requests: Sequence[ChatRequest[NameGroups]]) -> list[ChatOutcome[NameGroups]]:
-        return [self._outcome(request) for request in requests]
-
-    def _outcome(self, request: ChatRequest[NameGroups]) -> ChatOutcome[NameGroups]:
-        self.seen.append(request.text)
-        if self.fails:
-            return ChatOutcome(None, self.model, False, None, 3, "ReplyRefusedError", "No.", Usage(1, 99, 9))
-        names = [json.loads(line)["name"] for line in dict(request.inputs)["names"].splitlines()]
-        group = NameGroup(canonical_name=names[0], members=[*names, "Foreign"], description=f"All: {EVIL}")
-        return ChatOutcome(NameGroups(groups=[group]), self.model, False, Rung.AS_IS, 1, "", "", Usage(1, 50, 5))
+def merge(request: ChatRequest[Any]) -> dict[str, object]:
+    """Whatever it is asked about is one."""
+    names = [json.loads(line)["name"] for line in dict(request.inputs)["names"].splitlines()]
+    return {"groups": [NameGroup(canonical_name=names[0], members=[*names, "Foreign"], description=f"All: {EVIL}")]}
 
 
-def _scripted(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> ScriptedModel:
-    model = ScriptedModel(fails=fails)
+def _scripted(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> OneReply:
+    model = OneReply("ReplyRefusedError" if fails else merge)
     monkeypatch.setattr("polyhop.warehouse.open_models.open_chat", lambda settings, role: model)
     monkeypatch.setattr("polyhop.warehouse.open_models.model_name", lambda models, role: model.model)
     return model
@@ -281,27 +252,19 @@ def test_a_model_decides_and_its_words_are_data(tmp_path: Path, monkeypatch: pyt
         ("king louis xiii", f"All: {EVIL}"),
     ]
     assert rows("SELECT name FROM entities WHERE key = 'evil'") == [(EVIL,)]
-    assert "Acme makes anvils." in "".join(model.seen)
+    assert "Acme makes anvils." in "".join(request.text for request in model.requests)
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (30 * 2, 2 * 2)
 
 
-def test_failed_clusters_stay_unmerged_and_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_clusters_stay_unmerged_and_are_counted_but_their_tokens_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: tuple[Counts, Rows]
+) -> None:
+    """What a failure took may grow with every retry, and a retry in vain is to change nothing."""
     _scripted(monkeypatch, fails=True)
     counts, rows = run(tmp_path, method="model")
     assert (counts["merged_names"], counts["failed_clusters"]) == (0, 2)
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (0, 0)
+    assert "prompt_tokens" not in plain[0]
     assert {reason for (reason,) in rows("SELECT reason FROM aliases WHERE kind = 'er'")} == {
         "the model gave no usable reply (ReplyRefusedError); the next run asks again"
     }
-
-
-def test_tokens_of_replies_are_counted_and_those_of_failures_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a failure took may grow with every retry, and a retry in vain is to change nothing."""
-    _scripted(monkeypatch, fails=False)
-    counts, _ = run(tmp_path / "replied", method="model")
-    assert counts["clusters"] > 0
-    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (50 * counts["clusters"], 5 * counts["clusters"])
-    _scripted(monkeypatch, fails=True)
-    counts, _ = run(tmp_path / "failed", method="model")
-    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (0, 0)
-    assert "prompt_tokens" not in run(tmp_path / "rules")[0]

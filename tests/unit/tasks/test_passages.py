@@ -3,6 +3,8 @@
 import json
 import re
 from itertools import pairwise
+from operator import itemgetter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,13 +40,11 @@ def texts(text: str, max_characters: int) -> list[str]:
     return [passage.text for passage in split_record(record(text), max_characters=max_characters)]
 
 
-@pytest.mark.slow
 def test_a_text_that_fits_is_the_passage_as_it_is() -> None:
     (passage,) = split_record(record(" One two. \n", title="Ada  LOVELACE"), max_characters=11)
     assert passage == Passage("r", "r", document_id("ada lovelace"), 0, "Ada  LOVELACE", " One two. \n", 0, 11)
 
 
-@pytest.mark.slow
 def test_pieces_are_numbered_and_know_their_offsets() -> None:
     pieces = split_record(record("One two.\n\nThree four."), max_characters=11)
     document = document_id("t")
@@ -54,56 +54,34 @@ def test_pieces_are_numbered_and_know_their_offsets() -> None:
     ]
 
 
-@pytest.mark.slow
-def test_an_empty_line_is_preferred_to_the_end_of_a_sentence() -> None:
-    assert texts("Aaa bbb ccc.\n\nDdd. Eee fff ggg.", 20) == ["Aaa bbb ccc.", "Ddd. Eee fff ggg."]
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("Aaa bbb ccc.\n\nDdd. Eee fff ggg.", 20, ["Aaa bbb ccc.", "Ddd. Eee fff ggg."]),
+        ("Aa.\n\nBbb bbb bbb. Ccc ccc ccc.", 20, ["Aa.\n\nBbb bbb bbb.", "Ccc ccc ccc."]),  # but not in the first half
+        ("Aa aa. Bbb bbb bbb bbb bbb", 20, ["Aa aa.", "Bbb bbb bbb bbb bbb"]),
+        ("One two. Then came Dr. Who again.", 22, ["One two.", "Then came Dr. Who", "again."]),  # no sentence's end
+        ("aaa bbb ccc ddd", 7, ["aaa bbb", "ccc ddd"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("", 10, []),
+        ("  ", 10, []),
+        (" " * 50, 10, []),
+    ],
+)
+def test_an_empty_line_is_better_than_the_end_of_a_sentence_than_a_blank_than_the_limit(
+    text: str, limit: int, expected: list[str]
+) -> None:
+    assert texts(text, limit) == expected
 
 
-@pytest.mark.slow
-def test_an_empty_line_in_the_first_half_is_not() -> None:
-    assert texts("Aa.\n\nBbb bbb bbb. Ccc ccc ccc.", 20) == ["Aa.\n\nBbb bbb bbb.", "Ccc ccc ccc."]
-
-
-@pytest.mark.slow
-def test_a_sentence_end_in_the_first_half_is_better_than_the_middle_of_a_sentence() -> None:
-    assert texts("Aa aa. Bbb bbb bbb bbb bbb", 20) == ["Aa aa.", "Bbb bbb bbb bbb bbb"]
-
-
-@pytest.mark.slow
-def test_an_abbreviation_at_the_border_does_not_end_a_sentence() -> None:
-    assert texts("One two. Then came Dr. Who again.", 22) == ["One two.", "Then came Dr. Who", "again."]
-
-
-@pytest.mark.slow
-def test_without_sentences_the_last_blank_cuts() -> None:
-    assert texts("aaa bbb ccc ddd", 7) == ["aaa bbb", "ccc ddd"]
-
-
-@pytest.mark.slow
-def test_without_blanks_the_limit_cuts() -> None:
-    assert texts("abcdefgh", 3) == ["abc", "def", "gh"]
-
-
-@pytest.mark.slow
 def test_a_text_that_only_blanks_make_too_long_keeps_its_id() -> None:
     (passage,) = split_record(record("   word   "), max_characters=5)
     assert (passage.passage_id, passage.text, passage.start, passage.end) == ("r", "word", 3, 7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["", "  ", " " * 50])
-def test_a_blank_text_has_no_passage(text: str) -> None:
-    assert texts(text, 10) == []
-
-
-@pytest.mark.slow
-def test_a_record_without_id_is_named_by_title_and_text() -> None:
+def test_a_record_without_id_is_named_by_title_and_text_and_one_without_title_is_a_document() -> None:
     (passage,) = split_record(record("One.", id_=""), max_characters=10)
     assert passage.passage_id == passage.record_id == record_id("T", "One.")
-
-
-@pytest.mark.slow
-def test_a_record_without_title_is_a_document_of_its_own() -> None:
     first, second = (split_record(record("x", id_=i, title=" "), max_characters=9)[0].document_id for i in ("A", "b"))
     assert (first, second) == (document_id("a"), document_id("b"))
 
@@ -135,46 +113,40 @@ def test_a_long_text_without_pause_or_of_nothing_but_pauses_is_split_in_time(uni
     assert (pieces[0].text[0], pieces[-1].text[-1]) == ("y", "z")
 
 
-PARTS = (
-    "Title",
-    "Alpha is long. " * 3,
-    "Beta",
-    "Beta is long. " * 3,
-    "Gamma",
-    "Short.",
-    "Delta",
-    "Delta is long. " * 3,
-)
-PATHS = (("T",), ("T",), ("T", "Beta"), ("T", "Beta"), ("T", "Gamma"), ("T", "Gamma"), ("T", "Delta"), ("T", "Delta"))
+BELOW = {
+    "Title": "Alpha is long. " * 3,
+    "Beta": "Beta is long. " * 3,
+    "Gamma": "Short.",
+    "Delta": "Delta is long. " * 3,
+}
 
 
-def document(**places: object) -> SourceRecord:
+def document() -> SourceRecord:
     """A record whose headings are Title, Beta, Gamma and Delta; Gamma has next to nothing below it."""
     text, sections = "", []
-    for part, path in zip(PARTS, PATHS, strict=True):
-        if part in {"Title", *path}:
-            sections.append(Section(len(text), path, **places))  # type: ignore[arg-type]
-        text += part.strip() + "\n\n"
+    for heading, below in BELOW.items():
+        sections.append(Section(len(text), ("T",) if heading == "Title" else ("T", heading)))
+        text += f"{heading}\n\n{below.strip()}\n\n"
     return SourceRecord("r", "T", text, "a.md", 0, {}, tuple(sections))
 
 
-@pytest.mark.slow
-def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short() -> None:
-    found = split_record(document(), max_characters=200, min_section_characters=20)
-    beginnings = [passage.text.split("\n")[0] for passage in found]
-    assert beginnings == ["Title", "Beta", "Gamma"]
-    assert [passage.passage_id for passage in found] == ["r#0", "r#1", "r#2"]
-    found = split_record(document(), max_characters=200, min_section_characters=0)
-    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
+@pytest.mark.parametrize(
+    ("most", "least", "overlap", "expected"),
+    [
+        (200, 20, 0, ["Title", "Beta", "Gamma"]),
+        (200, 0, 0, [*BELOW]),
+        (60, 1_000, 0, [*BELOW]),  # short sections are not joined to more than a passage
+        (60, 0, 2, [*BELOW]),  # nothing above a heading is repeated below it
+    ],
+)
+def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short(
+    most: int, least: int, overlap: int, expected: list[str]
+) -> None:
+    found = split_record(document(), max_characters=most, min_section_characters=least, overlap_sentences=overlap)
+    assert [passage.text.split("\n")[0] for passage in found] == expected
+    assert [passage.passage_id for passage in found] == [f"r#{number}" for number in range(len(expected))]
 
 
-@pytest.mark.slow
-def test_short_sections_are_not_joined_to_more_than_a_passage() -> None:
-    found = split_record(document(), max_characters=60, min_section_characters=1_000)
-    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
-
-
-@pytest.mark.slow
 def test_a_heading_stays_with_what_stands_below_it() -> None:
     text = "One\n\nTwo\n\nBody."
     sections = (Section(0, ("One",)), Section(5, ("One", "Two")))
@@ -183,7 +155,6 @@ def test_a_heading_stays_with_what_stands_below_it() -> None:
     assert location_of(sections, text, passage.start, passage.end) == Location(headings=("One", "Two"))
 
 
-@pytest.mark.slow
 def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
     text = "a b\n\nc d"
     for name, first, second in (("slide", 1, 2), ("sheet", "x", "y"), ("chapter", "x", "y")):
@@ -195,7 +166,6 @@ def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
     assert location_of(pages, text, passage.start, passage.end) == Location(first_page=1, last_page=2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("location", "words"),
     [
@@ -211,55 +181,30 @@ def test_a_location_in_words(location: Location, words: str) -> None:
     assert location.words() == words
 
 
-@pytest.mark.slow
 def test_a_piece_repeats_the_last_sentences_of_the_one_before() -> None:
     text = "Aa bb cc. Dd ee ff. Gg hh ii. Jj kk ll. Mm nn oo."
     found = split_record(record(text), max_characters=30, overlap_sentences=1)
-    assert [passage.text for passage in found] == [
-        "Aa bb cc. Dd ee ff. Gg hh ii.",
-        "Gg hh ii. Jj kk ll. Mm nn oo.",
-    ]
+    assert [passage.text for passage in found] == ["Aa bb cc. Dd ee ff. Gg hh ii.", "Gg hh ii. Jj kk ll. Mm nn oo."]
     assert all(text[passage.start : passage.end] == passage.text for passage in found)
 
 
-@pytest.mark.slow
-def test_what_is_repeated_is_at_most_half_a_passage_and_never_above_a_heading() -> None:
+def test_what_is_repeated_is_at_most_half_a_passage() -> None:
     long = "A" * 18 + ". B" * 2
-    assert [p.text for p in split_record(record(f"{long}. Cc dd."), max_characters=24, overlap_sentences=3)][-1] != long
-    found = split_record(document(), max_characters=60, min_section_characters=0, overlap_sentences=2)
-    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
+    assert split_record(record(f"{long}. Cc dd."), max_characters=24, overlap_sentences=3)[-1].text != long
 
 
 headings = st.lists(st.sampled_from("AB"), max_size=2).map(tuple)
-marks = st.tuples(
-    st.integers(0, 120),
-    headings,
-    st.none() | st.integers(1, 3),
-    st.none() | st.integers(1, 2),
-    st.sampled_from(["", "s"]),
-)
+LEAST = st.integers(0, 50)
+pages, slides = st.none() | st.integers(1, 3), st.none() | st.integers(1, 2)
+marks = st.tuples(st.integers(0, 120), headings, pages, slides, st.sampled_from(["", "s"]))
 
 
 @pytest.mark.slow
-@given(
-    st.text("aB. \n", max_size=120),
-    st.lists(marks, max_size=6),
-    st.integers(1, 40),
-    st.integers(0, 3),
-    st.integers(0, 50),
-)
+@given(st.text("aB. \n", max_size=120), st.lists(marks, max_size=6), st.integers(1, 40), st.integers(0, 3), LEAST)
 def test_cuts_at_sections_lose_no_word_and_cross_no_slide(
-    text: str,
-    found: list[tuple[int, tuple[str, ...], int | None, int | None, str]],
-    most: int,
-    overlap: int,
-    least: int,
+    text: str, found: list[tuple[Any, ...]], most: int, overlap: int, least: int
 ) -> None:
-    sections = tuple(
-        Section(start, path, page, slide, sheet)
-        for start, path, page, slide, sheet in sorted(found, key=lambda one: one[0])
-        if start < len(text)
-    )
+    sections = tuple(Section(*one) for one in sorted(found, key=itemgetter(0)) if one[0] < len(text))
     source = SourceRecord("r", "T", text, "a", 0, {}, sections)
     pieces = split_record(source, max_characters=most, overlap_sentences=overlap, min_section_characters=least)
     covered = {place for p in pieces for place in range(p.start, p.end)}
@@ -282,41 +227,22 @@ NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter",
 def test_passages_with_the_record_they_were_cut_from() -> None:
     pieces = [(passage, record) for record in (LONG, SHORT) for passage in split_record(record, max_characters=11)]
     table = passages_table(pieces, "letters")
-    of_long = {
-        "record_id": "r",
-        "document_id": document_id("ada"),
-        "title": "Ada",
-        "token_count": 3,
-        "record_hash": content_hash("Ada", "One two.\n\nThree four."),
-        "source": "c.jsonl",
-        "line": 3,
-        "origin": "letters",
-        "metadata_json": '{"a": "é", "b": 1}',
-        "location": None,
-    }
-    first = {"text": "One two.", "start_offset": 0, "end_offset": 8, "content_hash": content_hash("Ada", "One two.")}
-    second = {"text": "Three four.", "start_offset": 10, "end_offset": 21}
+    common = {"source": "c.jsonl", "origin": "letters", "location": None}
+    metadata = '{"a": "é", "b": 1}'
+    of_long = {**common, "record_id": "r", "document_id": document_id("ada"), "title": "Ada", "line": 3}
+    of_long |= {"record_hash": content_hash("Ada", LONG.text), "metadata_json": metadata}
+    of_short = {**common, "record_id": "s", "document_id": document_id("s"), "title": "", "line": 4}
+    of_short |= {"record_hash": content_hash("", "Five."), "metadata_json": "{}"}
+
+    def piece(text: str, title: str, start: int, end: int, words: int) -> dict[str, object]:
+        place = {"start_offset": start, "end_offset": end, "token_count": words}
+        return {"text": text, "content_hash": content_hash(title, text), **place}
+
     assert table.schema == PASSAGE_PARTS.arrow
     assert table.to_pylist() == [
-        {"passage_id": "r#0", **of_long, **first},
-        {"passage_id": "r#1", **of_long, **second, "content_hash": content_hash("Ada", "Three four.")},
-        {
-            "passage_id": "s",
-            "record_id": "s",
-            "document_id": document_id("s"),
-            "title": "",
-            "text": "Five.",
-            "start_offset": 0,
-            "end_offset": 5,
-            "token_count": 1,
-            "content_hash": content_hash("", "Five."),
-            "record_hash": content_hash("", "Five."),
-            "source": "c.jsonl",
-            "line": 4,
-            "origin": "letters",
-            "metadata_json": "{}",
-            "location": None,
-        },
+        {"passage_id": "r#0", **of_long, **piece("One two.", "Ada", 0, 8, 3)},
+        {"passage_id": "r#1", **of_long, **piece("Three four.", "Ada", 10, 21, 3)},
+        {"passage_id": "s", **of_short, **piece("Five.", "", 0, 5, 1)},
     ]
 
 
@@ -332,9 +258,6 @@ def test_bad_records() -> None:
     table = quarantine_table([BadRecord("c.jsonl", 2, "not JSON", "{")])
     assert table.schema == QUARANTINE.arrow
     assert table.to_pylist() == [{"source": "c.jsonl", "line": 2, "reason": "not JSON", "excerpt": "{"}]
-
-
-def test_no_rows_are_a_table_too() -> None:
     assert (passages_table([]).num_rows, quarantine_table([]).num_rows) == (0, 0)
 
 

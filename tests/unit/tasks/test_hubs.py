@@ -1,6 +1,6 @@
 """Hubs and their paths: definition, search, levels, coverage, texts, restricted graphs, invariants of the tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -58,43 +58,43 @@ from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import create_statement
 
-MakeGraph = Callable[[str], NamedGraph]
-
 STATED = """P1 author A1; P1 author A2; P1 year "1; P2 author A1; P3 cites P3; P3 cites P1; A1 in U1; A2 in U1"""
 
 
-def hubs(graph_of: MakeGraph, mode: HubMode, min_edges: int, *typed: str, stated: str = STATED) -> dict[str, str]:
-    """Own ids of hubs and why they are."""
-    named = graph_of(stated)
-    rules = hub_rules(named.graph, [named.own_ids.index(name) for name in typed], mode, min_edges)
-    return {named.own_ids[node]: DEFINITIONS[rule] for node, rule in enumerate(rules.tolist()) if rule}
+def named_graph(stated: str) -> NamedGraph:
+    """Triples separated by `;`; own ids are labels, and what begins with `"` is a literal."""
+    triples = [tuple(triple.split()) for triple in stated.split(";")]
+    nodes = sorted({end for triple in triples for end in triple[::2]})
+    predicates = sorted({triple[1] for triple in triples})
+    rows = sorted((nodes.index(s), predicates.index(p), nodes.index(o)) for s, p, o in triples)
+    is_literal = np.array([node.startswith('"') for node in nodes])
+    return NamedGraph(HubGraph.from_triples(*np.array(rows).T, is_literal), nodes, nodes, predicates)
 
 
-def test_types_alone_need_no_edges(graph_of: MakeGraph) -> None:
-    assert hubs(graph_of, "types", 99, "P1", "P2") == {"P1": "types", "P2": "types"}
+@pytest.mark.parametrize(
+    ("mode", "min_edges", "typed", "expected", "stated"),
+    [
+        ("types", 99, "P1 P2", "P1: types, P2: types", STATED),
+        ("edges", 4, "", "P1: edges", STATED),
+        ("edges", 3, "", "P1: edges, P3: edges, A1: edges", STATED),  # a self loop counts twice
+        ("edges", 3, "", "a: edges, b: edges", "a p b; a q b; a r b"),
+        ("both", 4, "P1 P2", "P1: types and edges", STATED),
+        ("either", 4, "P1 P2", "P1: types and edges, P2: types", STATED),
+        ("either", 3, "P2", "P1: edges, P2: types, P3: edges, A1: edges", STATED),
+        ("either", 1, '"1', "a: edges, b: edges", 'a p "1; b p "1'),  # a literal is never a hub
+    ],
+)
+def test_hubs_by_types_and_edges_of_both_directions(
+    mode: HubMode, min_edges: int, typed: str, expected: str, stated: str
+) -> None:
+    named = named_graph(stated)
+    rules = hub_rules(named.graph, [named.own_ids.index(name) for name in typed.split()], mode, min_edges)
+    found = {f"{named.own_ids[node]}: {DEFINITIONS[rule]}" for node, rule in enumerate(rules.tolist()) if rule}
+    assert found == set(expected.split(", "))
 
 
-def test_edges_of_both_directions_count_a_self_loop_twice_and_those_to_literals_too(graph_of: MakeGraph) -> None:
-    assert hubs(graph_of, "edges", 4) == {"P1": "edges"}
-    assert hubs(graph_of, "edges", 3) == {"P1": "edges", "P3": "edges", "A1": "edges"}
-
-
-def test_parallel_edges_of_other_predicates_count(graph_of: MakeGraph) -> None:
-    assert hubs(graph_of, "edges", 3, stated="a p b; a q b; a r b") == {"a": "edges", "b": "edges"}
-
-
-def test_both_rules_or_either(graph_of: MakeGraph) -> None:
-    assert hubs(graph_of, "both", 4, "P1", "P2") == {"P1": "types and edges"}
-    assert hubs(graph_of, "either", 4, "P1", "P2") == {"P1": "types and edges", "P2": "types"}
-    assert hubs(graph_of, "either", 3, "P2") == {"P1": "edges", "P2": "types", "P3": "edges", "A1": "edges"}
-
-
-def test_a_literal_is_never_a_hub(graph_of: MakeGraph) -> None:
-    assert hubs(graph_of, "either", 1, '"1', stated='a p "1; b p "1') == {"a": "edges", "b": "edges"}
-
-
-def test_a_pair_of_predicate_and_label_means_either_direction(graph_of: MakeGraph) -> None:
-    named = graph_of("P1 type Paper; P2 type Paper; List type P3; P4 kind Paper")
+def test_a_pair_of_predicate_and_label_means_either_direction() -> None:
+    named = named_graph("P1 type Paper; P2 type Paper; List type P3; P4 kind Paper")
     labelled = [named.own_ids.index("Paper"), named.own_ids.index("List")]
     found = nodes_beside(named.graph, named.predicates.index("type"), labelled)
     assert [named.own_ids[node] for node in found] == ["P1", "P2", "P3"]
@@ -127,14 +127,11 @@ def test_a_mode_is_found_from_types_and_source(
     assert (rule.mode, rule.types, rule.min_edges) == (mode, types, HubSettings().min_edges)
 
 
-def test_a_mode_that_needs_types_says_so() -> None:
+def test_a_mode_that_needs_types_and_a_split_that_needs_a_length_say_so() -> None:
     with pytest.raises(
         ConfigurationError, match=r"hubs\.mode = types needs the types of hubs; name them in hubs\.types"
     ):
         HubRule.of(HubSettings(mode="types"), "graph")
-
-
-def test_a_split_needs_a_length() -> None:
     with pytest.raises(ConfigurationError, match=r"hubs\.split needs a length"):
         HubRule.of(HubSettings(split=True, max_path_length=0), "graph")
 
@@ -149,8 +146,6 @@ def test_a_node_is_covered_by_a_triple_that_begins_or_ends_in_it() -> None:
     assert int(found.nodes.sum()) == 2
     assert list(found.rows()) == [("nodes", ALL, 2, 3, 0.4), ("triples", ALL, 1, 2, 1 / 3)]
 
-
-def test_no_path_covers_nothing() -> None:
     assert [covered for _, _, covered, _, _ in Covered.by(np.array([], np.int64), COVERED_GRAPH).rows()] == [0, 0]
 
 
@@ -182,7 +177,9 @@ def test_hubs_and_paths_are_counted_by_length_and_end() -> None:
     ]
 
 
-CHAIN = "S to H1; H1 a x1; x1 b H2; H2 a x2; x2 b H3; H3 a x3"
+def path_words(path: Iterable[NamedTriple]) -> str:
+    """Predicates and objects of a path."""
+    return ", ".join(f"{triple.predicate} {triple.object}" for triple in path)
 
 
 def search(named: NamedGraph, hubs: str, starts: Sequence[str] | None, limits: SearchLimits) -> HubSearch:
@@ -192,98 +189,72 @@ def search(named: NamedGraph, hubs: str, starts: Sequence[str] | None, limits: S
     return search_hubs(named.graph, rules, roots, limits)
 
 
-def levels(named: NamedGraph, found: HubSearch) -> dict[str, int]:
-    return {named.own_ids[node]: hub.level for node, hub in found.hubs.items()}
-
-
 def paths(named: NamedGraph, found: HubSearch, hub: str) -> list[str]:
     """Predicates and objects of a hub's paths, and why they end."""
     arrays = path_arrays(found)
     number = arrays["hubs"].tolist().index(named.own_ids.index(hub))
     first, end = arrays["path-starts"][number : number + 2].tolist()
-    words = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))  # type: ignore[arg-type]
-    kinds = arrays["end-kinds"].tolist()
-    return [
-        f"{', '.join(f'{t.predicate} {t.object}' for t in words[path])} {END_KINDS[kinds[path]]}"
-        for path in range(first, end)
-    ]
+    paths = list(named.paths(arrays["triple-starts"], arrays["path-triples"]))  # type: ignore[arg-type]
+    kinds = [END_KINDS[kind] for kind in arrays["end-kinds"].tolist()]
+    return [f"{path_words(paths[path])} {kinds[path]}" for path in range(first, end)]
 
 
-def test_every_hub_is_a_start_by_default(graph_of: MakeGraph) -> None:
-    named = graph_of(CHAIN)
-    found = search(named, "H1 H2 H3", None, SearchLimits())
-    assert levels(named, found) == {"H1": 0, "H2": 0, "H3": 0}
-    assert list(found.unreached) == []
-
-
-def test_from_a_start_further_hubs_are_found_through_those_before(graph_of: MakeGraph) -> None:
-    named = graph_of(CHAIN)
-    found = search(named, "H1 H2 H3", ["S"], SearchLimits())
-    assert levels(named, found) == {"H1": 0, "H2": 1, "H3": 2}
-    assert paths(named, found, "H1") == ["a x1, b H2 hub"]
-    assert paths(named, found, "H3") == ["a x3 leaf"]
-
-
-def test_a_start_leads_against_the_direction_of_edges_too(graph_of: MakeGraph) -> None:
-    named = graph_of("H1 a x; y a x; H2 b y")
-    assert levels(named, search(named, "H1 H2", ["x"], SearchLimits())) == {"H1": 0, "H2": 0}
-
-
-def test_mutual_hubs_and_self_loops_end(graph_of: MakeGraph) -> None:
-    named = graph_of("H1 cites H2; H2 cites H1; H1 same H1; H2 a t")
-    found = search(named, "H1 H2", ["H1"], SearchLimits())
-    assert levels(named, found) == {"H1": 0, "H2": 0}
-    assert paths(named, found, "H1") == ["cites H2 hub"]
-    assert paths(named, found, "H2") == ["cites H1 hub", "a t leaf"]
-
-
-def test_a_hub_without_edges_that_leave_it_has_no_path(graph_of: MakeGraph) -> None:
-    named = graph_of("a to H1; H2 to b")
-    found = search(named, "H1 H2", None, SearchLimits())
-    assert levels(named, found) == {"H1": 0, "H2": 0}
-    assert paths(named, found, "H1") == []
-
-
+CHAIN = "S to H1; H1 a x1; x1 b H2; H2 a x2; x2 b H3; H3 a x3"
 LONG = 'H a x; x b y; y c z; z d "1'
+OF_CHAIN = {"H1": ["a x1, b H2 hub"], "H3": ["a x3 leaf"]}
+SPLITS = SearchLimits(split=True, max_path_length=2)
 
 
-def test_without_a_split_what_lies_beyond_the_limit_is_in_no_path(graph_of: MakeGraph) -> None:
-    named = graph_of(LONG)
-    found = search(named, "H", None, SearchLimits(max_path_length=2))
-    assert paths(named, found, "H") == ["a x, b y limit"]
-    assert levels(named, found) == {"H": 0}
+@pytest.mark.parametrize(
+    ("stated", "starts", "limits", "levels", "expected"),
+    [
+        (CHAIN, None, SearchLimits(), {"H1": 0, "H2": 0, "H3": 0}, OF_CHAIN),
+        (CHAIN, ["S"], SearchLimits(), {"H1": 0, "H2": 1, "H3": 2}, OF_CHAIN),
+        ("H1 a x; y a x; H2 b y", ["x"], SearchLimits(), {"H1": 0, "H2": 0}, {}),  # against the direction of edges
+        (
+            "H1 cites H2; H2 cites H1; H1 same H1; H2 a t",  # mutual hubs, a self loop
+            ["H1"],
+            SearchLimits(),
+            {"H1": 0, "H2": 0},
+            {"H1": ["cites H2 hub"], "H2": ["cites H1 hub", "a t leaf"]},
+        ),
+        ("a to H1; H2 to b", None, SearchLimits(), {"H1": 0, "H2": 0}, {"H1": []}),
+        (LONG, None, SearchLimits(max_path_length=2), {"H": 0}, {"H": ["a x, b y limit"]}),
+        (LONG, None, SPLITS, {"H": 0, "y": 1}, {"H": ["a x, b y limit"], "y": ['c z, d "1 leaf']}),
+        ('H a x; x b "1; "1 c y', None, SPLITS, {"H": 0}, {}),  # a literal is no hub
+        # H2's path over x goes on past it, although H1's path ends at x: x is a hub from the next level on
+        (
+            "H1 a m; m b x; H2 c x; x d y",
+            None,
+            SPLITS,
+            {"H1": 0, "H2": 0, "x": 1},
+            {"H1": ["a m, b x limit"], "H2": ["c x, d y leaf"]},
+        ),
+    ],
+    ids=["every hub", "start", "backwards", "mutual", "no edges", "limit", "split", "literal", "own splits"],
+)
+def test_hubs_are_found_level_by_level_with_their_paths(
+    stated: str,
+    starts: list[str] | None,
+    limits: SearchLimits,
+    levels: dict[str, int],
+    expected: dict[str, list[str]],
+) -> None:
+    """Own ids that begin with H are hubs."""
+    named = named_graph(stated)
+    found = search(named, " ".join(name for name in named.own_ids if name.startswith("H")), starts, limits)
+    assert {named.own_ids[node]: hub.level for node, hub in found.hubs.items()} == levels
+    assert list(found.unreached) == []
+    assert {hub: paths(named, found, hub) for hub in expected} == expected
+    assert all(found.rules[named.own_ids.index(name)] == SPLIT for name in levels if not name.startswith("H"))
 
 
-def test_a_split_makes_the_ends_of_long_paths_hubs_of_the_next_level(graph_of: MakeGraph) -> None:
-    named = graph_of(LONG)
-    found = search(named, "H", None, SearchLimits(split=True, max_path_length=2))
-    assert levels(named, found) == {"H": 0, "y": 1}
-    assert found.rules[named.own_ids.index("y")] == SPLIT
-    assert paths(named, found, "H") == ["a x, b y limit"]
-    assert paths(named, found, "y") == ['c z, d "1 leaf']
-
-
-def test_a_literal_at_the_limit_is_no_hub(graph_of: MakeGraph) -> None:
-    named = graph_of('H a x; x b "1; "1 c y')
-    found = search(named, "H", None, SearchLimits(split=True, max_path_length=2))
-    assert levels(named, found) == {"H": 0}
-
-
-def test_a_level_is_not_changed_by_its_own_splits(graph_of: MakeGraph) -> None:
-    """H2's path over x goes on past it, although H1's path ends at x: x is a hub from the next level on."""
-    named = graph_of("H1 a m; m b x; H2 c x; x d y")
-    found = search(named, "H1 H2", None, SearchLimits(split=True, max_path_length=2))
-    assert paths(named, found, "H1") == ["a m, b x limit"]
-    assert paths(named, found, "H2") == ["c x, d y leaf"]
-    assert levels(named, found) == {"H1": 0, "H2": 0, "x": 1}
-
-
-def test_paths_beyond_the_limit_of_a_hub_are_counted_and_their_candidates_kept(graph_of: MakeGraph) -> None:
-    named = graph_of("H a x1; H a x2; H b H2; H2 c y")
+def test_paths_beyond_the_limit_of_a_hub_are_counted_and_their_candidates_kept() -> None:
+    named = named_graph("H a x1; H a x2; H b H2; H2 c y")
     found = search(named, "H H2", ["H"], SearchLimits(max_paths_per_hub=1))
     assert paths(named, found, "H") == ["b H2 hub"]
     assert found.hubs[named.own_ids.index("H")].left_out == 2
-    assert levels(named, found) == {"H": 0, "H2": 1}
+    assert {named.own_ids[node]: hub.level for node, hub in found.hubs.items()} == {"H": 0, "H2": 1}
 
 
 WHOLE_HUBS, _ = hubs_of(
@@ -324,17 +295,17 @@ def test_paths_are_left_whole_and_in_order(gone: list[int]) -> None:
 LOOP = [NamedTriple("A", "Ada", "knows", "B", "Bob"), NamedTriple("B", "Bob", "knows", "A", "Ada")]
 
 
-def test_a_predicate_of_more_than_30_percent_of_ten_signatures_is_left_out_unless_it_comes_last() -> None:
-    signatures = [("hasPart", f"field{n}") for n in range(4)] + [(f"kind{n}",) for n in range(5)] + [("hasPart",)]
-    texts = signature_texts(signatures)
-    assert texts["hasPart", "field0"] == "field0"
-    assert texts[("hasPart",)] == "has part"
-
-
-@pytest.mark.parametrize(("with_part", "others"), [(3, 7), (4, 5)])
-def test_a_predicate_stays_up_to_30_percent_and_among_fewer_than_ten_signatures(with_part: int, others: int) -> None:
-    signatures = [("hasPart", f"field{n}") for n in range(with_part)] + [(f"kind{n}",) for n in range(others)]
-    assert signature_texts(signatures)["hasPart", "field0"] == "has part field0"
+@pytest.mark.parametrize(
+    ("with_part", "others", "text"),
+    [(4, 6, "field0"), (3, 7, "has part field0"), (4, 5, "has part field0")],
+)
+def test_a_predicate_of_more_than_30_percent_of_ten_signatures_is_left_out_unless_it_comes_last(
+    with_part: int, others: int, text: str
+) -> None:
+    signatures = [("hasPart", f"field{n}") for n in range(with_part)] + [(f"kind{n}",) for n in range(others - 1)]
+    texts = signature_texts([*signatures, ("hasPart",) if with_part == 4 else ("kind",)])
+    assert texts["hasPart", "field0"] == text
+    assert texts.get(("hasPart",), "has part") == "has part"
 
 
 def test_values_of_the_same_words_share_a_text() -> None:
@@ -349,14 +320,9 @@ def test_a_label_that_comes_twice_in_a_path_is_one_row_of_it_and_one_text_of_all
     collector.add([9], [NamedTriple("A", "Ada", "likes", "C", "")], "unused")
     rows = collector.rows()
     texts = collector.texts.texts
-    shown = [
-        (path, LEVELS[level], texts[text], triple)
-        for path, level, text, triple in zip(
-            rows.row_paths.tolist(), rows.row_levels.tolist(), rows.row_texts.tolist(), rows.row_triples.tolist(),
-            strict=True,
-        )
-    ]  # fmt: skip
-    assert shown == [
+    columns = (rows.row_paths, rows.row_levels, rows.row_texts, rows.row_triples)
+    found = zip(*(column.tolist() for column in columns), strict=True)
+    assert [(path, LEVELS[level], texts[text], triple) for path, level, text, triple in found] == [
         (0, "triple", "(Ada, knows, Bob)", 7),
         (0, "triple", "(Bob, knows, Ada)", 8),
         (0, "entity", "Ada", -1),
@@ -368,13 +334,9 @@ def test_a_label_that_comes_twice_in_a_path_is_one_row_of_it_and_one_text_of_all
         (1, "entity", "C", -1),
     ]
     assert len(texts) == len(set(texts)) == 8
-
-
-def test_two_triples_of_a_path_with_the_same_words_are_one_row() -> None:
     collector = RowCollector(("triple",))
-    collector.add(
-        [3, 5], [NamedTriple("A", "Ada", "is", "B", "Ada"), NamedTriple("B", "Ada", "is", "C", "Ada")], "unused"
-    )
+    same = [NamedTriple("A", "Ada", "is", "B", "Ada"), NamedTriple("B", "Ada", "is", "C", "Ada")]
+    collector.add([3, 5], same, "unused")
     assert collector.rows().row_triples.tolist() == [3]
 
 
@@ -388,23 +350,15 @@ def test_a_model_is_shown_labels_and_no_ids() -> None:
 WORKED_TRIPLES = """H1 title t1; H1 author A1; H1 venue V1; H1 cites H2; H1 same-as H1; A1 affiliation U1; A1 wrote H2;
 U1 place C1; U1 employs A1; V1 place C1; C1 part-of K1; H2 title t2; H2 author A2; H2 cites H1; A2 affiliation U1;
 R contains H1; R contains H2; F parent-of R"""
-TRIPLES = [tuple(triple.split()) for triple in WORKED_TRIPLES.split(";")]
-NODES = sorted({triple[0] for triple in TRIPLES} | {triple[2] for triple in TRIPLES})
-PREDICATES = sorted({triple[1] for triple in TRIPLES})
-ROWS = sorted((NODES.index(s), PREDICATES.index(p), NODES.index(o)) for s, p, o in TRIPLES)
-WORKED_GRAPH = HubGraph.from_triples(*np.array(ROWS).T, np.zeros(len(NODES), dtype=bool))  # type: ignore[call-arg]
-ADJACENT = Adjacency(WORKED_GRAPH)
+WORKED = named_graph(WORKED_TRIPLES)
+NODES = WORKED.own_ids
+ADJACENT = Adjacency(WORKED.graph)
 IS_HUB = bytearray(name in {"H1", "H2"} for name in NODES)
 
 
-def path_words(path: tuple[int, ...]) -> str:
-    """Predicates and objects of a path."""
-    return ", ".join(f"{PREDICATES[ROWS[triple][1]]} {NODES[ROWS[triple][2]]}" for triple in path)
-
-
-def stated(path: tuple[int, ...]) -> str:
-    """Whole triples of a path."""
-    return ", ".join(f"{NODES[s]} {PREDICATES[p]} {NODES[o]}" for s, p, o in (ROWS[triple] for triple in path))
+def words(path: Sequence[int]) -> list[NamedTriple]:
+    (triples,) = WORKED.paths(np.array([0, len(path)]), np.array(path, np.int32))
+    return list(triples)
 
 
 def paths_of(hub: str, max_length: int) -> PathsOfHub:
@@ -412,11 +366,11 @@ def paths_of(hub: str, max_length: int) -> PathsOfHub:
 
 
 def shown(found: PathsOfHub) -> list[tuple[str, str]]:
-    return [(path_words(path), END_KINDS[kind]) for path, kind in zip(found.paths, found.end_kinds, strict=True)]
+    return [(path_words(words(path)), END_KINDS[kind]) for path, kind in zip(found.paths, found.end_kinds, strict=True)]
 
 
 def candidates(found: PathsOfHub) -> dict[str, tuple[str, str]]:
-    return {NODES[node]: (END_KINDS[kind], path_words(path)) for node, (kind, path) in found.candidates.items()}
+    return {NODES[node]: (END_KINDS[kind], path_words(words(path))) for node, (kind, path) in found.candidates.items()}
 
 
 def test_all_paths_of_a_hub_in_emission_order() -> None:
@@ -431,6 +385,8 @@ def test_all_paths_of_a_hub_in_emission_order() -> None:
     ]
     assert candidates(found) == {"H2": ("hub", "cites H2")}
     assert len({triple for path in found.paths for triple in path}) == 10
+    first = find_paths_in_hub(ADJACENT, IS_HUB, NODES.index("H1"), -1, max_paths=2)
+    assert (first.paths, first.left_out) == (found.paths[:2], 4)
 
 
 def test_a_length_limit_ends_paths_and_names_where_they_would_go_on() -> None:
@@ -462,37 +418,28 @@ def test_paths_of_the_other_hub() -> None:
     assert candidates(found) == {"H1": ("hub", "cites H1")}
 
 
-def test_paths_beyond_the_limit_of_a_hub_are_counted() -> None:
-    found = find_paths_in_hub(ADJACENT, IS_HUB, NODES.index("H1"), -1, max_paths=2)
-    assert [path_words(path) for path in found.paths] == ["cites H2", "author A1, wrote H2"]
-    assert found.left_out == 4
-
-
 def levels_of_topic(topic: str, count: int, *, until_hub: bool) -> list[list[tuple[str, str]]]:
     """The hubs of each level with their paths to the topic."""
-    search, starts = (
-        RootWalk(WORKED_GRAPH, np.array(IS_HUB, dtype=bool)),
-        layer_at([NODES.index(topic)], both_ways=True),
-    )
+    search = RootWalk(WORKED.graph, np.array(IS_HUB, dtype=bool))
+    starts = layer_at([NODES.index(topic)], both_ways=True)
     found = []
     for _ in range(count):
         hubs, places, starts = search.level(starts, until_hub=until_hub)
-        ways = map(search.triples_to, places.tolist())
-        found.append([(NODES[hub], stated(way)) for hub, way in zip(hubs.tolist(), ways, strict=True)])
+        ways = [words(search.triples_to(place)) for place in places.tolist()]
+        whole = [", ".join(f"{one.subject} {one.predicate} {one.object}" for one in way) for way in ways]
+        found.append([(NODES[hub], way) for hub, way in zip(hubs.tolist(), whole, strict=True)])
     return found
 
 
-LEFT_OF_U1 = [
-    ("H1", "A1 affiliation U1, H1 author A1"),
-    ("H2", "A2 affiliation U1, H2 author A2"),
-]
+OF_R = [("H1", "R contains H1"), ("H2", "R contains H2")]
+LEFT_OF_U1 = [("H1", "A1 affiliation U1, H1 author A1"), ("H2", "A2 affiliation U1, H2 author A2")]
 
 
 @pytest.mark.parametrize(
     ("topic", "until_hub", "expected"),
     [
-        ("R", True, [[("H1", "R contains H1"), ("H2", "R contains H2")]]),
-        ("R", False, [[], [("H1", "R contains H1"), ("H2", "R contains H2")]]),
+        ("R", True, [OF_R]),
+        ("R", False, [[], OF_R]),
         ("F", True, [[("H1", "F parent-of R, R contains H1"), ("H2", "F parent-of R, R contains H2")]]),
         ("U1", True, [LEFT_OF_U1]),
         ("U1", False, [[], [], LEFT_OF_U1]),
@@ -509,10 +456,8 @@ def test_hubs_that_a_topic_leads_to(topic: str, until_hub: bool, expected: list[
             assert level == wanted
 
 
-TWO_STEPS = [
-    NamedTriple("H1", "Paper One", "author", "A1", "Jane Doe"),
-    NamedTriple("A1", "Jane Doe", "affiliation", "U1", "Uni Y"),
-]
+AUTHOR = NamedTriple("H1", "Paper One", "author", "A1", "Jane Doe")
+TWO_STEPS = [AUTHOR, NamedTriple("A1", "Jane Doe", "affiliation", "U1", "Uni Y")]
 
 
 def test_golden_hash_and_text() -> None:
@@ -521,6 +466,8 @@ def test_golden_hash_and_text() -> None:
     venue = NamedTriple("H1", "Paper One", "hasVenue", "V", "ICSA")
     place = NamedTriple("V", "ICSA", "located_in", "O", "Oslo")
     assert path_text([venue, place]) == "Paper One has venue ICSA; ICSA located in Oslo."
+    link = NamedTriple("H1", "", "sourceUrl", "L1", "https://example.org/x")
+    assert path_text([link]) == "H1 source url."  # no address, and the id of what has no label
 
 
 def test_any_changed_id_label_or_predicate_changes_the_hash() -> None:
@@ -543,11 +490,6 @@ def test_any_changed_id_label_or_predicate_changes_the_hash() -> None:
 )
 def test_predicates_in_words(predicate: str, words: str) -> None:
     assert humanised(predicate) == words
-
-
-def test_addresses_are_left_out_of_the_text_and_empty_labels_are_ids() -> None:
-    link = NamedTriple("H1", "", "sourceUrl", "L1", "https://example.org/x")
-    assert path_text([link]) == "H1 source url."
 
 
 INVARIANTS = statements("hub_invariants") | statements("hub_path_invariants")
@@ -574,15 +516,10 @@ def tables() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
     for table in (ENTITIES, HUBS, HUB_CANDIDATES, HUB_PATHS):
         connection.execute(create_statement(table))
-    columns = ", ".join(ENTITIES.column_names)
-    values = [
-        f"'{name}'" if column in {"entity_id", "key"} else str(name == "v").lower() if column == "is_literal" else "0"
-        for name in "hiuxv"
-        for column in ENTITIES.column_names
-    ]
-    width = len(ENTITIES.column_names)
-    rows = ", ".join(f"({', '.join(values[first : first + width])})" for first in range(0, len(values), width))
-    connection.execute(f"INSERT INTO entities ({columns}) VALUES {rows}")
+    zeros = dict.fromkeys(ENTITIES.column_names, "0")
+    for name in "hiuxv":
+        values = {**zeros, "entity_id": name, "key": name, "is_literal": name == "v"}
+        connection.execute(f"INSERT INTO entities VALUES ({', '.join('?' * len(values))})", list(values.values()))
     for sql in SOUND:
         connection.execute(sql)
     yield connection
