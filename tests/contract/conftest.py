@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from queue_parts import Clock, Make
+from queue_parts import Clock
 
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
@@ -84,11 +84,6 @@ def start_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def make() -> type[Make]:
-    return Make
 
 
 @pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "memory"])

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,20 +78,8 @@ def needs(name: str, root: Path, url: str) -> EncoderNeeds:
     return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None, open_embeddings)
 
 
-def fake(name: str) -> Any:
-    """A fake encoder by its place and class."""
-    path, _, member = name.partition(" ")
-    made = getattr(loaded(path), member)
-    return made()
-
-
 @pytest.fixture(scope="module", params=[*SIDES, *FAKES])
 def encoder(request: pytest.FixtureRequest) -> Any:
-    return opened_as(request, request.param)
-
-
-@pytest.fixture(scope="module", params=SIDES)
-def scaled(request: pytest.FixtureRequest) -> Any:
     return opened_as(request, request.param)
 
 
@@ -102,10 +90,10 @@ def real(request: pytest.FixtureRequest) -> Encoder:
 
 
 def opened_as(request: pytest.FixtureRequest, name: str) -> Any:
+    first, _, second = name.partition(" ")
     if name in FAKES:
-        return fake(name)
-    kind, _, side = name.partition(" ")
-    return getattr(request.getfixturevalue("opened")[kind], side)
+        return getattr(loaded(first), second)()
+    return getattr(request.getfixturevalue("opened")[first], second)
 
 
 def near(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
@@ -125,10 +113,6 @@ def test_a_text_has_one_row_of_finite_float32(encoder: Any) -> None:
     vectors = encoder.encode(TEXTS)
     assert (vectors.dtype, vectors.ndim, len(vectors)) == (np.float32, 2, len(TEXTS))
     assert np.isfinite(vectors).all()
-
-
-def test_vectors_have_a_length_of_one(scaled: Any) -> None:
-    assert np.linalg.norm(scaled.encode(TEXTS), axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
 
 
 def test_rows_are_in_the_order_of_the_texts(encoder: Any) -> None:
@@ -152,8 +136,9 @@ def test_no_text_gives_no_row_of_the_same_width(encoder: Any) -> None:
     assert (empty.shape, empty.dtype) == ((0, width), np.float32)
 
 
-def test_odd_texts_are_texts(scaled: Any) -> None:
-    assert np.linalg.norm(scaled.encode(ODD), axis=1) == pytest.approx(np.ones(len(ODD)), abs=1e-5)
+@pytest.mark.parametrize("texts", [TEXTS, ODD], ids=["plain", "odd"])
+def test_vectors_of_any_text_have_a_length_of_one(real: Encoder, texts: Sequence[str]) -> None:
+    assert np.linalg.norm(real.encode(texts), axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
 def test_the_caller_may_change_what_it_got(encoder: Any) -> None:
@@ -276,12 +261,9 @@ def test_every_reranker_of_the_tests_is_here() -> None:
     assert classes_with("score", "question", "passages") == {FAKE}
 
 
-def test_a_reranker_has_a_name(reranker: Reranker) -> None:
-    assert reranker.model.strip() == reranker.model != ""
-
-
 @pytest.mark.parametrize("passages", [(), RANKED[:1], RANKED, ODD_RANKED])
 def test_every_passage_has_a_finite_score(reranker: Reranker, passages: tuple[str, ...]) -> None:
+    assert reranker.model.strip() == reranker.model != ""
     scores = reranker.score(QUESTION, passages)
     assert scores.shape == (len(passages),)
     assert scores.dtype == np.float64

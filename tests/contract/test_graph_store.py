@@ -1,17 +1,28 @@
-"""What every graph store must do, on a real Neo4j and on a plain one in memory."""
+"""What every graph store must do, and what exports and verification do with it: a real Neo4j, and one in memory."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
 
+import memory_graph
 import numpy as np
 import pytest
 from graph_databases import INDEX, PROBE, Kept, claimed, held, row
-from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, disagreement
+from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, KilledBefore, disagreement
 
-from polyhop.flows.export import compare
+from polyhop.flows.export import ExportReport, Published, compare, export_version
+from polyhop.flows.index import run_index
+from polyhop.flows.maintain import graph_differences, repair_graph
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
 from polyhop.schemas.graph import ChainRule, Entity, SeedRule, SpreadRule
-from polyhop.schemas.ports import GRAPH_KINDS, GraphRecord, GraphRow, GraphStore, HeldRow
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRecord, GraphRow, GraphStore, HeldRow
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.graph import neo4j_store
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.slow
@@ -194,3 +205,172 @@ def test_vectors_of_the_golden_graph_are_those_of_its_arrays(store: GraphStore) 
     cosines = EIGHT.matrix @ probe / np.linalg.norm(probe)
     wanted = {key: (1 + value) / 2 for key, value in zip(EIGHT.keys, cosines.tolist(), strict=True)}
     assert found == {key: None if key == "g" else pytest.approx(wanted[key], abs=1e-6) for key in EIGHT.keys}
+
+
+TOWNS = 12
+BATCH = 2
+"""Rows of a batch where an export is killed within one."""
+Editions = tuple[Settings, Settings]
+STEPS = ("paragraphs", "relations", "hub_paths", "hub_path_entities", "deletions", "verification")
+
+
+class KilledWithin:
+    """A store whose writer ends after some rows of a kind, as a killed process would; all else is the store's own."""
+
+    def __init__(self, store: GraphStore, kind: GraphKind, count: int) -> None:
+        self._store, self._kind, self._count = store, kind, count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
+        self._store.write(kind, self._first(rows) if kind == self._kind else rows)
+
+    def _first(self, rows: Iterable[GraphRow]) -> Iterator[GraphRow]:
+        yield from islice(rows, self._count)
+        raise KeyboardInterrupt
+
+
+def publish(root: Path, numbers: range, strategy: str, edited: Sequence[int] = ()) -> Settings:
+    settings = Settings(root=root, strategies=(strategy,))
+    corpus = root.parent / f"{root.name}.jsonl"
+    text = "Castle {} stands near Town {} in Norland. Bishop {} built."
+    texts = {n: text.format(n, n % 5, "Odo" if n in edited else "Ulf") for n in numbers}
+    rows = [{"id": f"p{n:03d}", "title": f"Town {n}", "text": said} for n, said in texts.items()]
+    corpus.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    run_index(settings, IndexRequest(INDEX, corpus, replaces=True), DirectRunner())
+    return settings
+
+
+def publish_twice(folder: Path, strategy: str) -> Editions:
+    """An index as it was first published, and as it was after additions, edits and deletions."""
+    first = publish(folder / "first", range(TOWNS), strategy)
+    shutil.copytree(folder / "first", folder / "second")
+    return first, publish(folder / "second", range(3, TOWNS + 2), strategy, edited=(4, 5))
+
+
+@pytest.fixture(scope="module")
+def without_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
+    return publish_twice(tmp_path_factory.mktemp("plain"), "bm25")
+
+
+@pytest.fixture(scope="module")
+def with_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
+    return publish_twice(tmp_path_factory.mktemp("hubs"), "hub-facets")
+
+
+def hashes_of(settings: Settings) -> dict[str, dict[str, str]]:
+    with Published(settings, INDEX) as published:
+        return {kind: published.hashes(kind) for kind in GRAPH_KINDS}
+
+
+def exported(settings: Settings, store: GraphStore, steps: DirectRunner | None = None) -> ExportReport:
+    with Published(settings, INDEX) as published:
+        return export_version(published, store, steps or DirectRunner())
+
+
+def differences(settings: Settings, store: GraphStore) -> list[str]:
+    with Published(settings, INDEX) as published:
+        return graph_differences(published, store)
+
+
+def counts(report: ExportReport) -> tuple[int, int, int]:
+    return report.created, report.updated, report.deleted
+
+
+@pytest.mark.parametrize("name", ["without_hubs", "with_hubs"])
+def test_an_export_leads_to_equal_hashes_and_a_later_one_writes_the_delta_to_what_a_fresh_one_does(
+    graphs: Kept, name: str, request: pytest.FixtureRequest
+) -> None:
+    editions: Editions = request.getfixturevalue(name)
+    report = exported(editions[0], graphs.open())
+    wanted, later = map(hashes_of, editions)
+    assert {kind: dict(graphs.open().hashes(kind)) for kind in GRAPH_KINDS} == wanted
+    with Published(editions[0], INDEX) as published:
+        assert graphs.open().recorded() == published.record()
+        lengths = [row.properties["length"] for row in published.rows("hub_paths")]
+        assert len(wanted["hub_path_entities"]) == sum(lengths)
+        assert [kind for kind, rows in wanted.items() if rows] == list(report.counts) == list(published.kinds)
+    assert counts(report) == (sum(map(len, wanted.values())), 0, 0)
+    assert report.created > TOWNS
+    assert counts(exported(editions[0], graphs.open())) == (0, 0, 0)
+    report = exported(editions[1], graphs.open())
+    before, after = (
+        {(kind, key): digest for kind, rows in found.items() for key, digest in rows.items()}
+        for found in (wanted, later)
+    )
+    changed = sum(before[key] != after[key] for key in before.keys() & after.keys())
+    assert counts(report) == (len(after.keys() - before.keys()), changed, len(before.keys() - after.keys()))
+    assert min(counts(report)) > 0
+    exported(editions[1], graphs.open("other"))
+    assert held(graphs.open("other")) == held(graphs.open())
+    assert differences(editions[1], graphs.open()) == []
+
+
+def test_an_export_that_was_killed_before_any_step_is_completed_by_the_next_one(
+    graphs: Kept, with_hubs: Editions
+) -> None:
+    exported(with_hubs[0], graphs.open())
+    for number, step in enumerate(STEPS, start=1):
+        settings = with_hubs[number % 2]
+        with pytest.raises(KeyboardInterrupt):
+            exported(settings, graphs.open(), KilledBefore(step))
+        assert graphs.open().recorded() is None
+        exported(settings, graphs.open())
+        assert differences(settings, graphs.open()) == []
+
+
+def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batches_and_are_completed(
+    graphs: Kept, with_hubs: Editions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_graph, "BATCH", BATCH)
+    rows = neo4j_store.BATCH_ROWS  # type: ignore[attr-defined]
+    wanted = hashes_of(with_hubs[0])
+    for kind in HUB_KINDS:
+        monkeypatch.setattr(neo4j_store, "BATCH_ROWS", {**rows, kind: BATCH})
+        with pytest.raises(KeyboardInterrupt):
+            exported(with_hubs[0], cast("GraphStore", KilledWithin(graphs.open(), kind, BATCH + 1)))
+        left = graphs.open()
+        assert left.recorded() is None
+        assert (kind, len(left.hashes(kind))) == (kind, BATCH)
+        assert dict(left.hashes(kind)).items() <= wanted[kind].items()
+    exported(with_hubs[0], graphs.open())
+    assert differences(with_hubs[0], graphs.open()) == []
+
+
+def test_hubs_vanish_with_the_version_that_had_them(graphs: Kept, without_hubs: Editions, with_hubs: Editions) -> None:
+    exported(without_hubs[1], graphs.open("other"))
+    report = exported(with_hubs[0], graphs.open())
+    hub_rows = sum(report.counts[kind] for kind in HUB_KINDS)
+    after = exported(without_hubs[1], graphs.open())
+    assert after.deleted > hub_rows > 0
+    assert held(graphs.open()) == held(graphs.open("other"))
+    assert not after.counts.keys() & set(HUB_KINDS)
+    with Published(without_hubs[1], INDEX) as published:
+        assert graphs.open().recorded() == published.record()
+
+
+def test_verification_finds_what_differs_whatever_its_hash_says_and_repair_writes_it(
+    graphs: Kept, with_hubs: Editions
+) -> None:
+    exported(with_hubs[0], graphs.open())
+    whole, before = held(graphs.open()), graphs.open().hashes("paragraphs")
+    graphs.forge("p001", "forged")
+    assert sorted(graphs.open().hashes("paragraphs")) == sorted(before)
+    assert differences(with_hubs[0], graphs.open()) == ["1 paragraphs differ: p001"]
+    intruder = claimed(graphs)
+    for kind in ("relations", *HUB_KINDS):
+        intruder.delete(kind, [intruder.hashes(kind)[0][0]])
+    intruder.write("documents", [row("intruder", title="x")])
+    intruder.write("hub_paths", [row("intruder", text="x")])
+    with Published(with_hubs[0], INDEX) as published:
+        found = " ".join(graph_differences(published, graphs.open()))
+        for said in ("1 documents are too many: intruder", "1 hub paths are too many: intruder", "1 paragraphs differ"):
+            assert said in found
+        assert "holds no complete version, not version 1" in found
+        assert "1 relations are missing" in found
+        assert all(f"{kind.replace('_', ' ')} are missing" in found for kind in HUB_KINDS)
+        repair_graph(published, graphs.open())
+        assert graph_differences(published, graphs.open()) == []
+        assert graphs.open().recorded() == published.record()
+    assert held(graphs.open()) == whole

@@ -49,17 +49,8 @@ CORPUS: tuple[Passage, ...] = (
     ("é", "", "Łódź lies in Poland. 東京 does not."),
     ("ü", "History of Warsaw", "It began beside a river."),
 )
-ALL_STRATEGIES = (
-    "bridge",
-    "bridge-masked",
-    "bm25",
-    "qasa",
-    "dense-ann",
-    "proprag",
-    "triple-ppr",
-    "hublink",
-    "hub-facets",
-)
+PLAIN = ("bridge", "bridge-masked", "bm25", "qasa", "dense-ann")
+ALL_STRATEGIES = (*PLAIN, "proprag", "triple-ppr", "hublink", "hub-facets")
 TITLE_COUNT: Artefact[int] = Artefact(
     "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
 )
@@ -207,11 +198,10 @@ def test_what_every_version_has_needs_nothing_built(small: IndexReader, index: I
 
 
 @pytest.mark.parametrize("handle", [GRAPH, CHUNK_GRAPH, SURFACES], ids=lambda handle: handle.name)
-def test_a_graph_of_passages_keeps_its_laws(index: IndexReader, handle: Artefact[BipartiteGraph]) -> None:
-    graph = index.artefact(handle)
-    assert [graph.indptr.dtype, graph.indices.dtype, graph.tf.dtype, graph.is_title.dtype] == [
-        *(np.int64, np.int32, np.float64, np.bool_)
-    ]
+def test_a_graph_of_passages_keeps_its_laws(published: PublishedIndex, handle: Artefact[BipartiteGraph]) -> None:
+    graph = published.artefact(handle)
+    types = [graph.indptr.dtype, graph.indices.dtype, graph.tf.dtype, graph.is_title.dtype]
+    assert types == [np.int64, np.int32, np.float64, np.bool_]
     assert graph.indptr.shape == (len(CORPUS) + 1,)
     assert graph.indices.shape == graph.tf.shape == graph.is_title.shape == (graph.indptr[-1],)
     assert isinstance(graph.keys, tuple)
@@ -224,14 +214,35 @@ def test_a_graph_of_passages_keeps_its_laws(index: IndexReader, handle: Artefact
     assert graph.df.min() >= 1
 
 
-@pytest.mark.parametrize("handle", [GRAPH, CHUNK_GRAPH, SURFACES], ids=lambda handle: handle.name)
-def test_both_have_the_same_graph(
-    memory: MemoryIndex, published: PublishedIndex, handle: Artefact[BipartiteGraph]
-) -> None:
-    ours, theirs = memory.artefact(handle), published.artefact(handle)
-    assert ours.keys == theirs.keys
-    for name in ("indptr", "indices", "tf", "is_title"):
-        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
+def in_lists(found: Any, *names: str) -> list[object]:
+    return [(getattr(found, name).tolist(), getattr(found, name).dtype) for name in names]
+
+
+def graph_of(index: IndexReader, handle: Artefact[BipartiteGraph]) -> list[object]:
+    graph = index.artefact(handle)
+    return [graph.keys, *in_lists(graph, "indptr", "indices", "tf", "is_title")]
+
+
+def postings_of(index: IndexReader, analyser: str) -> list[object]:
+    lexical = index.artefact(lexical_of(analyser))
+    return [list(lexical.terms.items()), *in_lists(lexical, "indptr", "passages", "tf", "lengths")]
+
+
+SAME: dict[str, Callable[[IndexReader], object]] = {
+    "graph": lambda index: graph_of(index, GRAPH),
+    "graph with parts of titles": lambda index: graph_of(index, CHUNK_GRAPH),
+    "surfaces": lambda index: graph_of(index, SURFACES),
+    "names": lambda index: [list(index.artefact(NAMES).find(text)) for text in TEXTS],
+    "plain postings": lambda index: postings_of(index, "plain"),
+    "postings of stems": lambda index: postings_of(index, "stems"),
+    "exact names": lambda index: {name: list(numbers) for name, numbers in index.artefact(EXACT_NAMES).items()},
+    "aliases": lambda index: dict(index.artefact(ALIASES)),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_both_have_the_same(memory: MemoryIndex, published: PublishedIndex, name: str) -> None:
+    assert SAME[name](memory) == SAME[name](published)
 
 
 def test_parts_of_titles_are_edges_of_one_graph_only(index: IndexReader) -> None:
@@ -246,25 +257,9 @@ def test_parts_of_titles_are_edges_of_one_graph_only(index: IndexReader) -> None
     assert more.df[entity] == plain.df[entity] + 1
 
 
-def test_both_find_the_same_names(memory: MemoryIndex, published: PublishedIndex) -> None:
-    ours, theirs = memory.artefact(NAMES), published.artefact(NAMES)
-    for text in TEXTS:
-        assert list(ours.find(text)) == list(theirs.find(text)), text
-    assert any(ours.find(text) for text in TEXTS)
-
-
 @pytest.mark.parametrize("analyser", ANALYSERS)
-def test_both_have_the_same_postings(memory: MemoryIndex, published: PublishedIndex, analyser: str) -> None:
-    ours, theirs = (index.artefact(lexical_of(analyser)) for index in (memory, published))
-    assert list(ours.terms.items()) == list(theirs.terms.items())
-    for name in ("indptr", "passages", "tf", "lengths"):
-        one, other = getattr(ours, name), getattr(theirs, name)
-        assert (one.tolist(), one.dtype) == (other.tolist(), other.dtype), name
-
-
-@pytest.mark.parametrize("analyser", ANALYSERS)
-def test_postings_keep_their_laws(index: IndexReader, analyser: str) -> None:
-    lexical: LexicalIndex = index.artefact(lexical_of(analyser))
+def test_postings_keep_their_laws(published: PublishedIndex, analyser: str) -> None:
+    lexical: LexicalIndex = published.artefact(lexical_of(analyser))
     assert list(lexical.terms) == sorted(lexical.terms)
     assert list(lexical.terms.values()) == list(range(len(lexical.terms)))
     for term in range(len(lexical.terms)):
@@ -331,13 +326,11 @@ def test_nearest_passages_are_nearest_first(index: IndexReader, count: int) -> N
         assert (matrix @ vector)[found] == pytest.approx(exact, abs=1e-5)
 
 
-def test_both_have_the_same_exact_names_and_aliases(memory: MemoryIndex, published: PublishedIndex) -> None:
-    number = memory.artefact(GRAPH).number_of
+def test_names_of_entities_and_aliases_are_those_of_the_corpus(published: PublishedIndex) -> None:
     names = {"émile zola": "emile zola", "łódź": "łodz", "paris (mythology)": "paris mythology"}
-    expected = {name: [number[key]] for name, key in names.items()}
-    for index in (memory, published):
-        assert {name: list(numbers) for name, numbers in index.artefact(EXACT_NAMES).items()} == expected
-        assert dict(index.artefact(ALIASES)) == {}  # type: ignore[arg-type]
+    numbers = published.artefact(GRAPH).number_of
+    assert SAME["exact names"](published) == {name: [numbers[key]] for name, key in names.items()}
+    assert (SAME["aliases"](published), any(published.artefact(NAMES).find(text) for text in TEXTS)) == ({}, True)
 
 
 def test_handles_of_other_packages_are_opened_like_ours(index: IndexReader) -> None:

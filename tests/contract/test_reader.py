@@ -15,17 +15,14 @@ from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
 from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.models import (
-    ChainReader,
-    ClosedBookReader,
-    ModelReader,
-)
+from polyhop.worker.reading.models import ChainReader, ClosedBookReader, ModelReader
 from polyhop.worker.reading.reader import FacetReader, RuleReader
 
 FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "none"}
+ODD = ("Where was Marie Curie born?", "?!", "\ud800", "Who was born in </data> {{passages}}?", "who " * 400)
 FAKES = (
     "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_hub_reader.py Passages",
@@ -127,16 +124,13 @@ def test_every_reader_of_the_tests_is_here() -> None:
     assert classes_with("read", "items") == set(FAKES)
 
 
-def test_a_reader_says_whether_it_gains_from_many_questions(reader: Any) -> None:
-    assert type(reader.batches) is bool
-
-
 def test_only_readers_that_ask_a_chat_model_gain_from_many_questions() -> None:
     assert {name for name in OPENED if of_name(name).batches} == readers().keys()
 
 
-def test_no_item_has_no_reading(reader: Any) -> None:
+def test_no_item_has_no_reading_and_a_reader_says_whether_it_gains_from_many(reader: Any) -> None:
     assert reader.read([]) == []
+    assert type(reader.batches) is bool
 
 
 def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> None:
@@ -147,15 +141,11 @@ def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> No
     assert together[0] == together[-1]
 
 
-def test_a_question_of_which_nothing_was_retrieved_is_read(real: Any) -> None:
-    (reading,) = real.read([item("Where was Marie Curie born?")])
-    assert reading.kind in KINDS
-
-
-@pytest.mark.parametrize("text", ["?!", "\ud800", "Who was born in </data> {{passages}}?", "who " * 400])
-def test_odd_questions_are_read(real: Any, text: str) -> None:
-    (reading,) = real.read([item(text, 5, 6)])
-    assert reading.outage is None
+@pytest.mark.parametrize("text", ODD, ids=["plain", "signs", "half", "template", "long"])
+def test_odd_questions_are_read_with_passages_and_without(real: Any, text: str) -> None:
+    with_two, without = real.read([item(text, 5, 6), item(text)])
+    assert with_two.outage is None
+    assert {with_two.kind, without.kind} <= KINDS
 
 
 def test_a_reading_is_well_formed(real: Any) -> None:
@@ -175,19 +165,12 @@ def test_sentences_are_where_they_are_said_to_be(real: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(readers()))
-def test_an_unavailable_model_is_an_outage_and_no_answer(name: str) -> None:
-    reader = readers("ModelUnavailableError")[name]()
+def test_an_unavailable_model_is_an_outage_and_no_answer_and_a_reply_of_no_use_is_no_outage(name: str) -> None:
     asked = items()[4] if name == "hubs by model" else items()[1]
-    (reading,) = reader.read([asked])
+    (reading,) = readers("ModelUnavailableError")[name]().read([asked])
     assert reading.outage is not None
     assert (reading.answer, reading.kind) == ("", "none")
-
-
-@pytest.mark.parametrize("name", sorted(readers()))
-def test_a_reply_of_no_use_is_no_outage(name: str) -> None:
-    reader = readers("MalformedReplyError")[name]()
-    asked = items()[4] if name == "hubs by model" else items()[1]
-    (reading,) = reader.read([asked])
+    (reading,) = readers("MalformedReplyError")[name]().read([asked])
     assert reading.outage is None
     assert reading.use is not None
     assert reading.use.error_class == "MalformedReplyError"

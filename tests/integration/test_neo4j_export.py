@@ -1,6 +1,6 @@
 """Export to a real Neo4j: only the difference is written; verify finds and repairs what others did to it.
 
-Kills, races and equality with a fresh export: tests/contract/test_graph_store_flows.py, on the same server.
+Kills, races and equality with a fresh export: tests/contract/test_graph_store.py, on the same server.
 """
 
 import json

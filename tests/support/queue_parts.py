@@ -18,6 +18,10 @@ def result_of(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
     return row
 
 
+def states(queue: QuestionQueue, job_id: int) -> list[str]:
+    return [row.state.value for row in queue.results(job_id)]
+
+
 def only_second_tries(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on every transaction is tried again after its first try, of whose end nobody heard."""
     run = queue.run
@@ -37,24 +41,14 @@ class Clock:
         self.now += seconds
 
 
-class Make:
-    """Short ways to say what tests say often."""
+def questions(count: int, prefix: str = "q") -> list[NewQuestion]:
+    return [NewQuestion(f"{prefix}{n}", f"What is {prefix} {n}?") for n in range(count)]
 
-    spec = SPEC
 
-    @staticmethod
-    def questions(count: int, prefix: str = "q") -> list[NewQuestion]:
-        return [NewQuestion(f"{prefix}{n}", f"What is {prefix} {n}?") for n in range(count)]
+def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
+    return FinishedQuestion(claimed.lease_token, answer, 7, "bridge", 0.25, {"passages": [{"id": "p1"}]})
 
-    @staticmethod
-    def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
-        return FinishedQuestion(claimed.lease_token, answer, 7, "bridge", 0.25, {"passages": [{"id": "p1"}]})
 
-    @staticmethod
-    def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
-        values: dict[str, Any] = {
-            "error": "the model is away",
-            "error_class": "ModelUnavailableError",
-            "retryable": True,
-        } | changes
-        return FailedQuestion(claimed.lease_token, **values)
+def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
+    values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True}
+    return FailedQuestion(claimed.lease_token, **values | changes)

@@ -1,4 +1,4 @@
-"""Opening a queue: urls, tables, migrations; and each statement as both databases see it."""
+"""A queue's database: urls, tables, migrations, statements; and what is said of rows or pages that are damaged."""
 
 import re
 import socket
@@ -11,35 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from queue_parts import Make
+from queue_parts import SPEC, finished, questions
 from sqlalchemy import text
 
 from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError, StoreUnavailableError
 from polyhop.warehouse.queue import schema as migrations
-from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.queue import QuestionQueue, examine_queue, open_queue
 from polyhop.warehouse.queue.schema import SQL_FOLDER, Transaction, connect, sqlite_url, statement, transact
 from polyhop.warehouse.statements import read_statements
 
 pytestmark = pytest.mark.slow
 
-FILES = sorted(SQL_FOLDER.glob("*.sql"))
-NAMES = [f"{path.stem}.{name}" for path in FILES for name in read_statements(path)]
-SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in SQL_FOLDER.parent.glob("*.py"))
-NUMBERS = {
-    "numbers",
-    "job_ids",
-    "number",
-    "job_id",
-    "limit",
-    "after",
-    "last",
-    "count",
-    "version",
-    "process_id",
-    "with_evidence",
-}
-NUMBERS_END = ("_limit", "_number", "_count", "_attempts", "ordinal", "priority")
-TIMES = {"now", "before", "since", "min_confidence"}
+NAMES = [f"{path.stem}.{name}" for path in sorted(SQL_FOLDER.glob("*.sql")) for name in read_statements(path)]
+NUMBERS = re.compile(
+    r"numbers|job_ids|number|job_id|limit|after|last|count|version|process_id|with_evidence"
+    r"|.*(_limit|_number|_count|_attempts|ordinal|priority)"
+)
+TIMES = re.compile(r"now|before|since|min_confidence|.*(_at|_until|_since|seconds)")
 
 OPEN_AND_SUBMIT = """
 import sys
@@ -48,8 +36,6 @@ from polyhop.warehouse.queue.queue import open_queue
 with open_queue(sys.argv[1]) as queue:
     queue.submit(JobSpec("wiki"), [NewQuestion("a", "Why?")])
 """
-
-
 OWN = [(4, "0004_first")]
 
 
@@ -61,8 +47,7 @@ def versions(queue: QuestionQueue) -> list[tuple[Any, ...]]:
 def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(
     open_one: Callable[..., QuestionQueue], url: str, start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    processes = [start_python(OPEN_AND_SUBMIT, url) for _ in range(4)]
-    for process in processes:
+    for process in [start_python(OPEN_AND_SUBMIT, url) for _ in range(4)]:
         _, complaints = process.communicate(timeout=120)
         assert process.returncode == 0, complaints
     queue = open_one()
@@ -88,43 +73,27 @@ def test_a_process_waits_while_another_makes_the_tables(open_one: Callable[..., 
     assert opened == [OWN]
 
 
-@pytest.fixture
-def add_migration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
-    """Adds a fifth migration for the rest of the test."""
+def test_a_later_version_is_applied_to_a_queue_in_use_and_one_that_fails_leaves_the_version_before(
+    open_one: Callable[..., QuestionQueue], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     known = migrations.migrations()
 
-    def add(sql: str, name: str) -> None:
+    def add(name: str, sql: str) -> None:
         path = tmp_path / f"0005_{name}.sql"
         path.write_text(sql)
         monkeypatch.setattr(migrations, "migrations", lambda: known | {5: path})
 
-    return add
-
-
-ADD_NOTE = "-- name: note\n-- A column more.\nALTER TABLE jobs ADD COLUMN note TEXT;\n"
-
-
-def test_a_later_version_is_applied_to_a_queue_in_use(
-    open_one: Callable[..., QuestionQueue], make: type[Make], add_migration: Callable[[str, str], None]
-) -> None:
     queue = open_one()
-    queue.submit(make.spec, make.questions(2))
-    add_migration(ADD_NOTE, "note")
-    later = open_one()
-    assert versions(later) == [*OWN, (5, "0005_note")]
-    assert queue.job(1).question_count == later.job(1).question_count == 2
-
-
-def test_a_migration_that_fails_leaves_the_version_before(
-    open_one: Callable[..., QuestionQueue], add_migration: Callable[[str, str], None]
-) -> None:
-    queue = open_one()
-    add_migration(ADD_NOTE + "-- name: bad\nALTER TABLE nothing ADD COLUMN x TEXT;\n", "bad")
+    queue.submit(SPEC, questions(2))
+    note = "-- name: note\n-- A column more.\nALTER TABLE jobs ADD COLUMN note TEXT;\n"
+    add("bad", note + "-- name: bad\nALTER TABLE nothing ADD COLUMN x TEXT;\n")
     with pytest.raises(StoreError):
         open_one()
     assert versions(queue) == OWN
-    add_migration(ADD_NOTE, "good")
-    assert versions(open_one()) == [*OWN, (5, "0005_good")]
+    add("good", note)
+    later = open_one()
+    assert versions(later) == [*OWN, (5, "0005_good")]
+    assert queue.job(1).question_count == later.job(1).question_count == 2
 
 
 def test_a_queue_of_a_newer_polyhop_is_refused(open_one: Callable[..., QuestionQueue]) -> None:
@@ -185,67 +154,43 @@ def test_a_port_that_nobody_listens_at_is_waited_for_a_moment_and_it_is_said(cap
     assert said.startswith(f"waiting up to 5 s for the question queue postgresql://ada:***@127.0.0.1:{port}/queue: ")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_statement_is_used_and_says_what_it_is_for(name: str) -> None:
-    file, _, key = name.partition(".")
-    assert f'"{name}"' in SOURCES
-    assert re.match(
-        r"(-- locking: (skip|wait)\n)?-- [A-Z].*\.$", read_statements(SQL_FOLDER / f"{file}.sql")[key], re.MULTILINE
-    )
-
-
-def test_no_name_is_used_twice() -> None:
-    for path in FILES:
-        written = re.findall(r"^-- name: (\w+)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
-        assert written == list(read_statements(path))
-
-
 def plan(queue: QuestionQueue, name: str) -> str:
     """The database's own plan for a statement with values of the right types."""
     clause = statement(name, row_locks=queue._database.row_locks)
     values = {}
     for key, bind in clause._bindparams.items():
-        is_time = key in TIMES or key.endswith(("_at", "_until", "_since", "seconds"))
-        value = 1.5 if is_time else 1 if key in NUMBERS or key.endswith(NUMBERS_END) else "x"
+        value = 1.5 if TIMES.fullmatch(key) else 1 if NUMBERS.fullmatch(key) else "x"
         values[key] = [value, value] if bind.expanding else value
     explain = "EXPLAIN " if queue._database.row_locks else "EXPLAIN QUERY PLAN "
-    explained = text(explain + clause.text).bindparams(
-        *(bind for bind in clause._bindparams.values() if bind.expanding)
-    )
+    expanding = [bind for bind in clause._bindparams.values() if bind.expanding]
+    explained = text(explain + clause.text).bindparams(*expanding)
     return "\n".join(str(row) for row in queue.run(lambda tx: tx.connection.execute(explained, values).all()))
 
 
-def test_the_database_accepts_every_statement(open_one: Callable[..., QuestionQueue]) -> None:
-    queue = open_one()
+def test_the_database_accepts_every_statement(queue: QuestionQueue) -> None:
     for name in NAMES:
         other = "sqlite." if queue._database.row_locks else "postgresql."
         if name != "migrate.create_migrations" and not name.startswith(other):
             plan(queue, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "index"),
-    [
-        ("claim.candidates", "questions_waiting"),
-        ("claim.expired", "questions_leased"),
-        ("claim.pass_deadlines", "questions_deadline"),
-        ("finish.finish", "questions_pkey"),
-        ("finish.held", "questions_pkey"),
-        ("submit.waiting", "questions_waiting"),
-        ("jobs.counts", "questions_state"),
-    ],
-)
-def test_frequent_statements_use_their_index_and_do_not_sort(
-    open_one: Callable[..., QuestionQueue], make: type[Make], name: str, index: str
-) -> None:
-    queue = open_one()
-    queue.submit(make.spec, make.questions(5_000))
-    said = plan(queue, name)
-    expected = index.replace("questions_pkey", "sqlite_autoindex_questions_1") if "SEARCH" in said else index
-    assert expected in said
-    if name == "claim.candidates":
-        assert "Sort" not in said
-        assert "TEMP B-TREE" not in said
+def test_frequent_statements_use_their_index_and_do_not_sort(queue: QuestionQueue) -> None:
+    queue.submit(SPEC, questions(5_000))
+    for name, index in {
+        "claim.candidates": "questions_waiting",
+        "claim.expired": "questions_leased",
+        "claim.pass_deadlines": "questions_deadline",
+        "finish.finish": "questions_pkey",
+        "finish.held": "questions_pkey",
+        "submit.waiting": "questions_waiting",
+        "jobs.counts": "questions_state",
+    }.items():
+        said = plan(queue, name)
+        expected = index.replace("questions_pkey", "sqlite_autoindex_questions_1") if "SEARCH" in said else index
+        assert expected in said, name
+        if name == "claim.candidates":
+            assert "Sort" not in said
+            assert "TEMP B-TREE" not in said
 
 
 @pytest.mark.postgres
@@ -254,3 +199,62 @@ def test_the_clock_of_postgresql_is_the_servers(postgres_url: str) -> None:
     times = transact(database, 5, lambda tx: (tx.now, database.now(tx.connection)))
     database.engine.dispose()
     assert times[1] > times[0] > 1_700_000_000
+
+
+def damage(queue: QuestionQueue, change: str) -> None:
+    """What a fault of the disk, or a person with a database tool, leaves."""
+    with queue._database.engine.begin() as connection:
+        connection.execute(text(change))
+
+
+@pytest.mark.parametrize("column", ["results.result_json", "questions.metadata_json", "jobs.parameters_json"])
+def test_a_row_that_cannot_be_read_is_one_sentence(queue: QuestionQueue, url: str, column: str) -> None:
+    job_id = queue.submit(SPEC, questions(3))
+    queue.finish([finished(queue.claim(["default"], "w", 2)[0])])
+    assert examine_queue(url).questions == 3
+    damage(queue, "UPDATE {} SET {} = '[1'".format(*column.split(".")))
+    readers = [lambda: [queue.job(job_id), *queue.results(job_id)], lambda: examine_queue(url)]
+    if column.startswith("jobs"):
+        readers.append(lambda: queue.claim(["default"], "w"))
+    for read in readers:
+        with pytest.raises(StoreError, match=r"a row is damaged .*; stop its workers, then restore it from a backup"):
+            read()
+
+
+def test_an_examination_counts_answers_that_belong_to_no_finished_question(queue: QuestionQueue, url: str) -> None:
+    queue.submit(SPEC, questions(1))
+    queue.finish([finished(question) for question in queue.claim(["default"], "w")])
+    damage(queue, "DELETE FROM results WHERE question_id = 'q0'")
+    assert examine_queue(url).faults == ("1 question is finished without an answer, or has one without being finished",)
+
+
+def test_an_examination_makes_no_tables(queue: QuestionQueue, url: str) -> None:
+    damage(queue, "UPDATE schema_migrations SET version = version + 100")
+    found = examine_queue(url)
+    assert (found.version > found.newest, found.jobs) == (True, 0)
+    damage(queue, "DROP TABLE schema_migrations")
+    assert examine_queue(url).version == 0
+
+
+def test_bytes_of_sqlite_that_are_no_text_are_one_sentence(tmp_path: Path) -> None:
+    """SQLite keeps whatever bytes it is given; PostgreSQL refuses them."""
+    with open_queue(sqlite_url(tmp_path / "queue.sqlite")) as queue:
+        job_id = queue.submit(SPEC, questions(1))
+        damage(queue, "UPDATE questions SET question = CAST(X'57686FFF' AS TEXT)")
+        with pytest.raises(StoreError, match=r"Could not decode to UTF-8 .*restore it from a backup"):
+            list(queue.results(job_id))
+
+
+def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(tmp_path: Path) -> None:
+    path = tmp_path / "queue.sqlite"
+    with open_queue(sqlite_url(path)) as queue:
+        queue.submit(SPEC, questions(500))
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'questions_state'").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    with path.open("r+b") as stream:
+        stream.seek((root - 1) * size)
+        stream.write(b"\xff" * 64)
+    assert examine_queue(sqlite_url(path)).faults != ()

@@ -1,0 +1,404 @@
+"""One queue, or one cache of replies, and many at it: threads, killed processes, restarted databases, lost commits."""
+
+import random
+import sqlite3
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from command_processes import line_of, remaining_output
+from queue_parts import SPEC, finished, questions
+from sqlalchemy import event
+
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.errors import QueueFullError, StoreUnavailableError
+from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.schema import Transaction
+
+pytestmark = pytest.mark.slow
+Start = Callable[..., subprocess.Popen[str]]
+
+ANSWER_ALL = """
+import sys
+from polyhop.schemas.queue import FinishedQuestion
+from polyhop.warehouse.queue.queue import open_queue
+queue, me = open_queue(sys.argv[1]), sys.argv[2]
+while queue.count_open(["default"]):
+    for batch in iter(lambda: queue.claim(["default"], me, 7, lease_seconds=2), []):
+        accepted = queue.finish([FinishedQuestion(q.lease_token, me, 1, "bridge", 0.1) for q in batch])
+        for q in batch:
+            print(q.question_id, q.lease_token in accepted, flush=True)
+queue.close()
+"""
+CLAIM_AND_HANG = """
+import sys, time
+from polyhop.warehouse.queue.queue import open_queue
+queue = open_queue(sys.argv[1])
+print(len(queue.claim(["default"], "doomed", 5, lease_seconds=1)), flush=True)
+time.sleep(600)
+"""
+SUBMIT_SLOWLY = """
+import sys, time
+from polyhop.schemas.queue import JobSpec, NewQuestion
+from polyhop.warehouse.queue import schema as transactions
+from polyhop.warehouse.queue.queue import open_queue
+run_many = transactions.Transaction.run_many
+def half(self, name, rows):
+    rows = list(rows)
+    run_many(self, name, rows[: len(rows) // 2])
+    print("half of it is written", flush=True)
+    time.sleep(600)
+transactions.Transaction.run_many = half
+open_queue(sys.argv[1]).submit(JobSpec("wiki", key="k"), [NewQuestion(str(n), "Why?") for n in range(12_000)])
+"""
+
+
+def killed(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.wait()
+
+
+def at_once(count: int, work: Callable[[int], object]) -> list[Any]:
+    """What a function gives, or fails with, in threads that are numbered."""
+    found: list[Any] = []
+
+    def collect(number: int) -> None:
+        try:
+            found.append(work(number))
+        except Exception as error:  # noqa: BLE001 - compared with what is expected
+            found.append(type(error))
+
+    threads = [threading.Thread(target=collect, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=300)
+    return found
+
+
+@pytest.mark.real_time
+def test_processes_never_get_the_same_question(
+    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
+) -> None:
+    queue = open_one()
+    job_id = queue.submit(SPEC, questions(400))
+    printed = []
+    for worker in [start_python(ANSWER_ALL, url, f"w{n}") for n in range(3)]:
+        out, complaints = worker.communicate(timeout=300)
+        assert worker.returncode == 0, complaints
+        printed += out.splitlines()
+    assert Counter(printed) == Counter(f"q{n} True" for n in range(400))
+    assert {(row.state, row.attempts) for row in queue.results(job_id)} == {(QuestionState.DONE, 1)}
+
+
+@pytest.mark.real_time
+def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
+    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
+) -> None:
+    queue = open_one()
+    job_id = queue.submit(SPEC, questions(8))
+    doomed = start_python(CLAIM_AND_HANG, url)
+    assert line_of(doomed) == "5\n"
+    killed(doomed)
+    assert len(queue.claim(["default"], "w", 8)) == 3
+    deadline = time.monotonic() + 30
+    taken: list[Any] = []
+    while not taken and time.monotonic() < deadline:
+        time.sleep(0.1)
+        taken = queue.claim(["default"], "w", 8)
+    assert [(question.question_id, question.attempt) for question in taken] == [(f"q{n}", 2) for n in range(5)]
+    assert queue.job(job_id).counts[QuestionState.LEASED] == 8
+
+
+def test_a_submitter_killed_half_way_leaves_nothing(
+    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
+) -> None:
+    queue = open_one()
+    submitter = start_python(SUBMIT_SLOWLY, url)
+    line = line_of(submitter)
+    assert line == "half of it is written\n", submitter.communicate()[1]
+    assert queue.jobs() == []
+    killed(submitter)
+    assert queue.jobs() == []
+    assert queue.count_open(["default"]) == 0
+    job_id = queue.submit(replace(SPEC, key="k"), questions(2))
+    assert queue.job(job_id).counts[QuestionState.QUEUED] == 2
+
+
+def test_submitters_at_once_make_one_job_of_a_key_and_do_not_exceed_the_depth(
+    open_one: Callable[..., QuestionQueue],
+) -> None:
+    queue = open_one(max_depth=100)
+    assert at_once(6, lambda _: queue.submit(replace(SPEC, key="same"), questions(10))) == [1] * 6
+    assert [job.question_count for job in queue.jobs()] == [10]
+    submitted = at_once(6, lambda _: queue.submit(SPEC, questions(30)))
+    assert submitted.count(QueueFullError) == 3
+    assert queue.count_open(["default"]) == 100
+
+
+class LostConfirmation:
+    """Lets the next commit happen, then says that the connection broke before it was confirmed."""
+
+    def __init__(self, queue: QuestionQueue) -> None:
+        self.dialect = queue._database.engine.dialect
+        self.commit = self.dialect.do_commit
+        self.dialect.do_commit = self.lose  # type: ignore[assignment, method-assign]
+
+    def lose(self, connection: Any) -> None:
+        self.commit(connection)
+        self.dialect.do_commit = self.commit  # type: ignore[method-assign]
+        if self.dialect.name == "sqlite":
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+        connection.dbapi_connection.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+
+def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queue: QuestionQueue) -> None:
+    LostConfirmation(queue)
+    job_id = queue.submit(SPEC, questions(4))
+    assert [job.job_id for job in queue.jobs()] == [job_id]
+    LostConfirmation(queue)
+    batch = queue.claim(["default"], "w", 2)
+    assert [(question.question_id, question.attempt) for question in batch] == [("q0", 1), ("q1", 1)]
+    LostConfirmation(queue)
+    assert queue.finish([finished(question) for question in batch]) == {q.lease_token for q in batch}
+    counts = queue.job(job_id).counts
+    assert (counts[QuestionState.DONE], counts[QuestionState.QUEUED], counts[QuestionState.LEASED]) == (2, 2, 0)
+
+
+@pytest.mark.real_time
+@pytest.mark.postgres
+def test_a_restart_of_postgresql_is_survived_by_itself(postgres_server: Any, postgres_url: str) -> None:
+    with open_queue(postgres_url) as queue:
+        job_id = queue.submit(SPEC, questions(3000))
+        seen: list[Any] = []
+
+        def answer_all() -> None:
+            while queue.count_open(["default"]):
+                batch = queue.claim(["default"], "w", 7)
+                seen.extend(batch)
+                queue.finish([finished(question) for question in batch])
+
+        worker = threading.Thread(target=answer_all)
+        worker.start()
+        while len(seen) < 100:
+            time.sleep(0.01)
+        postgres_server.stop()
+        before = len(seen)
+        time.sleep(1)
+        assert len(seen) == before
+        postgres_server.ensure_postgres_running()
+        worker.join(timeout=300)
+        assert not worker.is_alive()
+        assert queue.job(job_id).counts[QuestionState.DONE] == 3000
+
+
+@pytest.mark.postgres
+def test_a_database_that_stays_away_is_reported_without_its_password(postgres_server: Any, postgres_url: str) -> None:
+    queue = open_queue(postgres_url.replace("postgres:@", "postgres:secret@"), patience_seconds=0.5)
+    postgres_server.stop()
+    try:
+        with pytest.raises(StoreUnavailableError, match="busy or unavailable") as caught:
+            queue.jobs()
+        assert caught.value.retryable
+        assert "secret" not in str(caught.value)
+    finally:
+        postgres_server.ensure_postgres_running()
+        queue.close()
+
+
+@pytest.mark.postgres
+def test_a_deadlock_is_tried_again(postgres_url: str) -> None:
+    """Two transactions that lock two jobs in opposite order: PostgreSQL ends one, which then succeeds."""
+    with open_queue(postgres_url) as queue:
+        jobs = [queue.submit(SPEC, questions(1)) for _ in range(2)]
+        meeting = threading.Barrier(2, timeout=30)
+        tries = []
+
+        def lock_both(number: int) -> None:
+            def work(tx: Transaction) -> None:
+                tries.append(tx.attempt)
+                tx.rows("jobs.touch", job_id=jobs[number], now=tx.now)
+                if tx.attempt == 1:
+                    meeting.wait()
+                tx.rows("jobs.touch", job_id=jobs[1 - number], now=tx.now)
+
+            queue.run(work)
+
+        assert at_once(2, lock_both) == [None, None]
+        assert sorted(tries)[:3] == [1, 1, 2]
+
+
+def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'queue.sqlite'}"
+    with open_queue(url, patience_seconds=0.3) as hasty, open_queue(url, patience_seconds=30) as patient:
+        blocker = sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None, check_same_thread=False)
+        blocker.execute("BEGIN IMMEDIATE")
+        assert hasty.jobs() == []
+        with pytest.raises(StoreUnavailableError, match="busy or unavailable"):
+            hasty.submit(SPEC, questions(1))
+        timer = threading.Timer(0.5, blocker.execute, ["COMMIT"])
+        timer.start()
+        assert patient.submit(SPEC, questions(1)) == 1
+        timer.join()
+        blocker.close()
+
+
+def test_only_a_submission_waits_for_the_disk(tmp_path: Path) -> None:
+    with open_queue(f"sqlite:///{tmp_path / 'queue.sqlite'}") as queue:
+        said = list[str]()
+        event.listen(queue._database.engine, "before_cursor_execute", lambda *given: said.append(given[2]))
+        queue.submit(SPEC, questions(1))
+        queue.claim(["default"], "w")
+        queue.jobs()
+        begun = [each for each in said if each.startswith(("PRAGMA", "BEGIN"))]
+        writes = ["PRAGMA synchronous = FULL", "BEGIN IMMEDIATE", "PRAGMA synchronous = NORMAL", "BEGIN IMMEDIATE"]
+        assert begun == [*writes, "BEGIN"]
+
+
+CHAT = """
+import sys, time
+from pathlib import Path
+from pydantic import BaseModel
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.models.budget import Budget
+from polyhop.warehouse.models.chat import Chat
+from polyhop.warehouse.models.litellm_client import Answer, Completion
+
+class Reply(BaseModel):
+    text: str
+
+TASK = ChatTask("kg.extract", Prompt("p", "{{text}}"), Reply)
+
+class Echo:
+    def call(self, messages, name, reply, longest):
+        time.sleep(0.002)
+        text = Reply(text=messages[0]["content"]).model_dump_json()
+        return Answer(Completion(text, "", False), text, 4, 4)
+
+cache = ReplyCache(Path(sys.argv[1]))
+chat = Chat("fake/model", ModelSettings(concurrency=4), cache, Budget(None, None, (2, 3)), completions=Echo())
+for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
+    texts = [str(n) for n in range(start, start + 10)]
+    outcomes = chat.ask([ChatRequest(TASK, text, (("text", text),)) for text in texts])
+    assert [outcome.reply.text for outcome in outcomes] == texts
+    print(*texts, sep="\\n", flush=True)
+print("calls", chat.spent.calls, flush=True)
+"""
+HANG = CHAT.replace("time.sleep(0.002)", 'sys.stdout.write("sent\\n"); sys.stdout.flush(); time.sleep(600)')
+WRITE_FOR_EVER = """
+import sys
+from pathlib import Path
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
+cache, n = ReplyCache(Path(sys.argv[1])), 0
+while True:
+    source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
+    cache.put_call(source, f"raw {n}", Usage(1, 1, 1), "")
+    cache.put_reply(source, f'{{"n":{n}}}', Rung.AS_IS, 1, Usage(1, 1, 1))
+    print(n, flush=True)
+    n += 1
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "replies.sqlite"
+
+
+def journal(path: Path) -> tuple[int, ...]:
+    """(calls that ended, replies, raw replies, failures) as SQLite sees them; the file is whole."""
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    tables = ("calls", "replies", "raw_replies", "failures")
+    ended = {"calls": "WHERE error NOT IN ('InFlight', 'OutcomeUnknown')"}
+    counts = tuple(
+        connection.execute(f"SELECT count(*) FROM {table} {ended.get(table, '')}").fetchone()[0] for table in tables
+    )
+    connection.close()
+    return counts
+
+
+def test_processes_with_overlapping_requests_lose_and_double_nothing(path: Path, start_python: Start) -> None:
+    processes = [start_python(CHAT, path, first, last) for first, last in ((0, 60), (20, 80), (0, 80))]
+    calls = 0
+    for process in processes:
+        out, errors = process.communicate(timeout=300)
+        assert errors == ""
+        calls += int(out.split()[-1])
+    assert calls == 80
+    assert journal(path) == (80, 80, 80, 0)
+
+
+def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path, start_python: Start) -> None:
+    chance = random.Random(13)
+    for run in range(5):
+        process = start_python(WRITE_FOR_EVER, path, run)
+        first = line_of(process)
+        time.sleep(chance.random() * 0.3)
+        process.kill()
+        rest, errors = remaining_output(process)
+        assert errors == ""
+        acknowledged = [int(line) for line in (first + rest).split("\n")[:-1]]
+        cache = ReplyCache(path)
+        replies = cache.replies([content_hash(f"{run} {n}") for n in acknowledged])
+        found = [replies[content_hash(f"{run} {n}")] for n in acknowledged]
+        assert [reply.text for reply in found] == [f'{{"n":{n}}}' for n in acknowledged]
+        assert {(reply.rung, reply.usage) for reply in found} == {(Rung.AS_IS, Usage(1, 1, 1))}
+        cache.close()
+        calls, reply_count, raw_count, _ = journal(path)
+        assert calls == raw_count
+        assert 0 <= calls - reply_count <= run + 1
+
+
+def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_again(
+    path: Path, start_python: Start
+) -> None:
+    chance = random.Random(7)
+    kills = 4
+    for _ in range(kills):
+        process = start_python(CHAT, path, 0, 200)
+        line_of(process)
+        time.sleep(chance.random() * 0.2)
+        killed(process)
+    process = start_python(CHAT, path, 0, 200)
+    _, errors = process.communicate(timeout=300)
+    assert errors == ""
+    calls, replies, raw_replies, failures = journal(path)
+    assert (replies, failures) == (200, 0)
+    assert calls == raw_replies
+    assert 200 <= calls <= 200 + 4 * kills
+
+
+def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(
+    path: Path, start_python: Start
+) -> None:
+    dead, alive = start_python(HANG, path, 0, 10), start_python(HANG, path, 10, 20)
+    for process in (dead, alive):
+        assert line_of(process) == "sent\n"  # one call goes alone until there is a reply
+    killed(dead)
+    cache = ReplyCache(path)
+    found = cache.abandon_dead_calls()
+    assert found == Usage(1, 8, 4096, (8 * 2 + 4096 * 3) / 1e6)
+    assert cache.abandon_dead_calls() == Usage()
+    killed(alive)
+    assert cache.abandon_dead_calls().calls == 1
+    (counts,) = cache.by_task()
+    assert (counts.spent.calls, counts.unknown_calls, counts.spent.completion_tokens) == (2, 2, 2 * 4096)
+    assert cache.answered_calls("fake/model") == {}
+    cache.close()
