@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from empty_version import publish_empty
@@ -113,40 +114,39 @@ def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
 def test_settings_reach_a_process_by_environment_as_they_are() -> None:
     values = {"root": "a b", "strategies": ["bm25", "dense"], "queue.url": "postgresql://u:p@h/d", "max_tokens": None}
     made = as_environment(values)
-    assert made == {
-        "POLYHOP_ROOT": "a b",
-        "POLYHOP_STRATEGIES": "bm25,dense",
-        "POLYHOP_QUEUE__URL": "postgresql://u:p@h/d",
-    }
-    assert environment_settings(made) == {
-        "root": "a b",
-        "strategies": "bm25,dense",
-        "queue.url": "postgresql://u:p@h/d",
-    }
+    url = "postgresql://u:p@h/d"
+    assert made == {"POLYHOP_ROOT": "a b", "POLYHOP_STRATEGIES": "bm25,dense", "POLYHOP_QUEUE__URL": url}
+    assert environment_settings(made) == {"root": "a b", "strategies": "bm25,dense", "queue.url": url}
 
 
-def _row(number: int, result: Mapping[str, object]) -> ResultRow:
-    return ResultRow(
-        job_id=1,
-        question_id=f"q{number}",
-        ordinal=number,
-        question="Who?",
-        topic=None,
-        answers=("Ann",),
-        supporting=("p1", "p9"),
-        metadata={},
-        state=QuestionState.DONE,
-        attempts=1,
-        error=None,
-        error_class=None,
-        strategy="bm25",
-        answer="Ann",
-        version=1,
-        worker_id="w",
-        seconds=0.01,
-        finished_at=1.0,
-        result=result,
-    )
+ROW = ResultRow(
+    job_id=1,
+    question_id="q",
+    ordinal=0,
+    question="Who?",
+    topic=None,
+    answers=("Ann",),
+    supporting=("p1", "p9"),
+    metadata={},
+    state=QuestionState.DONE,
+    attempts=1,
+    error=None,
+    error_class=None,
+    strategy="bm25",
+    answer="Ann",
+    version=1,
+    worker_id="w",
+    seconds=0.01,
+    finished_at=1.0,
+    result={},
+)
+FAILED = replace(ROW, state=QuestionState.DEAD, error="gone")
+
+
+def metrics_of(*rows: ResultRow) -> Mapping[str, Any]:
+    found = job_metrics(iter([replace(row, question_id=f"q{n}", ordinal=n) for n, row in enumerate(rows)]))
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -155,19 +155,10 @@ def _row(number: int, result: Mapping[str, object]) -> ResultRow:
 )
 def test_depths_beyond_the_limit_of_a_job_are_not_judged(limit: int, seen: set[str], unseen: set[str]) -> None:
     result = {"limit": limit, "passages": [{"id": f"p{n}"} for n in range(3)]}
-    metrics = job_metrics(iter([_row(0, result), _row(1, result)]))
-    assert metrics is not None
+    metrics = metrics_of(*[replace(ROW, result=result)] * 2)
     assert (metrics["recall@5"], metrics["mrr"], metrics["em"]) == (0.5, 0.5, 1.0)
     assert all(metrics[name] is not None for name in seen)
     assert {name for name in unseen if metrics[name] is not None} == set()
-
-
-def _triple(number: int) -> dict[str, object]:
-    return {
-        "subject": {"id": "R0", "name": "Ada"},
-        "predicate": "knows",
-        "object": {"id": f"R{number}", "name": "x, y"},
-    }
 
 
 GOLDEN = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
@@ -175,22 +166,15 @@ GOLDEN = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
 
 def test_ranked_triples_of_a_job_are_judged_by_the_golden_triples_in_its_metadata() -> None:
     """By hand: rank 2 of two golden ones; the failed one counts 0; a question without golden triples not at all."""
-    result = {"limit": 10, "passages": [], "triples": [_triple(1), _triple(2)]}
-    first = replace(_row(0, result), metadata=GOLDEN)
-    failed = replace(_row(1, {}), metadata=GOLDEN, state=QuestionState.DEAD, error="gone")
-    metrics = job_metrics(iter([first, failed, _row(2, result)]))
-    assert metrics is not None
+    ends = {"subject": {"id": "R0", "name": "Ada"}, "predicate": "knows"}
+    triples = [ends | {"object": {"id": f"R{number}", "name": "x, y"}} for number in (1, 2)]
+    ranked = replace(ROW, result={"limit": 10, "passages": [], "triples": triples})
+    metrics = metrics_of(replace(ranked, metadata=GOLDEN), replace(FAILED, metadata=GOLDEN), ranked)
     assert (metrics["triple_recall@10"], metrics["triple_mrr"], metrics["triple_recall@30"]) == (0.25, 0.25, None)
 
 
-def test_a_job_that_ranks_no_triples_is_not_judged_by_them_though_one_of_its_questions_failed() -> None:
-    failed = replace(_row(1, {}), metadata=GOLDEN, state=QuestionState.DEAD, error="gone")
-    metrics = job_metrics(iter([replace(_row(0, {"passages": []}), metadata=GOLDEN), failed]))
-    assert metrics is not None
-    assert metrics["triple_mrr"] is None
-
-
-def test_metadata_called_golden_triples_that_is_something_else_judges_nothing() -> None:
-    metrics = job_metrics(iter([replace(_row(0, {"passages": []}), metadata={"golden_triples": 3})]))
-    assert metrics is not None
-    assert "triple_mrr" not in metrics
+def test_a_job_that_ranks_no_triples_or_has_no_golden_ones_is_not_judged_by_them() -> None:
+    plain = replace(ROW, result={"passages": []})
+    unranked = metrics_of(replace(plain, metadata=GOLDEN), replace(FAILED, metadata=GOLDEN))
+    assert unranked["triple_mrr"] is None
+    assert "triple_mrr" not in metrics_of(replace(plain, metadata={"golden_triples": 3}))

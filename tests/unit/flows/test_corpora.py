@@ -1,6 +1,5 @@
 """A corpus as an index: documents, records that are copied unchanged, passages that go to the quarantine."""
 
-import json
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -8,19 +7,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import document_files as made
-import duckdb
 import pytest
+from real_index import RealIndex, pages
 
 import polyhop
 from polyhop import cli
-from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import QuarantineExceededError
-from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.records import Passage, SourceRecord
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import CorpusSettings, Settings, parse_settings
+from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.schemas.types import name_type
 from polyhop.tasks.extraction import rules
 from polyhop.tasks.passages import records as chunks
@@ -28,9 +23,7 @@ from polyhop.tasks.passages.records import check_share
 from polyhop.terminal import passage_line
 from polyhop.warehouse.documents import converter
 from polyhop.warehouse.files import formats
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
-from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.files.versions import current_version
 
 if TYPE_CHECKING:
     from polyhop.warehouse.build import Build
@@ -38,19 +31,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-def indexed(folder: Path, name: str = "i", **more: Any) -> IndexReport:
-    settings = Settings(root=folder / "root", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0.4))
-    return run_index(settings, IndexRequest(name, folder / "corpus", **more), DirectRunner())
-
-
-def rows(folder: Path, query: str, name: str = "i") -> list[tuple[Any, ...]]:
-    _, version = require_version(Layout(folder / "root"), name)
-    with duckdb.connect(str(version.tables), read_only=True) as connection:
-        return connection.execute(query).fetchall()
-
-
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def files(tmp_path: Path) -> RealIndex:
+    """An index to be read from a folder of files."""
     folder = tmp_path / "corpus"
     folder.mkdir()
     made.pdf(folder / "a.pdf", [["Engines", "Ada wrote a program."], ["Mills grind."]], outline=[("Engines", 0)])
@@ -58,62 +41,52 @@ def corpus(tmp_path: Path) -> Path:
     (folder / "c.md").write_text("# Notes\n\nBob read.\n", encoding="utf-8")
     (folder / "d.txt").write_text("Plain text.", encoding="utf-8")
     (folder / "e.py").write_text("print()", encoding="utf-8")
-    return tmp_path
+    return RealIndex(tmp_path, corpus=CorpusSettings(max_quarantine_share=0.4))
 
 
-def test_where_passages_stand_is_in_a_table_and_comes_back_with_answers(corpus: Path) -> None:
-    report = indexed(corpus)
-    assert report.unread == {".py": 1}
-    assert rows(corpus, "SELECT * FROM locations ORDER BY passage_id") == [
+@pytest.fixture
+def corpus(files: RealIndex) -> Path:
+    return files.folder / "corpus"
+
+
+def test_where_passages_stand_is_in_a_table_and_comes_back_with_answers(files: RealIndex, corpus: Path) -> None:
+    assert files.run(corpus).unread == {".py": 1}
+    located = files.rows("SELECT * FROM locations ORDER BY passage_id")
+    assert located == [
         ("a.pdf", 1, 2, None, None, None, ["Engines"], None, None),
         ("b.pptx#0", None, None, 1, None, None, ["Engines"], None, None),
         ("b.pptx#1", None, None, 2, None, None, [], None, None),
         ("c.md", None, None, None, None, None, ["Notes"], None, None),
     ]
-    with polyhop.open_index("i", root=corpus / "root") as index:
+    with polyhop.open_index("i", root=files.root) as index:
         passages = index.ask("Who wrote a program?", strategy="bm25").passages
     assert passages[0]["location"] == {"first_page": 1, "last_page": 2, "headings": ("Engines",)}
     assert passage_line(passages[0]).endswith("[a.pdf]  pages 1-2, Engines")
+    files.read([{"id": "n", "title": "N", "text": "News."}], "news", source_name="news")
+    assert files.rows("SELECT * FROM locations ORDER BY passage_id") == located, "of a source that was not read"
+    assert files.rows("SELECT count(*) FROM passages") == [(6,)]
 
 
 def test_an_unchanged_file_is_not_read_again_and_an_edit_is_as_a_full_build(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch
+    files: RealIndex, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    indexed(corpus)
+    files.run(corpus)
     asked: list[str] = []
     ask = converter.Converter._asked
     monkeypatch.setattr(
         converter.Converter,
         "_asked",
-        lambda self, given: (asked.append(str(given["path"])), ask(self, given))[1],  # type: ignore[func-returns-value]
+        lambda self, given: (asked.append(Path(str(given["path"])).name), ask(self, given))[1],  # type: ignore[func-returns-value]
     )
-    assert indexed(corpus).changed is False
+    assert files.run(corpus).changed is False
     assert asked == []
-    made.pdf(corpus / "corpus" / "a.pdf", [["Ada wrote two programs."]])
-    assert indexed(corpus).changed is True
-    assert [Path(path).name for path in asked] == ["a.pdf"]
-    indexed(corpus, "full")
+    made.pdf(corpus / "a.pdf", [["Ada wrote two programs."]])
+    assert files.run(corpus).changed is True
+    assert asked == ["a.pdf"]
+    fresh = RealIndex(files.folder / "fresh", corpus=files.settings.corpus)
+    fresh.run(corpus)
     for table in ("locations", "passages", "documents"):
-        query = f"SELECT * FROM {table} ORDER BY ALL"
-        assert rows(corpus, query) == rows(corpus, query, "full")
-
-
-def test_locations_of_a_source_stay_when_another_is_read(corpus: Path) -> None:
-    indexed(corpus)
-    before = rows(corpus, "FROM locations ORDER BY ALL")
-    news = corpus / "news.jsonl"
-    news.write_text('{"id": "n", "title": "N", "text": "News."}\n', encoding="utf-8")
-    settings = Settings(root=corpus / "root", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0.4))
-    run_index(settings, IndexRequest("i", news, source_name="news"), DirectRunner())
-    assert rows(corpus, "FROM locations ORDER BY ALL") == before
-    assert rows(corpus, "SELECT count(*) FROM passages") == [(6,)]
-
-
-def test_a_broken_file_is_quarantined_with_the_reason(corpus: Path) -> None:
-    made.pdf(corpus / "corpus" / "z.pdf", [["x"]], is_encrypted=True)
-    indexed(corpus)
-    ((source, reason),) = rows(corpus, "SELECT source, reason FROM quarantine")
-    assert (source, reason) == ("z.pdf", "it is encrypted with a password; save it without one")
+        assert files.rows(f"FROM {table} ORDER BY ALL") == fresh.rows(f"FROM {table} ORDER BY ALL")
 
 
 @pytest.mark.parametrize(
@@ -166,9 +139,8 @@ def test_a_folder_of_some_bad_files_is_read_and_of_many_refused_with_a_list_and_
     why = "it is encrypted with a password; save it without one"
     assert out.endswith(f"    bad00.pdf: {why}\n    bad01.pdf: {why}\n    bad02.pdf: {why}\n")
     assert err == ""
-    assert rows(tmp_path, "SELECT count(*), max(record_id) FILTER (text = 'A row.') FROM passages") == [
-        (36, "rows.csv/1")
-    ]
+    counted = RealIndex(tmp_path).rows("SELECT count(*), max(record_id) FILTER (text = 'A row.') FROM passages")
+    assert counted == [(36, "rows.csv/1")]
     for number in range(3, 22):
         made.pdf(folder / f"bad{number:02}.pdf", [["x"]], is_encrypted=True)
     lines = run()[1].splitlines()
@@ -182,22 +154,24 @@ def test_a_folder_of_some_bad_files_is_read_and_of_many_refused_with_a_list_and_
 
 
 def test_without_the_extra_the_run_goes_on_and_says_what_to_install(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch
+    files: RealIndex, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "find_spec", lambda _: None)
-    made.pdf(corpus / "corpus" / "z.pdf", [["x"]])
-    report = indexed(corpus)  # three of five files lack a package: more than the share of unusable ones
+    made.pdf(corpus / "z.pdf", [["x"]])
+    report = files.run(corpus)  # three of five files lack a package: more than the share of unusable ones
     assert report.unread == {".py": 1, ".pdf without the extra office": 2, ".pptx without the extra office": 1}
-    reasons = rows(corpus, "SELECT source, reason FROM quarantine ORDER BY source")
+    reasons = files.rows("SELECT source, reason FROM quarantine ORDER BY source")
     assert [source for source, _ in reasons] == ["a.pdf", "b.pptx", "z.pdf"]
     assert all(reason.endswith("install it with: pip install 'polyhop[office]'") for _, reason in reasons)
     for name in ("c.md", "d.txt"):
-        (corpus / "corpus" / name).unlink()
+        (corpus / name).unlink()
+    files.name = "nothing-else"
     with pytest.raises(QuarantineExceededError, match="polyhop\\[office\\]"):
-        indexed(corpus, "nothing-else")
+        files.run(corpus)
 
 
 ROWS = {"a": "Ada met Bob.", "b": "Bob went to Rome. " * 15, "c": "Rome is a town.", "d": "Oslo is a town."}
+CITY, NEWS = {"c": "Rome is a city."}, {"c": "Rome is in Italy.", "n": "New."}
 
 
 @pytest.fixture
@@ -214,74 +188,48 @@ def split(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def read(root: Path, rows: dict[str, str], *, name: str = "wiki", characters: int = 200, **more: Any) -> Manifest:
-    path = root / f"{name}.jsonl"
-    lines = (json.dumps({"id": id_, "title": id_, "text": text, "of": name}) for id_, text in rows.items())
-    path.write_text("\n".join(lines), encoding="utf-8")
+def read(root: Path, rows: dict[str, str], *, name: str = "wiki", characters: int = 200, **more: Any) -> RealIndex:
     chosen = CorpusSettings(max_passage_characters=characters, max_quarantine_share=0.9)
-    settings = Settings(root=root, strategies=("bm25",), corpus=chosen)
-    run_index(settings, IndexRequest("i", path, source_name=name, **more), DirectRunner())
-    return read_manifest(require_version(Layout(root), "i")[1])
+    index = RealIndex(root, corpus=chosen)
+    index.read([page | {"of": name} for page in pages(rows)], name, source_name=name, **more)
+    return index
 
 
-def test_a_whole_source_splits_what_changed_and_what_was_cut(tmp_path: Path, split: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("others", "rows", "chosen", "expected", "whole"),
+    [
+        ({}, ROWS | CITY | {"e": "Elm is a tree."}, {}, "bce", None),
+        ({}, CITY, {"is_partial": True}, "bc", ROWS | CITY),
+        ({}, ROWS, {"characters": 300}, "abcd", None),
+        ({}, ROWS, {"full": True}, "abcd", None),
+        (NEWS, ROWS | {"d": "Oslo is a city."}, {}, "bcd", None),  # c is that of `news`, which comes first by name
+    ],
+    ids=["whole", "part", "longest passage", "full", "two sources"],
+)
+def test_what_changed_and_what_was_cut_is_split_again(
+    tmp_path: Path, split: list[str], others: Any, rows: Any, chosen: dict[str, Any], expected: str, whole: Any
+) -> None:
     read(tmp_path, ROWS)
-    assert sorted(split) == ["a", "b", "c", "d"]
+    if others:
+        read(tmp_path, others, name="news")
     split.clear()
-    changed = ROWS | {"c": "Rome is a city.", "e": "Elm is a tree."}
-    edited = read(tmp_path, changed)
-    assert sorted(split) == ["b", "c", "e"]
-    (fresh := tmp_path / "fresh").mkdir()
-    assert edited.tables["passages"] == read(fresh, changed).tables["passages"]
-
-
-def test_a_part_splits_its_records_and_what_was_cut(tmp_path: Path, split: list[str]) -> None:
-    read(tmp_path, ROWS)
-    split.clear()
-    edited = read(tmp_path, {"c": "Rome is a city."}, is_partial=True)
-    assert sorted(split) == ["b", "c"]
-    (fresh := tmp_path / "fresh").mkdir()
-    assert edited.tables["passages"] == read(fresh, ROWS | {"c": "Rome is a city."}).tables["passages"]
-
-
-def test_other_pieces_are_cut_when_the_longest_passage_changes(tmp_path: Path, split: list[str]) -> None:
-    read(tmp_path, ROWS)
-    split.clear()
-    edited = read(tmp_path, ROWS, characters=300)
-    assert sorted(split) == ["a", "b", "c", "d"]
-    assert edited.counts["passages"] == 4
-
-
-def test_a_full_run_splits_everything(tmp_path: Path, split: list[str]) -> None:
-    read(tmp_path, ROWS)
-    split.clear()
-    read(tmp_path, ROWS, full=True)
-    assert sorted(split) == ["a", "b", "c", "d"]
-
-
-def test_a_record_that_another_source_holds_with_another_text_is_split(tmp_path: Path, split: list[str]) -> None:
-    read(tmp_path, ROWS)
-    read(tmp_path, {"c": "Rome is in Italy.", "n": "New."}, name="news")
-    split.clear()
-    edited = read(tmp_path, ROWS | {"d": "Oslo is a city."})
-    assert sorted(split) == ["b", "c", "d"]  # passage c is that of `news`, which comes first by name
-    (fresh := tmp_path / "fresh").mkdir()
-    read(fresh, {"c": "Rome is in Italy.", "n": "New."}, name="news")
-    whole = read(fresh, ROWS | {"d": "Oslo is a city."})
-    tables = ("passages", "documents", "quarantine")
-    assert [edited.tables[name] for name in tables] == [whole.tables[name] for name in tables]
+    edited = read(tmp_path, rows, **chosen).manifest
+    assert "".join(sorted(split)) == expected
+    if others:
+        read(tmp_path / "fresh", others, name="news")
+    fresh = read(tmp_path / "fresh", whole or rows, **chosen | {"is_partial": False}).manifest
+    for table in ("passages", "documents", "quarantine"):
+        assert edited.tables[table] == fresh.tables[table]
 
 
 def test_the_excerpt_of_a_long_record_that_another_source_has_depends_on_no_order(tmp_path: Path) -> None:
     long = "".join(f"Town {n} lies near Lake {n}. " for n in range(60))
     read(tmp_path, ROWS | {"c": long})
     edited = read(tmp_path, {"c": "Rome is in Italy."}, name="news")
-    (fresh := tmp_path / "fresh").mkdir()
-    read(fresh, {"c": "Rome is in Italy."}, name="news")
-    assert edited.tables["quarantine"] == read(fresh, ROWS | {"c": long}).tables["quarantine"]
-    with duckdb.connect(require_version(Layout(fresh), "i")[1].tables, read_only=True) as connection:
-        shown = connection.execute("SELECT excerpt FROM quarantine").fetchall()
-    ((excerpt,),) = shown
+    read(tmp_path / "fresh", {"c": "Rome is in Italy."}, name="news")
+    fresh = read(tmp_path / "fresh", ROWS | {"c": long})
+    assert edited.manifest.tables["quarantine"] == fresh.manifest.tables["quarantine"]
+    ((excerpt,),) = fresh.rows("SELECT excerpt FROM quarantine")
     assert excerpt in long
     assert excerpt.startswith("Town 0 "), "the smallest of its pieces"
 
@@ -292,7 +240,7 @@ def test_an_index_above_the_limit_splits_every_record(
     read(tmp_path, ROWS)
     split.clear()
     monkeypatch.setattr("polyhop.tasks.corpus.stage.MOST_COMPARED", 2)
-    read(tmp_path, ROWS | {"c": "Rome is a city."})
+    read(tmp_path, ROWS | CITY)
     assert sorted(split) == ["a", "b", "c", "d"]
 
 
@@ -322,107 +270,77 @@ def records(count: int = 40) -> list[dict[str, str]]:
     return [*towns, {"id": "odd", "title": ODD, "text": f"{ODD} lies on the Aire."}]
 
 
-def index(folder: Path, rows: list[dict[str, str]], **settings: object) -> IndexReport:
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    known = {"root": str(folder / "root"), "strategies": "bm25,bridge-lexical"} | settings
-    return run_index(parse_settings({"test": known}), IndexRequest("one", corpus), DirectRunner())
-
-
-def rows_of(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    index_folder = Layout(folder / "root").index("one")
-    version = index_folder.version(current_version(index_folder) or 0)
-    with connect(version.tables, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
+@pytest.fixture
+def towns(tmp_path: Path) -> RealIndex:
+    return RealIndex(tmp_path, strategies=("bm25", "bridge-lexical"))
 
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A rule with a defect that shows on one text."""
+    """A rule with a defect that shows on two texts."""
     whole = rules.find_dates  # type: ignore[attr-defined]
 
     def find_dates(text: str) -> object:
-        if "on the Aire" in text:
-            return [][len(text)]
-        return whole(text)
+        return [][len(text)] if "on the Aire" in text or "Leeds is large" in text else whole(text)
 
     monkeypatch.setattr(rules, "find_dates", find_dates)
     return monkeypatch
 
 
+def outcome(report: IndexReport) -> tuple[int, int]:
+    return report.counts["passages"], report.counts["quarantined"]
+
+
 def test_a_passage_that_a_rule_fails_on_goes_to_the_quarantine_and_is_tried_again(
-    tmp_path: Path, failing: pytest.MonkeyPatch
+    towns: RealIndex, failing: pytest.MonkeyPatch
 ) -> None:
-    report = index(tmp_path, records())
-    assert (report.counts["passages"], report.counts["quarantined"]) == (40, 1)
-    ((source, line, reason, excerpt),) = rows_of(tmp_path, "FROM quarantine")
+    assert outcome(towns.read(records())) == (40, 1)
+    ((source, line, reason, excerpt),) = towns.rows("FROM quarantine")
     assert (source, line, excerpt) == ("corpus.jsonl", 41, "Odd Town lies on the Aire.")
     assert "passage 'odd'" in str(reason)
     assert "IndexError: list index out of range (test_corpora.py line" in str(reason)
-    again = index(tmp_path, records())
+    without = RealIndex(towns.folder / "without", strategies=towns.settings.strategies)
+    without.read(records()[:-1])
+    for table in ("passages", "documents", "entities", "mentions", "relations", "propositions"):
+        assert towns.rows(f"FROM {table} ORDER BY ALL") == without.rows(f"FROM {table} ORDER BY ALL")
+    again = towns.read(records())
     assert (again.changed, again.version) == (False, 1)
     failing.undo()
-    fixed = index(tmp_path, records())
-    assert (fixed.counts["passages"], fixed.counts["quarantined"]) == (41, 0)
+    assert outcome(towns.read(records())) == (41, 0)
 
 
-def test_the_rest_is_as_if_the_passage_were_not_in_the_corpus(tmp_path: Path, failing: pytest.MonkeyPatch) -> None:
-    for name, rows in (("with", records()), ("without", records()[:-1])):
-        (tmp_path / name).mkdir()
-        index(tmp_path / name, rows)
-    for table in ("passages", "documents", "entities", "mentions", "relations", "propositions"):
-        with_it, without = (rows_of(tmp_path / name, f"FROM {table} ORDER BY ALL") for name in ("with", "without"))
-        assert with_it == without
-
-
-def test_a_document_loses_the_passage_only(tmp_path: Path, failing: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("failing")
+def test_a_document_loses_the_passage_only(towns: RealIndex) -> None:
     first, last = ({"id": key, "title": ODD, "text": "It is small."} for key in ("a", "z"))
-    index(tmp_path, [first, *records(), last])
-    assert rows_of(tmp_path, f"SELECT passage_id, ordinal FROM passages WHERE title = '{ODD}' ORDER BY 1") == [
-        ("a", 0),
-        ("z", 1),
-    ]
-    assert rows_of(tmp_path, f"SELECT passage_count FROM documents WHERE title = '{ODD}'") == [(2,)]
+    towns.read([first, *records(), last])
+    odd = towns.rows(f"SELECT passage_id, ordinal FROM passages WHERE title = '{ODD}' ORDER BY 1")
+    assert odd == [("a", 0), ("z", 1)]
+    assert towns.rows(f"SELECT passage_count FROM documents WHERE title = '{ODD}'") == [(2,)]
 
 
-def test_too_many_such_passages_end_the_run_and_nothing_is_published(
-    tmp_path: Path, failing: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("failing")
+def test_too_many_such_passages_end_the_run_and_nothing_is_published(towns: RealIndex) -> None:
     with pytest.raises(QuarantineExceededError, match=r"(?s)1 of 10 records .* IndexError: list index out of range"):
-        index(tmp_path, records(9))
-    assert current_version(Layout(tmp_path / "root").index("one")) is None
-
-
-def test_a_version_without_its_source_loses_the_passage_too(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    index(tmp_path, records())
-    request.getfixturevalue("failing")
-    settings = parse_settings({"test": {"root": str(tmp_path / "root"), "strategies": "bm25,bridge-lexical"}})
-    report = run_index(settings, IndexRequest("one", None, full=True), DirectRunner())
-    assert (report.counts["passages"], report.counts["quarantined"]) == (40, 1)
-    assert rows_of(tmp_path, "SELECT source, line FROM quarantine") == [("corpus.jsonl", None)]
+        towns.read(records(9))
+    assert current_version(towns.index_folder) is None
 
 
 def test_of_a_passage_from_a_source_that_was_not_read_the_line_is_not_known(
-    tmp_path: Path, failing: pytest.MonkeyPatch
+    towns: RealIndex, request: pytest.FixtureRequest
 ) -> None:
-    failing.undo()
-    index(tmp_path, records())
-    failing.setattr(rules, "find_dates", lambda text: [][len(text)] if "Aire" in text or "Leeds" in text else [])
-    other = tmp_path / "other.jsonl"
+    towns.read(records())
+    request.getfixturevalue("failing")
+    assert outcome(towns.run(None, full=True)) == (40, 1)
+    assert towns.rows("SELECT source, line FROM quarantine") == [("corpus.jsonl", None)]
     rows = [{"title": "York", "text": "It is large."}, {"title": "Leeds", "text": "Leeds is large."}]
-    other.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    settings = parse_settings({"test": {"root": str(tmp_path / "root"), "strategies": "bm25,bridge-lexical"}})
-    report = run_index(settings, IndexRequest("one", other, source_name="other", full=True), DirectRunner())
-    assert (report.counts["passages"], report.counts["quarantined"]) == (41, 2)
-    assert rows_of(tmp_path, "SELECT source, line FROM quarantine ORDER BY source") == [
-        ("corpus.jsonl", None),
-        ("other.jsonl", 2),
-    ]
+    assert outcome(towns.read(rows, "other", source_name="other", full=True)) == (41, 2)
+    lines = towns.rows("SELECT source, line FROM quarantine ORDER BY source")
+    assert lines == [("corpus.jsonl", None), ("other.jsonl", 2)]
 
 
-def test_an_annual_report_is_indexed_from_cover_page_to_names(tmp_path: Path) -> None:
-    report = index(tmp_path, [{"id": "10-K", "title": "Acme Industries 10-K", "text": TEN_K}])
+def test_an_annual_report_is_indexed_from_cover_page_to_names(towns: RealIndex) -> None:
+    report = towns.read([{"id": "10-K", "title": "Acme Industries 10-K", "text": TEN_K}])
     assert report.counts["quarantined"] == 0
-    names = dict(rows_of(tmp_path, "SELECT key, type FROM entities WHERE is_named"))  # type: ignore[arg-type, var-annotated]
+    names = dict(towns.rows("SELECT key, type FROM entities WHERE is_named"))
     assert {"acme industries", "jane roe", "leeds"} <= names.keys()
     assert name_type("of the securities exchange act of")[0] == names["of the securities exchange act of"]

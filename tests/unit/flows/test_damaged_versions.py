@@ -1,25 +1,18 @@
 """Published versions whose files changed: not built on, not certified, found by verify and doctor, healed."""
 
-import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pytest
+from real_index import RealIndex, flip, lasting, write_lines
 
 from polyhop.api import open_index
 from polyhop.doctor import run_checks
-from polyhop.flows.index import run_index
 from polyhop.flows.maintain import VerifyReport, repair, run_verify
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
-from polyhop.schemas.manifest import Manifest
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.files.layout import Layout, VersionFolder
-from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open_models import close_encoders
 
 pytestmark = pytest.mark.slow
@@ -27,39 +20,24 @@ pytestmark = pytest.mark.slow
 FIX = "polyhop verify --index towns --repair"
 
 
-@dataclass(frozen=True)
-class Towns:
+class Towns(RealIndex):
     """A root with one published version, and what tests do to it."""
 
-    root: Path
-    corpus: Path
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(root=self.root, strategies=("bridge",))
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "towns", strategies=("bridge",))
 
     @property
     def vectors(self) -> Path:
-        return Layout(self.root).index("towns").vectors
-
-    @property
-    def current(self) -> VersionFolder:
-        folder = Layout(self.root).index("towns")
-        return folder.version(current_version(folder) or 0)
-
-    def manifest(self) -> Manifest:
-        return read_manifest(self.current)
+        return self.index_folder.vectors
 
     def write(self, count: int = 12, *, edited: int = 0) -> None:
         texts = (f"Town {n} lies on the River {n % 4}." + (" It is old." if n < edited else "") for n in range(count))
         rows = ({"id": f"p{n:02d}", "title": f"Town {n}", "text": text} for n, text in enumerate(texts))
-        self.corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_lines(self.folder / "corpus.jsonl", rows)
 
     def index(self, *, source: bool = True, full: bool = False, add: tuple[str, ...] = ()) -> IndexReport:
-        request = IndexRequest(
-            "towns", self.corpus if source else None, add, full, source_name="corpus" if source else ""
-        )
-        return run_index(self.settings, request, DirectRunner())
+        read = {"source_name": "corpus"} if source else {}
+        return self.run(self.folder / "corpus.jsonl" if source else None, add_strategies=add, full=full, **read)
 
     def verify(self) -> VerifyReport:
         return run_verify(self.settings, "towns")
@@ -82,21 +60,13 @@ class Towns:
         return {check.name: check.message for check in run_checks(self.settings) if not check.ok}
 
 
-def flip(path: Path, offset: int = -1) -> None:
-    content = bytearray(path.read_bytes())
-    content[offset] ^= 0x40
-    path.unlink()
-    path.write_bytes(content)
-
-
 def one(folder: Path, pattern: str) -> Path:
     return sorted(folder.glob(pattern))[0]
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Towns:
-    folder = tmp_path_factory.mktemp("published")
-    towns = Towns(folder / "root", folder / "corpus.jsonl")
+    towns = Towns(tmp_path_factory.mktemp("published"))
     towns.write()
     towns.index()
     return towns
@@ -105,21 +75,18 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Towns:
 @pytest.fixture
 def towns(published: Towns, tmp_path: Path) -> Towns:
     close_encoders()
-    shutil.copytree(published.root, tmp_path / "root")
-    copied = Towns(tmp_path / "root", tmp_path / "corpus.jsonl")
-    copied.write()
-    return copied
+    return published.copy(tmp_path)
 
 
 def test_a_damaged_array_is_made_again_and_said(towns: Towns) -> None:
     """It used to be taken over: the next version's manifest stated the checksum of the damaged file."""
-    before = towns.manifest()
-    flip(towns.current.arrays / "bipartite_tf.npy")
+    before = towns.manifest
+    flip(towns.version.arrays / "bipartite_tf.npy")
     report = towns.index(source=False, add=("bm25",))
     assert report.damaged == ["file 'bipartite_tf.npy' has another content than was published"]
     assert "graph" not in report.reused
     assert "lexical-stems" in report.reused
-    after = towns.manifest()
+    after = towns.manifest
     assert after.version == 2
     assert after.arrays["bipartite_tf.npy"] == before.arrays["bipartite_tf.npy"]
     assert list(towns.found()) == ["older_versions"]
@@ -130,23 +97,21 @@ def test_a_damaged_array_is_made_again_and_said(towns: Towns) -> None:
 
 def test_damaged_tables_are_not_called_unchanged(towns: Towns) -> None:
     """`polyhop index` said "nothing has changed" on a version that nobody could open."""
-    before = towns.manifest()
-    flip(towns.current.tables, 4096 + 20)
+    before = towns.manifest
+    flip(towns.version.tables, 4096 + 20)
     with pytest.raises(DamagedStoreError, match=FIX):
         towns.ask()
     assert FIX in towns.doctor()["index towns"]
     report = towns.index()
     assert report.changed
     assert report.damaged == ["file 'index.duckdb' has another content than was published"]
-    assert {n: r.checksum for n, r in towns.manifest().tables.items() if n != "version_stages"} == {
-        n: r.checksum for n, r in before.tables.items() if n != "version_stages"
-    }
+    assert lasting(towns.manifest)[0] == lasting(before)[0]
     assert towns.ask() == "Town 3"
     assert not towns.index().changed
 
 
 def test_a_lost_view_is_damage_to_the_file(towns: Towns) -> None:
-    with duckdb.connect(str(towns.current.tables)) as connection:
+    with duckdb.connect(str(towns.version.tables)) as connection:
         connection.execute("DROP VIEW entities_of_passage")
     sentence = "file 'index.duckdb' has another content than was published"
     assert towns.found() == {"tables": [sentence]}
@@ -157,8 +122,8 @@ def test_a_lost_view_is_damage_to_the_file(towns: Towns) -> None:
 
 
 def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns, published: Towns) -> None:
-    flip(towns.current.tables, 4096 + 20)
-    with pytest.raises(DamagedStoreError, match=rf"polyhop index {published.corpus} --index towns"):
+    flip(towns.version.tables, 4096 + 20)
+    with pytest.raises(DamagedStoreError, match=rf"polyhop index {published.folder}/corpus.jsonl --index towns"):
         towns.index(source=False, full=True)
     assert towns.repaired().ok
     assert towns.ask() == "Town 3"
@@ -176,13 +141,13 @@ def test_damage_to_any_file_of_lancedb_is_found_and_stops_no_edit(towns: Towns, 
     towns.write(edited=3)
     report = towns.index()
     assert sentence in report.damaged
-    assert towns.manifest().vectors["passage"].table == "passages-2"
+    assert towns.manifest.vectors["passage"].table == "passages-2"
     assert list(towns.found()) == ["older_versions"]
     assert towns.repaired().ok
     assert not (towns.vectors / "passages.lance").exists()
     towns.write(edited=4)
     assert towns.index().damaged == []
-    assert towns.manifest().vectors["passage"].table == "passages-2"
+    assert towns.manifest.vectors["passage"].table == "passages-2"
     assert towns.verify().ok
 
 
@@ -205,8 +170,8 @@ def test_a_list_of_checksums_that_is_damaged_itself_is_noticed(towns: Towns) -> 
 
 
 def test_a_damaged_manifest_is_refused_and_replaced_from_the_source(towns: Towns) -> None:
-    content = towns.current.manifest.read_text()
-    towns.current.manifest.write_text(content.replace('"passages": 12', '"passages": 13'))
+    content = towns.version.manifest.read_text()
+    towns.version.manifest.write_text(content.replace('"passages": 12', '"passages": 13'))
     for use in (towns.ask, towns.verify, lambda: towns.index(source=False, full=True)):
         with pytest.raises(ManifestMismatchError, match="polyhop index SOURCE --index towns"):
             use()
@@ -216,7 +181,7 @@ def test_a_damaged_manifest_is_refused_and_replaced_from_the_source(towns: Towns
 
 
 def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns) -> None:
-    pointer = Layout(towns.root).index("towns").current
+    pointer = towns.index_folder.current
     for content in ("7\n", "\x11\n", "1\x8a"):
         pointer.write_bytes(content.encode("latin-1"))
         for use in (towns.ask, towns.verify, lambda: towns.index(source=False, full=True)):
@@ -227,18 +192,18 @@ def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns
 
 
 def test_a_damaged_cache_is_named_and_an_index_run_goes_on_with_a_new_one(towns: Towns) -> None:
-    before, cache = towns.manifest(), Layout(towns.root).vector_cache
+    before, cache = towns.manifest, Layout(towns.root).vector_cache
     cache.write_bytes(b"no database at all" * 1000)
     assert "vectors.sqlite is damaged (file is not a database)" in towns.found()["caches"][0]
     towns.index(full=True)
-    assert towns.manifest().arrays == before.arrays
+    assert towns.manifest.arrays == before.arrays
     assert cache.with_name("vectors.sqlite.damaged-1").exists()
     assert towns.verify().ok
     assert towns.doctor() == {}
 
 
 def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) -> None:
-    versions = Layout(towns.root).index("towns").versions
+    versions = towns.index_folder.versions
     shutil.copytree(versions / "000001", versions / "000000")
     (versions / "000000" / "manifest.json").unlink()
     report = towns.index(source=False)
@@ -255,12 +220,12 @@ def test_a_run_killed_before_its_version_was_visible_is_no_damage(
         patched.setattr("polyhop.tasks.publish.publish.publish_folder", _killed)
         with pytest.raises(KeyboardInterrupt):
             towns.index()
-    assert towns.manifest().version == 1
+    assert towns.manifest.version == 1
     towns.write(edited=4)
     towns.index()
-    assert towns.manifest().version == 2
+    assert towns.manifest.version == 2
     assert towns.found() == {}
-    assert towns.manifest().vectors["passage"].table == "passages"
+    assert towns.manifest.vectors["passage"].table == "passages"
 
 
 def _killed(*_: object) -> None:

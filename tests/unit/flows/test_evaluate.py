@@ -1,12 +1,12 @@
 """Evaluations: judged by golden triples, costs side by side, the table, and what `polyhop tune` refuses."""
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from real_index import RealIndex, write_lines
 from typer.testing import CliRunner, Result
 from word_triples import NAME, declared
 
@@ -14,12 +14,10 @@ from polyhop.cli import app
 from polyhop.commands.evaluate import print_costs
 from polyhop.flows import evaluate
 from polyhop.flows.evaluate import cost_rows, gold_of, left_out_sentences, run_evaluation, strategy_rows, tune_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreConflictError, UnknownStrategyError
 from polyhop.schemas.manifest import RunRecord, StageUse
 from polyhop.schemas.records import QuestionRecord
-from polyhop.schemas.requests import EvaluationRequest, IndexRequest, TuningRequest, parse_range, parse_variant
+from polyhop.schemas.requests import EvaluationRequest, TuningRequest, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.page import report_page, report_plots, summary_markdown
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
@@ -59,20 +57,17 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("golden")
-    for name, rows in (("graph", GRAPH), ("questions", QUESTIONS)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    settings = Settings(root=folder / "root", strategies=("graph-search", "bm25"))
-    run_index(settings, IndexRequest("studies", folder / "graph.jsonl", kind="graph"), DirectRunner())
-    return folder
+def published(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    index = RealIndex(tmp_path_factory.mktemp("golden"), "studies", strategies=("graph-search", "bm25"))
+    write_lines(index.folder / "questions.jsonl", QUESTIONS)
+    index.read(GRAPH, "graph", kind="graph")
+    return index
 
 
 @pytest.fixture
-def folder(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    shutil.copytree(published, tmp_path / "own")
+def folder(published: RealIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with declared(monkeypatch):
-        yield tmp_path / "own"
+        yield published.copy(tmp_path).folder
 
 
 @pytest.fixture
@@ -103,10 +98,7 @@ def test_triples_are_judged_by_id_and_what_the_graph_does_not_have_is_counted_an
     assert result["triple_recall@30"] == pytest.approx(9.5 / 10)
     assert result["intervals"]["triple_mrr"]["high"] <= 1
     assert (other["triple_mrr"], other["recall@5"], other["em"]) == (None, None, 0)
-    assert [(name, group["n"]) for name, group in run["by_field"]["operation"].items()] == [
-        ("counting", 5),
-        ("ranking", 5),
-    ]
+    assert {name: group["n"] for name, group in run["by_field"]["operation"].items()} == {"counting": 5, "ranking": 5}
     assert run["by_hops"]["2"]["strategies"][NAME]["triple_recall@30"] == pytest.approx(4.5 / 5)
     assert left_out_sentences(evaluation) == [
         "1 of 19 golden triples is not in the graph of 'studies' and counts as missed.",
@@ -119,34 +111,11 @@ def test_the_commands_show_triples_in_tables_of_their_own(command: Command) -> N
     done = command("eval", "questions.jsonl", "--index", "studies", "--strategies", f"{NAME},graph-search")
     assert done.exception is None, done.exception
     lines = done.stdout.splitlines()
-    assert lines[1].split() == [
-        "strategy",
-        "em",
-        "f1",
-        "shown",
-        "em",
-        "of",
-        "shown",
-        "sentence",
-        "hit",
-        "p50",
-        "ms",
-        "p95",
-        "ms",
-        "failures",
-    ]
+    heads = "strategy em f1 shown em of shown sentence hit p50 ms p95 ms failures"
+    assert lines[1].split() == heads.split()
     head = lines.index("Ranked triples against the golden triples of 10 questions")
-    assert lines[head + 1].split() == [
-        "strategy",
-        "recall@10",
-        "recall@30",
-        "precision@10",
-        "f1@10",
-        "hit@10",
-        "hit@30",
-        "ndcg@10",
-        "mrr",
-    ]
+    heads = "strategy recall@10 recall@30 precision@10 f1@10 hit@10 hit@30 ndcg@10 mrr"
+    assert lines[head + 1].split() == heads.split()
     assert lines[head + 2].split()[:3] == [NAME, "0.950", "0.950"]
     assert lines[head + 3] == "95 % intervals of these means"
     titles = ["recall@10 of triples by number of hops", "recall@10 of triples by operation"]
@@ -163,7 +132,7 @@ def test_two_evaluations_are_compared_on_triples_and_a_gate_judges_them(command:
     passed = command(*arguments, "--fail-below", "triple_recall@10=.9", "--json")
     assert [gate["passed"] for gate in json.loads(passed.stdout)["gates"]] == [True]
     questions = [{**question, "topic_entity": "R0"} for question in QUESTIONS]  # leads away from most of them
-    (folder / "questions.jsonl").write_text("".join(json.dumps(question) + "\n" for question in questions))
+    write_lines(folder / "questions.jsonl", questions)
     assert command(*arguments).exception is None
     changes = command("eval", "--compare", "1", "2").stdout
     assert "triple_mrr" in changes
@@ -177,12 +146,8 @@ def test_the_report_shows_triples_and_the_fields_of_the_questions(folder: Path) 
     assert "triple_recall_at_k.png" in plots
     assert "recall_at_k.png" not in plots
     page = report_page(evaluation.run, evaluation.timings, plots)
-    for words in (
-        "0.950",
-        "19 in 10 questions; 1 not in the graph, which count as missed; no triples are ranked by graph-search",
-        "triple_recall@10 by operation",
-        "By operation",
-    ):
+    counted = "19 in 10 questions; 1 not in the graph, which count as missed; no triples are ranked by graph-search"
+    for words in ("0.950", counted, "triple_recall@10 by operation", "By operation"):
         assert words in page, words
     summary = summary_markdown(evaluation.run, evaluation.timings)
     assert "triple\\_recall@10 by operation" in summary
@@ -192,10 +157,9 @@ def test_the_report_shows_triples_and_the_fields_of_the_questions(folder: Path) 
 @pytest.mark.slow
 def test_relations_of_a_text_are_golden_triples_by_the_keys_of_their_entities(tmp_path: Path) -> None:
     record = {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She knew Charles Babbage."}
-    (tmp_path / "corpus.jsonl").write_text(json.dumps(record))
-    settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
-    run_index(settings, IndexRequest("text", tmp_path / "corpus.jsonl"), DirectRunner())
-    opened = open_published(settings.root, "text")
+    index = RealIndex(tmp_path, strategies=("graph-search",))
+    index.read([record])
+    opened = open_published(index.root, "i")
     (row, *_) = opened.artefact(TRIPLES_OF_SUBJECTS)(["ada lovelace"])
     subject, name, predicate, value, _ = row
     assert (subject, name) == ("ada lovelace", "Ada Lovelace")
@@ -206,30 +170,31 @@ def test_relations_of_a_text_are_golden_triples_by_the_keys_of_their_entities(tm
     opened.close()
 
 
-RESULT = {
-    "latency_ms": {"mean": 250.0},
-    "tokens": {"prompt_per_question": 12.5, "completion_per_question": 2.0},
-}
+RESULT = {"latency_ms": {"mean": 250.0}, "tokens": {"prompt_per_question": 12.5, "completion_per_question": 2.0}}
 STAGES = ("ingest", "extract", "resolve", "graph", "lexical-plain", "lexical-stems", "relations")
-UNMEASURED = {"latency_ms": {"mean": None}, "tokens": RESULT["tokens"]}
+UNMEASURED = RESULT | {"latency_ms": {"mean": None}}
 
 
 def record(root: Path, stages: dict[str, StageUse]) -> None:
     """Makes a run that published version 1 the only one of the history."""
-    folder = Layout(root).index("one")
+    folder = Layout(root).index("i")
     folder.runs.unlink()
     begin_run(folder, lambda run: RunRecord(run=run, started="2026-11-25T08:00:00Z", published=1, stages=stages))
 
 
+@pytest.fixture(scope="module")
+def ada(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    index = RealIndex(tmp_path_factory.mktemp("priced"), strategies=("bm25", "bridge-lexical", "graph-search"))
+    index.read([{"id": "a", "title": "Ada", "text": "Ada met Bob in Rome."}])
+    return index
+
+
 @pytest.fixture
-def priced(tmp_path: Path) -> Iterator[PublishedIndex]:
+def priced(ada: RealIndex, tmp_path: Path) -> Iterator[PublishedIndex]:
     """A version whose stages took 1, 2, 4… seconds, as the history says."""
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text(json.dumps({"id": "a", "title": "Ada", "text": "Ada met Bob in Rome."}), encoding="utf-8")
-    settings = Settings(root=tmp_path / "root", strategies=("bm25", "bridge-lexical", "graph-search"))
-    run_index(settings, IndexRequest("one", corpus), DirectRunner())
-    opened = open_published(settings.root, "one")
-    record(settings.root, {name: StageUse(seconds=2**n, units=4, computed=4) for n, name in enumerate(STAGES)})
+    root = ada.copy(tmp_path).root
+    opened = open_published(root, "i")
+    record(root, {name: StageUse(seconds=2**n, units=4, computed=4) for n, name in enumerate(STAGES)})
     yield opened
     opened.close()
 
@@ -265,11 +230,8 @@ def test_tokens_are_those_of_the_replies_that_extraction_and_resolution_rest_on(
 def test_what_was_not_recorded_is_null_and_what_needs_no_index_costs_none(priced: PublishedIndex) -> None:
     record(priced.layout.root, {"ingest": StageUse(seconds=1)})
     found = rows(priced, "bm25", "closed-book")
-    assert found["bm25"]["index"]["seconds"] is None
-    assert found["bm25"]["index"]["stages"] == {
-        "ingest": {"seconds": 1, "units": 0, "computed": 0},
-        "lexical-plain": None,
-    }
+    stages = {"ingest": {"seconds": 1, "units": 0, "computed": 0}, "lexical-plain": None}
+    assert found["bm25"]["index"] == {"prompt_tokens": 0, "completion_tokens": 0, "seconds": None, "stages": stages}
     assert found["closed-book"]["index"] == {"prompt_tokens": 0, "completion_tokens": 0, "seconds": 0, "stages": {}}
     unmeasured = cost_rows(priced, {}, {"strategies": {"closed-book": UNMEASURED}})
     assert unmeasured["closed-book"]["question"]["seconds"] is None
@@ -296,21 +258,14 @@ def test_the_table_shows_the_best_strategy_first_and_none_where_nothing_was_meas
     timings = {"strategies": {name: {"latency_ms": {"p50": 1.23456, "p95": None}} for name in results}}
     rows = strategy_rows(StoredRun(1, Path(), {"strategies": list(results), "results": results}, timings))
     assert [row["strategy"] for row in rows] == ["high", "low", "unjudged"]
-    assert (rows[0]["shown"], rows[0]["recall@2"], rows[0]["p50 ms"], rows[0]["failures"]) == (
-        0.25,
-        0.1235,
-        1.2346,
-        1,
-    )
+    assert [rows[0][name] for name in ("shown", "recall@2", "p50 ms", "failures")] == [0.25, 0.1235, 1.2346, 1]
     assert (rows[1]["shown"], rows[1]["p95 ms"], rows[2]["em"]) == (None, None, None)
 
 
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
-    path = tmp_path / "questions.jsonl"
     rows = [{"id": f"q{n}", "question": f"Where is Town {n}?", "supporting": [f"p{n}"]} for n in range(24)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(tmp_path / "questions.jsonl", rows)
 
 
 @pytest.mark.parametrize(
@@ -349,10 +304,8 @@ def test_what_cannot_be_tuned_is_refused_in_one_sentence_before_the_index_is_ope
 def test_an_unknown_strategy_and_a_file_without_questions_are_refused(tmp_path: Path, questions: Path) -> None:
     with pytest.raises(UnknownStrategyError, match="did you mean 'bm25'"):
         tune_index(Settings(root=tmp_path), TuningRequest(questions, "towns", "bm52:b=.3,.4"))
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("", encoding="utf-8")
     with pytest.raises(SourceError):
-        tune_index(Settings(root=tmp_path), TuningRequest(empty, "towns", "bm25"))
+        tune_index(Settings(root=tmp_path), TuningRequest(write_lines(questions, []), "towns", "bm25"))
 
 
 @pytest.mark.parametrize("name", [name for name, spec in STRATEGIES.items() if spec.parameters.grid])

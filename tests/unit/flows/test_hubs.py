@@ -1,36 +1,30 @@
 """Hubs from a graph or from texts to a published version: what is built, opened, embedded, taken over and refused."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from real_index import RealIndex, write_lines
 
-from polyhop.flows.index import run_index
 from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.hubs import LEVELS
 from polyhop.schemas.ports import Strategy
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
 from polyhop.schemas.text import node_id
 from polyhop.tasks.hubs.paths import STORED_HUBS, StoredHubs
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.tables.query import query_rows
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
 pytestmark = pytest.mark.slow
 
-Open = Callable[[], PublishedIndex]
 KINDS = ("hubpath", "hubvalue")
 
 
@@ -74,35 +68,36 @@ def strategies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del DECLARED[name]
 
 
-def run(
-    folder: Path, source: object = None, kind: str = "graph", texts: Path | None = None, **more: object
-) -> IndexReport:
-    """Indexes statements or records as the index `i`; settings have `__` for `.`."""
-    path = None
-    if source is not None:
-        path = folder / "source.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in source), encoding="utf-8")  # type: ignore[attr-defined]
-    values = {"root": str(folder / "root"), "strategies": "of-hubs", "hubs.types": "Paper"}
-    settings = parse_settings({"flags": values | {name.replace("__", "."): value for name, value in more.items()}})
-    return run_index(settings, IndexRequest("i", path, kind=kind, graph_sources=texts), DirectRunner())  # type: ignore[arg-type]
+class Graph(RealIndex):
+    """An index of statements or records, whose current version can be opened."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.readers: list[PublishedIndex] = []
+
+    def build(self, lines: Iterable[object] | None = GRAPH, kind: str = "graph", **more: object) -> IndexReport:
+        """Indexes lines; settings have `__` for `.`."""
+        source = None if lines is None else write_lines(self.folder / "source.jsonl", lines)
+        texts = more.pop("texts", None)
+        values = {"root": str(self.root), "strategies": "of-hubs", "hubs.types": "Paper"}
+        flags = values | {name.replace("__", "."): value for name, value in more.items()}
+        self.settings = parse_settings({"flags": flags})
+        return self.run(source, kind=kind, graph_sources=texts)
+
+    def open(self) -> PublishedIndex:
+        self.readers.append(PublishedIndex(Layout(self.root), "i"))
+        return self.readers[-1]
+
+    def hubs(self) -> StoredHubs:
+        return self.open().artefact(STORED_HUBS)
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[[], PublishedIndex]]:
-    """Opens the current version of the index `i`."""
-    readers: list[PublishedIndex] = []
-
-    def open_it() -> PublishedIndex:
-        readers.append(PublishedIndex(Layout(tmp_path / "root"), "i"))
-        return readers[-1]
-
-    yield open_it
-    for reader in readers:
+def graph(tmp_path: Path) -> Iterator[Graph]:
+    made = Graph(tmp_path)
+    yield made
+    for reader in made.readers:
         reader.close()
-
-
-def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in query_rows(Layout(folder / "root"), "i", query).to_pylist()]
 
 
 def texts_of(hubs: StoredHubs) -> dict[str, list[str]]:
@@ -115,10 +110,10 @@ def texts_of(hubs: StoredHubs) -> dict[str, list[str]]:
     }
 
 
-def test_a_graph_is_opened_with_its_hubs_and_paths(tmp_path: Path, opened: Open) -> None:
-    report = run(tmp_path, GRAPH)
+def test_a_graph_is_opened_with_its_hubs_and_paths(graph: Graph) -> None:
+    report = graph.build()
     assert (report.counts["hubs"], report.counts["hub_paths"]) == (2, 4)
-    hubs = opened().artefact(STORED_HUBS)
+    hubs = graph.hubs()
     assert texts_of(hubs) == {
         "P1": ["Paper One cites Paper Two.", "Paper One author Ada; Ada works at Uni Y."],
         "P2": ["Paper Two has year 2024.", "Paper Two author Ada; Ada works at Uni Y."],
@@ -127,39 +122,39 @@ def test_a_graph_is_opened_with_its_hubs_and_paths(tmp_path: Path, opened: Open)
     assert hubs.predicates == ("author", "cites", "contains", "hasYear", "knows", "worksAt")
     triple = hubs.ranked_triple(int(hubs.paths.last_triples()[0]), 1, 0.5)
     assert (triple.subject_id, triple.predicate, triple.object_id, triple.object) == ("P1", "cites", "P2", "Paper Two")
-    assert rows(tmp_path, f"SELECT target_id FROM relations WHERE relation_id = '{triple.relation_id}'") == [
+    assert graph.rows(f"SELECT target_id FROM relations WHERE relation_id = '{triple.relation_id}'") == [
         (node_id("P2"),)
     ]
     assert hubs.rows.row_texts.tolist() == hubs.paths.path_texts.tolist()
 
 
-def test_the_tables_say_what_the_arrays_say(tmp_path: Path) -> None:
-    run(tmp_path, GRAPH)
-    hubs = rows(tmp_path, "SELECT definition, index_level, path_count, left_out_count FROM hubs")
+def test_the_tables_say_what_the_arrays_say(graph: Graph) -> None:
+    graph.build()
+    hubs = graph.rows("SELECT definition, index_level, path_count, left_out_count FROM hubs")
     assert hubs == [("types", 0, 2, 0)] * 2
     paths = "SELECT ordinal, length, triples_json, text, textualiser, end_kind, end_entity_id FROM hub_paths WHERE "
-    assert rows(tmp_path, f"{paths} hub_id = '{node_id('P1')}' ORDER BY ordinal") == [
+    assert graph.rows(f"{paths} hub_id = '{node_id('P1')}' ORDER BY ordinal") == [
         (0, 1, '[["P1","Paper One","cites","P2","Paper Two"]]', "Paper One cites Paper Two.", "template", "hub",
          node_id("P2")),
         (1, 2, '[["P1","Paper One","author","A1","Ada"],["A1","Ada","worksAt","U1","Uni Y"]]',
          "Paper One author Ada; Ada works at Uni Y.", "template", "leaf", node_id("U1")),
     ]  # fmt: skip
     hashes = "SELECT count(*) FROM hub_paths WHERE path_hash = sha256(triples_json)"
-    assert rows(tmp_path, hashes) == [(4,)]
-    assert rows(tmp_path, "FROM hub_candidates") == [
+    assert graph.rows(hashes) == [(4,)]
+    assert graph.rows("FROM hub_candidates") == [
         (node_id("P1"), node_id("P2"), "hub", '[["P1","Paper One","cites","P2","Paper Two"]]')
     ]
-    values = rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubvalue' ORDER BY ordinal")
+    values = graph.rows("SELECT text FROM hub_texts WHERE kind = 'hubvalue' ORDER BY ordinal")
     assert values == [("cites Paper Two",), ("author works at Uni Y",), ("has year 2024",)]
     uncovered = (
         "SELECT entity, relation FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) WHERE direction = 'out'"
     )
-    assert sorted(rows(tmp_path, uncovered)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
+    assert sorted(graph.rows(uncovered)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
 
 
-def test_the_coverage_says_what_no_hub_covers(tmp_path: Path) -> None:
-    run(tmp_path, GRAPH, hubs__max_paths_per_hub=1)
-    covered = rows(tmp_path, "SELECT what, part, covered, uncovered, round(share, 2) FROM hub_coverage ORDER BY ALL")
+def test_the_coverage_says_what_no_hub_covers(graph: Graph) -> None:
+    graph.build(hubs__max_paths_per_hub=1)
+    covered = graph.rows("SELECT what, part, covered, uncovered, round(share, 2) FROM hub_coverage ORDER BY ALL")
     assert covered == [
         ("hubs", "(all)", 2, 0, 1.0),
         ("hubs with paths", "1", 2, 0, 1.0),
@@ -186,34 +181,34 @@ def test_the_coverage_says_what_no_hub_covers(tmp_path: Path) -> None:
     ]
 
 
-def test_a_start_leaves_hubs_out_that_it_does_not_reach(tmp_path: Path, opened: Open) -> None:
+def test_a_start_leaves_hubs_out_that_it_does_not_reach(graph: Graph) -> None:
     more = [stated(thing("P9", "Paper Nine", "Paper"), "hasYear", 1999)]
-    run(tmp_path, [*GRAPH, *more], hubs__start="F")
-    hubs = opened().artefact(STORED_HUBS)
+    graph.build([*GRAPH, *more], hubs__start="F")
+    hubs = graph.hubs()
     assert list(texts_of(hubs)) == ["P1", "P2"]
     assert hubs.own_ids.of(hubs.unreached.tolist()) == ["P9"]
-    levels = rows(tmp_path, "SELECT hub_id, index_level, path_count FROM hubs ORDER BY index_level, hub_id")
+    levels = graph.rows("SELECT hub_id, index_level, path_count FROM hubs ORDER BY index_level, hub_id")
     assert levels == [(node_id("P1"), 0, 2), (node_id("P2"), 1, 2), (node_id("P9"), None, 0)]
-    run(tmp_path, hubs__start="Person,F")
-    assert list(texts_of(opened().artefact(STORED_HUBS))) == ["P1", "P2"]
+    graph.build(None, hubs__start="Person,F")
+    assert list(texts_of(graph.hubs())) == ["P1", "P2"]
 
 
-def test_hubs_by_edges_have_the_types_that_their_nodes_have(tmp_path: Path, opened: Open) -> None:
-    run(tmp_path, GRAPH, hubs__types="", hubs__min_edges=3)
-    hubs = opened().artefact(STORED_HUBS)
+def test_hubs_by_edges_have_the_types_that_their_nodes_have(graph: Graph) -> None:
+    graph.build(hubs__types="", hubs__min_edges=3)
+    hubs = graph.hubs()
     assert sorted(texts_of(hubs)) == ["A1", "P1", "P2"]
     assert hubs.hub_types == ("Paper", "Person", "Survey")
-    run(tmp_path, hubs__types="worksAt=Uni Y")
-    by_pair = opened().artefact(STORED_HUBS)
+    graph.build(None, hubs__types="worksAt=Uni Y")
+    by_pair = graph.hubs()
     assert list(texts_of(by_pair)) == ["A1"]
     assert by_pair.hub_types == ("Uni Y",)
 
 
 @pytest.mark.parametrize("levels", ["triple", "entity", "path,triple,entity"])
-def test_levels_give_rows_for_triples_and_labels(tmp_path: Path, opened: Open, levels: str) -> None:
-    run(tmp_path, GRAPH, hubs__levels=levels)
-    hubs = opened().artefact(STORED_HUBS)
-    texts = [text for (text,) in rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubpath' ORDER BY ordinal")]
+def test_levels_give_rows_for_triples_and_labels(graph: Graph, levels: str) -> None:
+    graph.build(hubs__levels=levels)
+    hubs = graph.hubs()
+    texts = [text for (text,) in graph.rows("SELECT text FROM hub_texts WHERE kind = 'hubpath' ORDER BY ordinal")]
     found: dict[str, set[str]] = {}
     path = texts_of(hubs)["P1"].index("Paper One author Ada; Ada works at Uni Y.")
     for row in np.flatnonzero(hubs.rows.row_paths == path):
@@ -229,36 +224,36 @@ def test_levels_give_rows_for_triples_and_labels(tmp_path: Path, opened: Open, l
     assert (hubs.rows.row_triples[hubs.rows.row_levels != LEVELS.index("triple")] == -1).all()
 
 
-def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(tmp_path: Path, opened: Open) -> None:
-    built = run(tmp_path, GRAPH, strategies="of-hub-vectors")
+def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(graph: Graph) -> None:
+    built = graph.build(strategies="of-hub-vectors")
     assert {kind: built.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 4, "hubvalue": 3}
-    reader = opened()
+    reader = graph.open()
     assert [len(reader.artefact(vectors_of(kind))) for kind in KINDS] == [4, 3]
-    again = run(tmp_path, GRAPH, strategies="of-hub-vectors")
+    again = graph.build(strategies="of-hub-vectors")
     assert (again.changed, again.computed) == (False, {})
     more = [*GRAPH, stated(P2, "venue", thing("V", "ICSA"))]
-    grown = run(tmp_path, more, strategies="of-hub-vectors")
+    grown = graph.build(more, strategies="of-hub-vectors")
     assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1}
-    assert run_verify(parse_settings({"flags": {"root": str(tmp_path / "root")}}), "i").ok
+    assert run_verify(graph.settings, "i").ok
 
 
-def test_a_changed_graph_gives_the_tables_of_a_new_index(tmp_path: Path) -> None:
+def test_a_changed_graph_gives_the_tables_of_a_new_index(graph: Graph) -> None:
     def checksums() -> Mapping[str, object]:
-        manifest = read_manifest(require_version(Layout(tmp_path / "root"), "i")[1])
+        manifest = graph.manifest
         arrays = {name: value for name, value in manifest.arrays.items() if name.startswith("hub")}
         return arrays | {name: manifest.tables[name] for name in manifest.tables if name.startswith("hub")}
 
-    run(tmp_path, GRAPH[:4])
-    run(tmp_path, GRAPH)
+    graph.build(GRAPH[:4])
+    graph.build()
     grown = checksums()
-    (tmp_path / "root").rename(tmp_path / "before")
-    run(tmp_path, list(reversed(GRAPH)))
+    graph.root.rename(graph.folder / "before")
+    graph.build(reversed(GRAPH))
     assert checksums() == grown
 
 
-def test_other_words_for_paths_search_no_hubs_again(tmp_path: Path) -> None:
-    run(tmp_path, GRAPH)
-    report = run(tmp_path, hubs__levels="path,entity")
+def test_other_words_for_paths_search_no_hubs_again(graph: Graph) -> None:
+    graph.build()
+    report = graph.build(None, hubs__levels="path,entity")
     assert "hub-paths" in report.reused
     assert "hubs" not in report.reused
 
@@ -269,9 +264,9 @@ TEXTS = [
 ]
 
 
-def test_documents_are_the_hubs_of_texts(tmp_path: Path, opened: Open) -> None:
-    run(tmp_path, TEXTS, "corpus", hubs__types="")
-    reader = opened()
+def test_documents_are_the_hubs_of_texts(graph: Graph) -> None:
+    graph.build(TEXTS, "corpus", hubs__types="")
+    reader = graph.open()
     hubs = reader.artefact(STORED_HUBS)
     assert list(texts_of(hubs)) == ["cairo tower", "the nile"]
     assert hubs.hub_types == ("document",)
@@ -282,41 +277,33 @@ def test_documents_are_the_hubs_of_texts(tmp_path: Path, opened: Open) -> None:
     for triple, passage in hubs.triple_passages.tolist():
         shown = hubs.ranked_triple(triple, 1, 1.0)
         query = f"SELECT passage_id FROM relation_sources WHERE relation_id = '{shown.relation_id}'"
-        assert (reader.passage_ids[passage],) in rows(tmp_path, query)
-    assert len(hubs.triple_passages) == rows(tmp_path, "SELECT count(*) FROM relation_sources")[0][0] > 0
+        assert (reader.passage_ids[passage],) in graph.rows(query)
+    assert len(hubs.triple_passages) == graph.rows("SELECT count(*) FROM relation_sources")[0][0] > 0
 
 
-def test_texts_without_a_relation_have_hubs_without_paths(tmp_path: Path, opened: Open) -> None:
-    run(tmp_path, [{"id": "p1", "title": "Nile", "text": "It is long."}], "corpus", hubs__types="")
-    assert texts_of(opened().artefact(STORED_HUBS)) == {"nile": []}
-    run(tmp_path, [{"id": "p1", "text": "it is long."}], "corpus", hubs__types="")
-    assert texts_of(opened().artefact(STORED_HUBS)) == {}
+def test_texts_without_a_relation_have_hubs_without_paths(graph: Graph) -> None:
+    graph.build([{"id": "p1", "title": "Nile", "text": "It is long."}], "corpus", hubs__types="")
+    assert texts_of(graph.hubs()) == {"nile": []}
+    graph.build([{"id": "p1", "text": "it is long."}], "corpus", hubs__types="")
+    assert texts_of(graph.hubs()) == {}
 
 
-def test_texts_that_were_attached_to_hubs_are_about_them(tmp_path: Path, opened: Open) -> None:
-    def about() -> list[tuple[str, str]]:
-        reader = opened()
-        hubs = reader.artefact(STORED_HUBS)
-        own_ids = hubs.own_ids.of(hubs.paths.hubs.tolist())
-        return [(own_ids[hub], reader.passage_ids[passage]) for hub, passage in hubs.hub_passages.tolist()]
-
-    def attach(to: str) -> None:
+def test_texts_that_were_attached_to_hubs_are_about_them(graph: Graph) -> None:
+    def attached(to: str) -> list[str]:
         lines = [{"id": to, "title": "Abstract", "text": "On hubs."}, {"id": "A1", "title": "Person", "text": "Ada."}]
-        texts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        graph.build(texts=write_lines(graph.folder / "texts.jsonl", lines))
+        hubs = graph.hubs()
+        own_ids = hubs.own_ids.of(hubs.paths.hubs.tolist())
+        return [own_ids[hub] for hub, _ in hubs.hub_passages.tolist()]
 
-    texts = tmp_path / "texts.jsonl"
-    attach("P1")
-    run(tmp_path, GRAPH, texts=texts)
-    assert len(first := about()) == 1
-    attach("P2")
-    run(tmp_path, GRAPH, texts=texts)
-    assert [(own_id, len(about())) for own_id, _ in (first[0], about()[0])] == [("P1", 1), ("P2", 1)]
+    assert attached("P1") == ["P1"]
+    assert attached("P2") == ["P2"]
 
 
-def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened: Open) -> None:
-    run(tmp_path, TEXTS, "corpus", hubs__types="LOCATION")
-    located = rows(tmp_path, "SELECT key FROM entities WHERE type = 'LOCATION' ORDER BY key")
-    assert [(own_id,) for own_id in texts_of(opened().artefact(STORED_HUBS))] == located != []
+def test_types_of_entities_are_hubs_of_texts_if_asked_for(graph: Graph) -> None:
+    graph.build(TEXTS, "corpus", hubs__types="LOCATION")
+    located = graph.rows("SELECT key FROM entities WHERE type = 'LOCATION' ORDER BY key")
+    assert [(own_id,) for own_id in texts_of(graph.hubs())] == located != []
 
 
 @pytest.mark.parametrize(
@@ -329,31 +316,27 @@ def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened
         ("hubs__types", "Paper,x=y", r"hubs.types names 'x=y', but no node is of that type; types are Field, Paper"),
         ("hubs__start", "P11", r"hubs.start names 'P11', but no node has that id or type"),
         ("hubs__textualiser", "model", "No model is configured"),
+        ("hubs__mode", "both", r"hubs.mode = both needs the types of hubs; name them in hubs.types"),
+        ("hubs__split", True, r"hubs.split needs a length at which paths end"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused(tmp_path: Path, setting: str, value: str, words: str) -> None:
+def test_a_setting_that_means_nothing_is_refused(graph: Graph, setting: str, value: object, words: str) -> None:
+    beside = {"hubs__mode": {"hubs__types": ""}, "hubs__split": {"hubs__max_path_length": 0}}.get(setting, {})
     with pytest.raises(ConfigurationError, match=words):
-        run(tmp_path, GRAPH, **{setting: value})  # type: ignore[arg-type]
+        graph.build(**{setting: value}, **beside)  # type: ignore[arg-type]
 
 
-def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"hubs.mode = both needs the types of hubs; name them in hubs.types"):
-        run(tmp_path, GRAPH, hubs__types="", hubs__mode="both")
-    with pytest.raises(ConfigurationError, match=r"hubs.split needs a length at which paths end"):
-        run(tmp_path, GRAPH, hubs__split=True, hubs__max_path_length=0)
-
-
-def test_a_graph_without_a_hub_is_published(tmp_path: Path, opened: Open) -> None:
-    run(tmp_path, GRAPH, strategies="of-hub-vectors", hubs__types="")
-    hubs = opened().artefact(STORED_HUBS)
+def test_a_graph_without_a_hub_is_published(graph: Graph) -> None:
+    graph.build(strategies="of-hub-vectors", hubs__types="")
+    hubs = graph.hubs()
     assert (texts_of(hubs), hubs.hub_types) == ({}, ())
-    assert rows(tmp_path, "SELECT covered, uncovered FROM hub_coverage WHERE what = 'triples'") == [(0, 7)]
+    assert graph.rows("SELECT covered, uncovered FROM hub_coverage WHERE what = 'triples'") == [(0, 7)]
 
 
-def test_the_real_graph_is_covered_as_the_specification_counts(tmp_path: Path, shared_data: Path) -> None:
+def test_the_real_graph_is_covered_as_the_specification_counts(graph: Graph, shared_data: Path) -> None:
     lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()
-    report = run(tmp_path, map(json.loads, lines), hubs__start="R659055")
+    report = graph.build(map(json.loads, lines), hubs__start="R659055")
     assert report.counts["hubs"] == 153
-    counted = rows(tmp_path, "SELECT what, covered, covered + uncovered FROM hub_coverage WHERE part = '(all)'")
+    counted = graph.rows("SELECT what, covered, covered + uncovered FROM hub_coverage WHERE part = '(all)'")
     assert {("nodes", 4297, 4336), ("triples", 4447, 4488)} <= set(counted)
-    assert rows(tmp_path, "SELECT count(*) FROM hub_texts WHERE kind = 'hubvalue'") == [(682,)]
+    assert graph.rows("SELECT count(*) FROM hub_texts WHERE kind = 'hubvalue'") == [(682,)]

@@ -2,27 +2,24 @@
 
 import json
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from real_index import RealIndex, flip, pages
 
 from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
 from polyhop.commands.operate import maintain
 from polyhop.commands.stores import versions
-from polyhop.flows.index import run_index
 from polyhop.flows.maintain import repair, run_maintenance, run_verify
 from polyhop.flows.reports import IndexReport, headline, published_payload
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.queue import JobSpec, NewQuestion
-from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
+from polyhop.schemas.requests import MaintenanceReport, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.disk import size_of
@@ -37,25 +34,22 @@ from polyhop.warehouse.files.versions import (
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.tables.query import query_rows
 
+pytestmark = pytest.mark.slow
 EDITIONS = 4
 
 
 @pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root whose index `towns` has four versions of a text that changed each time."""
-    folder = tmp_path_factory.mktemp("maintained")
-    corpus = folder / "corpus.jsonl"
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    """An index `towns` with four versions of a text that changed each time."""
+    index = RealIndex(tmp_path_factory.mktemp("maintained"), "towns", strategies=("dense",), keep_versions=10)
     for edition in range(EDITIONS):
-        corpus.write_text(json.dumps({"id": "a", "title": "Ada", "text": f"Ada wrote letter {edition}."}) + "\n")
-        settings = Settings(root=folder / "root", strategies=("dense",), keep_versions=10)
-        run_index(settings, IndexRequest("towns", corpus), DirectRunner())
-    return folder / "root"
+        index.read([{"id": "a", "title": "Ada", "text": f"Ada wrote letter {edition}."}])
+    return index
 
 
 @pytest.fixture
-def root(indexed: Path, tmp_path: Path) -> Path:
-    shutil.copytree(indexed, tmp_path / "root")
-    return tmp_path / "root"
+def root(indexed: RealIndex, tmp_path: Path) -> Path:
+    return indexed.copy(tmp_path).root
 
 
 def maintained(root: Path, request: MaintenanceRequest | None = None) -> MaintenanceReport:
@@ -73,10 +67,12 @@ def files_below(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files if path.suffix != ".onnx"}
 
 
-@pytest.mark.slow
-def test_old_versions_their_vectors_and_their_cached_vectors_go_and_the_rest_is_whole(root: Path) -> None:
-    before = size_of(towns(root).vectors)
+def test_old_versions_and_their_vectors_go_as_a_dry_run_said_and_the_rest_is_whole(root: Path) -> None:
+    before, files = size_of(towns(root).vectors), files_below(root)
+    said = maintained(root, MaintenanceRequest(dry_run=True))
+    assert files_below(root) == files
     report = maintained(root)
+    assert (said.removed_versions, said.removed) == (report.removed_versions, report.removed)
     assert report.removed_versions == {"towns": [1, 2]}
     assert report.removed["cached vectors"] == 2
     assert published_versions(towns(root)) == [3, 4]
@@ -91,16 +87,6 @@ def test_old_versions_their_vectors_and_their_cached_vectors_go_and_the_rest_is_
     assert (again.removed_versions, again.removed) == ({"towns": []}, {"leftovers": 0, "cached vectors": 0})
 
 
-@pytest.mark.slow
-def test_a_dry_run_says_the_same_and_changes_no_file(root: Path) -> None:
-    before = files_below(root)
-    said = maintained(root, MaintenanceRequest(dry_run=True))
-    assert files_below(root) == before
-    done = maintained(root)
-    assert (said.removed_versions, said.removed) == (done.removed_versions, done.removed)
-
-
-@pytest.mark.slow
 def test_a_version_in_use_stays_with_its_vectors(root: Path) -> None:
     with open_index("towns", root=root, version=1) as index:
         assert maintained(root).removed_versions == {"towns": [2]}
@@ -109,7 +95,6 @@ def test_a_version_in_use_stays_with_its_vectors(root: Path) -> None:
     assert maintained(root).removed_versions == {"towns": [1]}
 
 
-@pytest.mark.slow
 def test_an_index_that_is_being_written_is_left_alone(root: Path) -> None:
     with writer_lease(towns(root).lease, "towns"):
         report = maintained(root)
@@ -118,7 +103,6 @@ def test_an_index_that_is_being_written_is_left_alone(root: Path) -> None:
     assert published_versions(towns(root)) == [1, 2, 3, 4]
 
 
-@pytest.mark.slow
 def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None:
     staging = towns(root).staging
     (staging / "parts").mkdir(parents=True)
@@ -135,14 +119,12 @@ def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None
     assert not forgotten.exists()
 
 
-@pytest.mark.slow
 def test_what_a_kill_left_of_versions_goes(root: Path) -> None:
     (towns(root).version(1).manifest).unlink()
     maintained(root)
     assert not towns(root).version(1).path.exists()
 
 
-@pytest.mark.slow
 def test_replies_stay_and_jobs_go_only_when_asked(root: Path) -> None:
     cache = ReplyCache(Layout(root).reply_cache)
     cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Rung.AS_IS, 1, Usage())
@@ -169,22 +151,18 @@ def emptied_queue(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.slow
 def test_a_queue_file_shrinks_once_its_jobs_are_forgotten(emptied_queue: Path) -> None:
     file = Layout(emptied_queue).queue
     assert maintained(emptied_queue).compacted == {}, "there is nothing to free yet"
     report = maintained(emptied_queue, MaintenanceRequest(queue_days=0))
-    before, after = (
-        getattr(next(part for part in report.parts if part.part == "queue"), at) for at in ("before", "after")
-    )
+    (queued,) = (part for part in report.parts if part.part == "queue")
     assert report.removed["jobs"] == 1
-    assert after.bytes < before.bytes - report.compacted["queue"] / 2
+    assert queued.after.bytes < queued.before.bytes - report.compacted["queue"] / 2
     assert file.stat().st_size < 200_000
     with open_questions(Settings(root=emptied_queue)) as queue:
         assert [sum(job.counts.values()) for job in queue.jobs()] == [1]
 
 
-@pytest.mark.slow
 def test_a_queue_that_somebody_uses_is_not_compacted(emptied_queue: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = MaintenanceRequest(queue_days=0)
     with open_questions(Settings(root=emptied_queue)) as worker:
@@ -198,25 +176,17 @@ def test_a_queue_that_somebody_uses_is_not_compacted(emptied_queue: Path, capsys
     assert "queue: 2." in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_a_wrong_name_is_refused(root: Path) -> None:
     with pytest.raises(UnknownIndexError, match="town"):
         maintained(root, MaintenanceRequest("town"))
 
 
-@pytest.fixture
-def empty_root(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "nothing"
+def test_a_root_without_anything_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    maintain(root=tmp_path / "nothing")
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "0", "0", "0.000", "0.000"]
     assert not (tmp_path / "nothing").exists()
 
 
-@pytest.mark.slow
-def test_a_root_without_anything_is_fine(empty_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    maintain(root=empty_root)
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "0", "0", "0.000", "0.000"]
-
-
-@pytest.mark.slow
 def test_the_command_says_what_went_in_words_and_as_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     maintain(dry_run=True, set_=["keep_versions=3"], root=root)
     words = capsys.readouterr().out
@@ -235,33 +205,31 @@ NOTE = (
 )
 
 
-class Rolled:
+class Rolled(RealIndex):
     """An index of two editions of a corpus, rolled back to the first."""
 
-    def __init__(self, folder: Path) -> None:
-        self.corpus = folder / "corpus.jsonl"
-        self.settings = Settings(root=folder / "root", strategies=("bm25",))
-        self.folder = Layout(self.settings.root).index("i")
-        self.index("good")
-        self.index("bad")
-        self.use("1")
-
     def index(self, text: str = "", **request: Any) -> IndexReport:
-        if text:
-            self.corpus.write_text(json.dumps({"id": "a", "title": "a", "text": text}) + "\n", encoding="utf-8")
-        return run_index(self.settings, IndexRequest("i", self.corpus if text else None, **request), DirectRunner())
+        return self.read(pages({"a": text}), source_name="corpus", **request) if text else self.run(None, **request)
 
     def use(self, version: str) -> None:
-        versions(index="i", use=version, root=self.settings.root)
+        versions(index="i", use=version, root=self.root)
 
     def texts(self, version: int | None = None) -> list[str]:
-        found = query_rows(Layout(self.settings.root), "i", "SELECT text FROM passages", version)
-        return list(found.column("text").to_pylist())
+        return [text for (text,) in self.rows("SELECT text FROM passages", version)]
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Rolled:
+    index = Rolled(tmp_path_factory.mktemp("rolled"))
+    index.index("good")
+    index.index("bad")
+    index.use("1")
+    return index
 
 
 @pytest.fixture
-def rolled(tmp_path: Path) -> Rolled:
-    return Rolled(tmp_path)
+def rolled(twice: Rolled, tmp_path: Path) -> Rolled:
+    return twice.copy(tmp_path)
 
 
 def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
@@ -273,10 +241,10 @@ def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
     assert report.changes == {"added": 0, "changed": 1, "deleted": 0, "renamed": 0}
     assert headline(report).endswith(NOTE)
     assert published_payload(rolled.settings, report)["pinned"] == 1
-    sentences = query_rows(Layout(rolled.settings.root), "i", "SELECT sentence FROM index_runs", None)
+    sentences = query_rows(Layout(rolled.root), "i", "SELECT sentence FROM index_runs", None)
     assert sentences.column("sentence").to_pylist()[-1] == NOTE
     capsys.readouterr()
-    index_command(index="i", set_=["strategies=bm25"], root=rolled.settings.root)
+    index_command(index="i", set_=["strategies=bm25"], root=rolled.root)
     said = capsys.readouterr().out
     assert "nothing has changed.\n" in said
     assert NOTE in said
@@ -285,54 +253,48 @@ def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
 def test_later_runs_derive_from_the_latest_version_and_reports_unpin_it(rolled: Rolled) -> None:
     extended = rolled.index(add_strategies=("graph",))
     assert rolled.texts(extended.version) == ["bad"], "built on the latest version, not on the pinned one"
-    assert not rolled.index("bad").changed
+    assert not rolled.run(None).changed
     rolled.use("latest")
-    assert (current_version(rolled.folder), pinned_version(rolled.folder)) == (3, None)
+    assert (current_version(rolled.index_folder), pinned_version(rolled.index_folder)) == (3, None)
     report = rolled.index("mended")
     assert (report.pinned, rolled.texts()) == (None, ["mended"])
 
 
 def test_naming_the_newest_version_pins_nothing_and_words_are_refused(rolled: Rolled) -> None:
     rolled.use("2")
-    assert pinned_version(rolled.folder) is None
+    assert pinned_version(rolled.index_folder) is None
     with pytest.raises(typer.BadParameter, match="'newest' is neither the number of a version nor latest"):
         rolled.use("newest")
 
 
 def test_the_listing_marks_the_pinned_version(rolled: Rolled, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    versions(index="i", root=rolled.settings.root)
+    versions(index="i", root=rolled.root)
     said = capsys.readouterr().out
     assert "current, pinned" in said
     assert "Version 1 of 'i' is current and pinned: runs publish beside it until: polyhop versions" in said
-    versions(index="i", root=rolled.settings.root, json=True)
+    versions(index="i", root=rolled.root, json=True)
     listed = json.loads(capsys.readouterr().out)
     assert [(row["version"], row["current"], row["pinned"]) for row in listed] == [(1, True, True), (2, False, False)]
 
 
-def _runs(rolled: Rolled) -> None:
-    for number in range(3):
-        rolled.index(f"edition {number}")
-
-
-def _maintenance(rolled: Rolled) -> None:
-    run_maintenance(rolled.settings, MaintenanceRequest())
-
-
-@pytest.mark.parametrize("remove", [_runs, _maintenance])
-def test_a_pinned_version_is_never_pruned_and_stays_pinned(rolled: Rolled, remove: Callable[[Rolled], None]) -> None:
+@pytest.mark.parametrize("removed_by", ["runs", "maintenance"])
+def test_a_pinned_version_is_never_pruned_and_stays_pinned(rolled: Rolled, removed_by: str) -> None:
     rolled.settings = rolled.settings.model_copy(update={"keep_versions": 1})
-    remove(rolled)
-    assert published_versions(rolled.folder)[0] == pinned_version(rolled.folder) == 1
+    if removed_by == "runs":
+        for number in range(3):
+            rolled.index(f"edition {number}")
+    else:
+        run_maintenance(rolled.settings, MaintenanceRequest())
+    assert published_versions(rolled.index_folder)[0] == pinned_version(rolled.index_folder) == 1
     assert rolled.index("next").pinned == 1
-    with open_index("i", root=rolled.settings.root) as index:
+    with open_index("i", root=rolled.root) as index:
         assert index.version == 1
 
 
 def test_a_damaged_pinned_version_is_repaired_from_itself_and_stays_pinned(rolled: Rolled) -> None:
-    array = next((rolled.folder.version(1).arrays).glob("lexical*.npy"))
-    array.write_bytes(array.read_bytes()[:-1] + b"\x00\x01")
+    flip(next(rolled.index_folder.version(1).arrays.glob("lexical*.npy")))
     repair(rolled.settings, run_verify(rolled.settings, "i"))
     assert run_verify(rolled.settings, "i").ok
     assert rolled.texts() == ["good"]
-    assert pinned_version(rolled.folder) == latest_version(rolled.folder) == 3
+    assert pinned_version(rolled.index_folder) == latest_version(rolled.index_folder) == 3

@@ -37,10 +37,6 @@ def whole(name: str, location: str) -> dict[str, Any]:
     return {"source": location, "source_name": name, "partial": False}
 
 
-def test_an_index_of_one_source_has_one_schedule_without_parameters() -> None:
-    assert said(merged_schedules(incremental(), None)) == [(None, EVERY_QUARTER, False, {})]
-
-
 def test_every_source_has_a_schedule_of_its_own_which_is_off() -> None:
     expected = [(name, EVERY_QUARTER, False, whole(name, location)) for name, location in BOTH.items()]
     assert said(merged_schedules(incremental(**BOTH), None)) == expected
@@ -74,6 +70,7 @@ def test_a_further_registration_keeps_what_people_did_to_the_schedules() -> None
 
 def test_the_schedule_of_the_only_source_stays_its_own_when_a_second_source_comes() -> None:
     (only,) = merged_schedules(incremental(), None)
+    assert said([only]) == [(None, EVERY_QUARTER, False, {})]
     switched_on = only.model_copy(update={"active": True})
     again = merged_schedules(incremental(**BOTH), on_server([switched_on]))
     assert said(again) == [

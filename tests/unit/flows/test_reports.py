@@ -172,11 +172,8 @@ def test_steps_that_rules_take_cost_nothing() -> None:
     assert spec_of("bm25").parameters().call_bounds() == ()
 
 
-def test_without_a_model_for_reading_there_is_nothing_to_pay() -> None:
-    assert question_costs(Settings(), ["hublink"]) == {}
-
-
 def test_an_unknown_price_leaves_the_cost_open(capsys: Any) -> None:
+    assert question_costs(Settings(), ["hublink"]) == {}, "without a model there is nothing to pay"
     costs = question_costs(Settings(models=ModelSettings(read="openai/none-such")), ["hublink"])
     assert costs["hublink"]["cost_usd"] is None
     print_questions("openai/none-such", costs)

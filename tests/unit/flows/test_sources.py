@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
+from real_index import RealIndex, flip, lasting, pages
 
 from polyhop.commands.index import index
 from polyhop.flows.index import check_sources, known_request, run_index, source_name
@@ -26,11 +26,9 @@ from polyhop.schemas.errors import (
     StoreConflictError,
     UnknownIndexError,
 )
-from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import CorpusSettings, Settings
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version, writer_lease
+from polyhop.schemas.settings import CorpusSettings
+from polyhop.warehouse.files.versions import document_checksum, writer_lease
 
 pytestmark = pytest.mark.slow
 
@@ -38,34 +36,22 @@ NEWS = {"n1": "Ada met Bob.", "n2": "Bob went to Rome."}
 WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
 
 
-class Root:
+class Root(RealIndex):
     """A folder with an index, whose sources lie beside it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.settings = Settings(
-            root=folder / "root", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0.5)
-        )
+        super().__init__(folder, corpus=CorpusSettings(max_quarantine_share=0.5))
 
     def index(self, name: str, rows: dict[str, Any] | list[Any], **request: Any) -> IndexReport:
-        path = self.folder / f"{name}.jsonl"
-        given = (
-            [{"id": id_, "title": id_, "text": text} for id_, text in rows.items()] if isinstance(rows, dict) else rows
-        )
-        path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
-        return run_index(self.settings, IndexRequest("i", path, **request), DirectRunner())
+        return self.read(pages(rows) if isinstance(rows, dict) else rows, name, **request)
 
     def remove(self, name: str, **more: Any) -> IndexReport:
         request = replace(IndexRequest("i", None, removed_source=name), **more)
         return run_index(self.settings, request, DirectRunner())
 
     @property
-    def manifest(self) -> Manifest:
-        return read_manifest(require_version(Layout(self.settings.root), "i")[1])
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with duckdb.connect(str(require_version(Layout(self.settings.root), "i")[1].tables), read_only=True) as held:
-            return held.execute(query).fetchall()
+    def records(self) -> dict[str, int]:
+        return {name: state.records for name, state in self.manifest.sources.items()}
 
     @property
     def texts(self) -> dict[str, str]:
@@ -73,23 +59,22 @@ class Root:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Root:
     root = Root(tmp_path_factory.mktemp("sources"))
     root.index("news", NEWS)
     root.index("wiki", WIKI, source_name="wiki")
-    return root.folder
+    return root
 
 
 @pytest.fixture
-def root(made: Path, tmp_path: Path) -> Root:
-    return Root(Path(shutil.copytree(made, tmp_path / "copy")))
+def root(made: Root, tmp_path: Path) -> Root:
+    return made.copy(tmp_path / "copy")
 
 
 def test_a_whole_source_deletes_its_own_records_alone(root: Root) -> None:
     root.index("news", {"n3": "Eve sings."}, source_name="news")
     assert root.texts == {"n3": "Eve sings.", **WIKI}
-    manifest = read_manifest(require_version(Layout(root.settings.root), "i")[1])
-    assert {name: state.records for name, state in manifest.sources.items()} == {"news": 1, "wiki": 2}
+    assert root.records == {"news": 1, "wiki": 2}
 
 
 def test_a_partial_source_adds_changes_and_deletes_by_id_and_leaves_the_rest(root: Root) -> None:
@@ -100,7 +85,7 @@ def test_a_partial_source_adds_changes_and_deletes_by_id_and_leaves_the_rest(roo
     ]
     root.index("today", [*edits, {"id": "w3", "text": "Bern, too."}], source_name="wiki", is_partial=True)
     assert root.texts == {**NEWS, "w1": "Rome is a city.", "w3": "Bern, too."}
-    assert read_manifest(require_version(Layout(root.settings.root), "i")[1]).source.endswith("wiki.jsonl")
+    assert root.manifest.source.endswith("wiki.jsonl")
 
 
 def test_of_a_deletion_and_a_record_of_one_id_the_later_line_counts(root: Root) -> None:
@@ -109,9 +94,8 @@ def test_of_a_deletion_and_a_record_of_one_id_the_later_line_counts(root: Root) 
     rows = [deleted, again, gone, {"id": "w3", "deleted": True}, {"deleted": True}]
     root.index("today", rows, source_name="wiki", is_partial=True)
     assert root.texts == {**NEWS, "w1": "Rome again.", "w2": WIKI["w2"]}
-    assert root.rows("SELECT line, reason FROM quarantine") == [
-        (5, "there is no id to delete: expected a field named id or _id")
-    ]
+    reason = "there is no id to delete: expected a field named id or _id"
+    assert root.rows("SELECT line, reason FROM quarantine") == [(5, reason)]
 
 
 def test_an_id_of_two_sources_is_the_first_one_by_name_and_the_other_comes_back(root: Root) -> None:
@@ -147,7 +131,7 @@ def test_a_source_that_moved_is_named_once_and_then_known_by_its_path(root: Root
     assert not root.index("wiki", WIKI).changed
     link = root.folder / "today.jsonl"
     link.symlink_to("wiki.jsonl")
-    run_index(root.settings, IndexRequest("i", link), DirectRunner())
+    root.run(link)
     assert root.manifest.sources.keys() == {"news", "wiki"}
     link.unlink()
     with pytest.raises(SourceError, match=r"has the sources news, wiki, and none of them was read from .*feed.jsonl"):
@@ -240,8 +224,7 @@ def test_few_deletions_other_ids_small_sources_and_explicit_removals_are_no_loss
 def test_the_share_is_known_where_the_records_of_the_version_before_are_damaged(tmp_path: Path) -> None:
     root = Root(tmp_path)
     root.index("r", TWENTY)
-    path = require_version(Layout(root.settings.root), "i")[1].arrays / "records_of-r.parquet"
-    path.write_bytes(path.read_bytes() + b" ")
+    flip(root.version.arrays / "records_of-r.parquet")
     with pytest.raises(LossRefusedError, match="7 of 20 records"):
         root.index("r", dict([*TWENTY.items()][:13]))
 
@@ -281,11 +264,10 @@ def test_a_folder_that_is_empty_or_cannot_be_reached_deletes_nothing(
     for number in range(30):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Town {number} is small.")
     (tmp_path / "docs" / "sub" / "x.txt").write_text("Oslo is a town.")
-    request = IndexRequest("i", tmp_path / "docs")
-    run_index(root.settings, request, DirectRunner())
+    root.run(tmp_path / "docs")
     lose(tmp_path / "docs", monkeypatch)
     with pytest.raises(SourceError, match=words):
-        run_index(root.settings, request, DirectRunner())
+        root.run(tmp_path / "docs")
     assert len(root.texts) == 31
 
 
@@ -296,29 +278,8 @@ def test_the_first_source_is_named_after_its_file(tmp_path: Path, path: str, nam
     assert source_name(tmp_path / path) == name
 
 
-def test_the_only_source_of_an_index_may_move(tmp_path: Path) -> None:
-    root = Root(tmp_path)
-    root.index("monday", NEWS)
-    root.index("tuesday", {"n1": "Eve."}, replaces=True)
-    assert root.texts == {"n1": "Eve."}
-    with pytest.raises(SourceError, match="Nothing would be left of index 'i'"):
-        root.index("wednesday", [{"id": "n1", "deleted": True}], is_partial=True)
-
-
-@pytest.mark.parametrize(
-    ("request_", "error", "words"),
-    [
-        ({"source_name": "a/b"}, ConfigurationError, "not a name for a source"),
-        ({"kind": "graph", "is_partial": True}, SourceError, "A knowledge graph is read whole"),
-    ],
-)
-def test_what_cannot_be_asked_for(root: Root, request_: Any, error: type[PolyhopError], words: str) -> None:
-    with pytest.raises(error, match=words):
-        root.index("today", WIKI, **request_)
-
-
 def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> None:
-    path = require_version(Layout(root.settings.root), "i")[1].manifest
+    path = root.version.manifest
     document = json.loads(path.read_bytes())
     del document["checksum"], document["sources"]
     path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
@@ -329,8 +290,7 @@ def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> N
 
 
 def test_damaged_records_of_another_source_are_not_built_on(root: Root) -> None:
-    path = require_version(Layout(root.settings.root), "i")[1].arrays / "records_of-news.parquet"
-    path.write_bytes(path.read_bytes() + b" ")
+    flip(root.version.arrays / "records_of-news.parquet")
     with pytest.raises(DamagedStoreError, match=r"polyhop index .*news.jsonl --source-name news --index i"):
         root.index("wiki", WIKI, source_name="wiki")
     root.index("news", NEWS, source_name="news")
@@ -363,17 +323,11 @@ def test_a_removed_source_is_gone_as_if_it_had_never_been_there(root: Root, tmp_
     report = root.remove("news")
     assert root.texts == {"n1": "Another Ada.", "w1": "Rome."}
     assert (report.changed, report.changes["deleted"], report.changes["changed"]) == (True, 1, 1)
-    manifest = root.manifest
-    assert {name: state.records for name, state in manifest.sources.items()} == {"wiki": 2}
-    assert manifest.source == str(root.folder / "wiki.jsonl")
+    assert root.records == {"wiki": 2}
+    assert root.manifest.source == str(root.folder / "wiki.jsonl")
     fresh = Root(tmp_path / "fresh")
-    fresh.folder.mkdir()
-    fresh.index("wiki", [{"id": "n1", "text": "Another Ada."}, {"id": "w1", "text": "Rome."}, {"id": "w2"}])
-    tables = {name: record for name, record in manifest.tables.items() if name != "version_stages"}
-    assert tables == {name: record for name, record in fresh.manifest.tables.items() if name != "version_stages"}
-    raw = "extraction"  # rows that may be in several files
-    arrays = {name: checksum for name, checksum in manifest.arrays.items() if not name.startswith(raw)}
-    assert arrays == {n: checksum for n, checksum in fresh.manifest.arrays.items() if not n.startswith(raw)}
+    fresh.index("wiki", rows)
+    assert lasting(root.manifest) == lasting(fresh.manifest)
     root.index("news", NEWS, source_name="news")
     assert root.texts == {**NEWS, "w1": "Rome."}
 
@@ -381,39 +335,42 @@ def test_a_removed_source_is_gone_as_if_it_had_never_been_there(root: Root, tmp_
 @pytest.mark.parametrize(
     ("removed", "more", "error", "words"),
     [
+        (None, {"source_name": "a/b"}, ConfigurationError, "not a name for a source"),
+        (None, {"kind": "graph", "is_partial": True}, SourceError, "A knowledge graph is read whole"),
         ("books", {}, SourceError, "has the sources news, wiki, and none called 'books'"),
         ("news", {"source": Path("wiki.jsonl"), "kind": "corpus"}, SourceError, "reads nothing"),
         ("news", {"index": "j"}, UnknownIndexError, "Unknown index 'j'"),
     ],
 )
-def test_a_source_that_cannot_be_removed(
-    root: Root, removed: str, more: dict[str, Any], error: type[PolyhopError], words: str, monkeypatch: Any
+def test_what_cannot_be_read_or_removed(
+    root: Root, removed: str | None, more: dict[str, Any], error: type[PolyhopError], words: str, monkeypatch: Any
 ) -> None:
     monkeypatch.chdir(root.folder)
     with pytest.raises(error, match=words):
-        root.remove(removed, **more)
+        root.remove(removed, **more) if removed else root.index("today", WIKI, **more)
 
 
-def test_the_only_source_cannot_be_removed(root: Root) -> None:
+def test_the_only_source_cannot_be_removed_nor_all_its_records(root: Root) -> None:
     root.remove("wiki")
+    with pytest.raises(SourceError, match="Nothing would be left of index 'i'"):
+        root.index("today", [{"id": id_, "deleted": True} for id_ in NEWS], is_partial=True, source_name="news")
     with pytest.raises(SourceError, match="'news' is the only source of index 'i'; nothing would be left"):
         root.remove("news")
 
 
 def test_the_command_removes_a_source(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
-    index("i", remove_source="news", root=root.settings.root, set_=["strategies=bm25"])
+    index("i", remove_source="news", root=root.root, set_=["strategies=bm25"])
     assert "records: 2 deleted" in capsys.readouterr().out
     assert root.texts == WIKI
 
 
 def test_the_table_of_changes_is_none_of_those_that_a_full_build_repeats(root: Root) -> None:
-    manifest = read_manifest(require_version(Layout(root.settings.root), "i")[1])
-    assert "changes" not in manifest.tables
-    assert manifest.history["changes"].rows == len(WIKI)
+    assert "changes" not in root.manifest.tables
+    assert root.manifest.history["changes"].rows == len(WIKI)
 
 
 def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
-    lease = Layout(root.settings.root).index("i").lease
+    lease = root.index_folder.lease
     notes: list[str] = []
     runner = DirectRunner(on_note=notes.append)
     request = IndexRequest("i", Path(root.manifest.sources["wiki"].location), wait_seconds=60)
@@ -426,16 +383,15 @@ def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
     assert [note.endswith("waiting for it…") for note in notes] == [True]
 
 
-def test_a_source_is_read_again_from_where_it_was_read_last(made: Path) -> None:
-    root = Root(made)
-    request = known_request(root.settings, "i", "wiki")
+def test_a_source_is_read_again_from_where_it_was_read_last(made: Root) -> None:
+    request = known_request(made.settings, "i", "wiki")
     assert request is not None
-    assert (request.source, request.source_name) == (made / "wiki.jsonl", "wiki")
+    assert (request.source, request.source_name) == (made.folder / "wiki.jsonl", "wiki")
     with pytest.raises(SourceError, match="has the sources news, wiki; say with --source-name"):
-        known_request(root.settings, "i")
+        known_request(made.settings, "i")
     with pytest.raises(SourceError, match="Nothing is known of where source 'x'"):
-        known_request(root.settings, "i", "x")
-    assert known_request(root.settings, "none") is None
+        known_request(made.settings, "i", "x")
+    assert known_request(made.settings, "none") is None
 
 
 def test_a_source_in_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,27 +1,32 @@
-"""Answers on a terminal: evidence, passages, triples and the topic on its way."""
+"""Answers on a terminal: evidence, passages, triples, the topic on its way, and questions that are too long."""
 
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from real_index import RealIndex, write_lines
 from word_triples import NAME, declared
 
 from polyhop import cli
 from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
+from polyhop.flows.answer import submit_file
+from polyhop.flows.evaluate import run_evaluation
 from polyhop.output import print_block
-from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
+from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, QuestionTooLongError, SourceError
 from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, QuestionNames, Seed
 from polyhop.schemas.evidence import Path as EvidencePath
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.query import Question
+from polyhop.schemas.queue import JobSpec
+from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.terminal import SHOWN, evidence_lines, passage_lines, triple_lines
+from polyhop.warehouse.open import open_questions
+from polyhop.worker.answer import Turns
 
 TITLES = {"p1": "Rosetta", "p2": ""}
 
@@ -80,10 +85,6 @@ def test_names_fallback_and_passages_where_a_walk_began() -> None:
     ]
 
 
-def test_terms_are_called_terms_and_nothing_found_is_said() -> None:
-    assert evidence_lines(Evidence(names=QuestionNames(noun="terms")), {}) == ["Question terms  none found"]
-
-
 def test_long_lists_are_cut_and_counted() -> None:
     seeds = tuple(Seed("passage", f"p{n}", 0.1) for n in range(SHOWN + 3))
     items = tuple((f"word {n}", 0.5) for n in range(SHOWN + 2))
@@ -93,19 +94,24 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert lines[-1].endswith("word 9 0.500, 2 more")
 
 
-def test_nodes_without_edges_or_distances_are_one_list() -> None:
-    nodes = (Node("oak", "Oak", 0.9), Node("elm", "Elm", 0.8))
-    lines = evidence_lines(Evidence(nodes=nodes, measure="similarity", node_count=2), {})
-    assert lines == ["Reached  (2, by similarity)", "          Oak 0.900 · Elm 0.800"]
-
-
-def test_distances_that_a_search_knows_are_shown_as_they_are() -> None:
-    nodes = (Node("oak", "Oak", distance=0), Node("elm", "Elm", distance=2))
-    assert evidence_lines(Evidence(nodes=nodes, node_count=2), {})[1:] == ["  seeds   Oak", "  2 hops  Elm"]
-
-
-def test_a_ranking_without_evidence_has_no_lines() -> None:
-    assert evidence_lines(Evidence(), {}) == []
+@pytest.mark.parametrize(
+    ("evidence", "lines"),
+    [
+        (Evidence(), []),
+        (Evidence(names=QuestionNames(noun="terms")), ["Question terms  none found"]),
+        (
+            Evidence(nodes=(Node("oak", "Oak", 0.9), Node("elm", "Elm", 0.8)), measure="similarity", node_count=2),
+            ["Reached  (2, by similarity)", "          Oak 0.900 · Elm 0.800"],
+        ),
+        (
+            Evidence(nodes=(Node("oak", "Oak", distance=0), Node("elm", "Elm", distance=2)), node_count=2),
+            ["Reached  (2)", "  seeds   Oak", "  2 hops  Elm"],
+        ),
+    ],
+    ids=["nothing", "terms", "no distances", "own distances"],
+)
+def test_evidence_without_edges_is_as_short_as_it_can_be(evidence: Evidence, lines: list[str]) -> None:
+    assert evidence_lines(evidence, {}) == lines
 
 
 LONG = "Charles Babbage lived in London. " * 10
@@ -143,26 +149,29 @@ def test_a_long_text_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.strip() == LONG[:100].rstrip() + "…"
 
 
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *line: str | Path) -> str:
+    """What a command prints."""
+    monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, line)])
+    with suppress(SystemExit):
+        cli.main()
+    return capsys.readouterr().out
+
+
 def test_ask_and_explain_show_texts_until_the_version_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(*arguments: str | Path) -> str:
-        monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, arguments), "--root", str(tmp_path / "root")])
-        with suppress(SystemExit):
-            cli.main()
-        return capsys.readouterr().out
-
-    page = {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."}
-    (tmp_path / "corpus.jsonl").write_text(json.dumps(page))
+    index = RealIndex(tmp_path, "one")
+    index.read([{"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."}])
+    run = partial(printed, monkeypatch, capsys)
+    asked = ("--index", "one", "--strategy", "bm25", "--root", index.root)
     (tmp_path / "questions.jsonl").write_text('{"id": "q1", "question": "Where did Charles Babbage live?"}')
     shown = "[babbage]\n              Charles Babbage lived in London.\n"
-    run("index", tmp_path / "corpus.jsonl", "--index", "one", "--set", "strategies=bm25")
-    assert shown in run("ask", "Where did Charles Babbage live?", "--index", "one", "--strategy", "bm25")
-    run("submit", tmp_path / "questions.jsonl", "--index", "one", "--strategy", "bm25")
-    run("worker", "--until-empty")
-    assert shown in run("explain", "1", "q1")
-    (tmp_path / "root" / "indexes" / "one").rename(tmp_path / "gone")
-    redrawn = run("explain", "1", "q1")
+    assert shown in run("ask", "Where did Charles Babbage live?", *asked)
+    run("submit", tmp_path / "questions.jsonl", *asked)
+    run("worker", "--until-empty", "--root", index.root)
+    assert shown in run("explain", "1", "q1", "--root", index.root)
+    index.index_folder.path.rename(tmp_path / "gone")
+    redrawn = run("explain", "1", "q1", "--root", index.root)
     assert "[babbage]\n" in redrawn
     assert shown not in redrawn
 
@@ -183,15 +192,8 @@ Command = Callable[..., str]
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of an index `people` of the graph, and one `texts` of a passage."""
     folder = tmp_path_factory.mktemp("triples")
-    (folder / "graph.jsonl").write_text("".join(json.dumps(row) + "\n" for row in GRAPH))
-    (folder / "corpus.jsonl").write_text('{"id": "p1", "title": "Ada Lovelace", "text": "She was born in London."}')
-    settings = Settings(root=folder / "root", strategies=("graph-search",))
-    run_index(settings, IndexRequest("people", folder / "graph.jsonl", kind="graph"), DirectRunner())
-    run_index(
-        Settings(root=folder / "root", strategies=("bm25",)),
-        IndexRequest("texts", folder / "corpus.jsonl"),
-        DirectRunner(),
-    )
+    RealIndex(folder, "people", strategies=("graph-search",)).read(GRAPH, "graph", kind="graph")
+    RealIndex(folder, "texts").read([{"id": "p1", "title": "Ada Lovelace", "text": "She was born in London."}])
     return folder / "root"
 
 
@@ -203,13 +205,7 @@ def root(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def command(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    def run(*arguments: str | Path) -> str:
-        monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, arguments), "--root", str(root)])
-        with suppress(SystemExit):
-            cli.main()
-        return capsys.readouterr().out
-
-    return run
+    return lambda *line: printed(monkeypatch, capsys, *line, "--root", root)
 
 
 def test_the_json_of_an_answer_has_the_triples_with_ids_and_names_and_no_more_than_asked(command: Command) -> None:
@@ -225,20 +221,8 @@ def test_the_json_of_an_answer_has_the_triples_with_ids_and_names_and_no_more_th
 
 def test_strategies_that_rank_no_triples_have_none_in_their_results(command: Command) -> None:
     document = json.loads(command("ask", QUESTION, "--index", "texts", "--strategy", "bm25", "--json"))
-    assert list(document) == [
-        *(
-            "question",
-            "answer",
-            "strategy",
-            "version",
-            "passages",
-            "evidence",
-            "seconds",
-            "reading",
-            "guess",
-            "sentences",
-        ),
-    ]
+    keys = "question answer strategy version passages evidence seconds reading guess sentences"
+    assert list(document) == keys.split()
 
 
 def test_a_question_with_triples_and_no_passages_on_a_terminal(command: Command) -> None:
@@ -311,7 +295,7 @@ def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_th
         answers = index.ask_batch([QUESTION] * 2, strategy=NAME, topics=[None, "R2"])
     assert [subjects(answer.to_json()) for answer in answers] == [plain, about_london]
     rows = [{"id": "q1", "question": QUESTION, "topic_entity": "R2"}, {"id": "q2", "question": QUESTION}]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "questions.jsonl", rows)
     job = str(json.loads(command("submit", tmp_path / "questions.jsonl", *common, "--json"))["job_id"])
     command("worker", "--until-empty")
     stored = [json.loads(line) for line in command("results", job).splitlines()]
@@ -333,7 +317,7 @@ def test_a_topic_without_a_word_or_too_long_is_refused_and_so_are_too_few_topics
 
 
 def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "q1", "question": QUESTION}))
+    write_lines(tmp_path / "questions.jsonl", [{"id": "q1", "question": QUESTION}])
     for index, strategy in (("people", NAME), ("texts", "bm25")):
         submitted = command(
             "submit", tmp_path / "questions.jsonl", "--index", index, "--strategy", strategy, "--limit", "2", "--json"
@@ -352,3 +336,52 @@ def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command,
         (kept,) = pq.read_table(tmp_path / "rows.parquet").to_pylist()
         assert (kept["triples"] is not None) == is_there
         assert not is_there or json.loads(kept["triples"]) == row["triples"]
+
+
+TOO_LONG = "Where is London? " * 20_000
+SENTENCE = "340,000 characters long; the limit is 10,000"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    """An index of three passages, and a file whose second question is too long."""
+    small = RealIndex(tmp_path_factory.mktemp("long"), "small", strategies=("bridge-lexical",))
+    texts = ("London lies on the River Thames.", "Paris lies on the Seine.", "Ada Lovelace lived in London.")
+    small.read({"id": f"p{n}", "title": text.split(" l")[0], "text": text} for n, text in enumerate(texts))
+    rows = [{"question": text, "supporting": ["p0"]} for text in ("Where is London?", TOO_LONG, "Where is Paris?")]
+    write_lines(small.folder / "questions.jsonl", rows)
+    return small
+
+
+def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(small: RealIndex) -> None:
+    questions, reason = small.folder / "questions.jsonl", f"the question is {SENTENCE}"
+    with open_index("small", settings=small.settings) as index, pytest.raises(QuestionTooLongError, match=SENTENCE):
+        index.ask(TOO_LONG, strategy="bridge-lexical")
+    evaluation = run_evaluation(small.settings, EvaluationRequest(questions, "small", ("bridge-lexical",), {}))
+    assert evaluation.report["n"] == 2
+    assert [(bad.line, bad.reason) for bad in evaluation.bad] == [(2, reason)]
+    spec = JobSpec("small", strategy="bridge-lexical", limit=5)
+    with open_questions(small.settings) as queue:
+        with pytest.raises(SourceError, match=f"line 2: {reason}"):
+            submit_file(small.settings, queue, SubmissionRequest(questions, spec))
+        assert queue.jobs() == []
+        made = submit_file(small.settings, queue, SubmissionRequest(questions, spec, True))
+        assert (queue.job(made.job_id).question_count, made.count, made.is_new) == (2, 2, True)
+        assert [record.line for record in made.bad] == [2]
+        assert queue.job(made.job_id).name == questions.name
+
+
+def test_each_question_of_a_batch_has_seconds_of_its_own_and_they_add_up(small: RealIndex) -> None:
+    texts = ("Where is London?", "On which river does the city of Ada Lovelace lie?", "Where is Paris?")
+    turns = Turns(len(texts))
+    with open_index("small", settings=small.settings) as index:
+        answerer = index.session.answerer("bridge-lexical", {})
+        answered = answerer.answer([Question(text) for text in texts], limit=3, turns=turns)
+    totals = [one.total_seconds for one in answered]
+    assert len(set(totals)) == len(texts)
+    assert all(total > own > 0 for total, own in zip(totals, turns.seconds, strict=True))
+    shared = [total - own for total, own in zip(totals, turns.seconds, strict=True)]
+    assert shared == pytest.approx([shared[0]] * len(texts))
+    for one, own in zip(answered, turns.seconds, strict=True):
+        assert set(one.seconds) >= {"encoding", "seed", "traversal", "reading"}
+        assert one.seconds["seed"] + one.seconds["traversal"] + one.seconds["reading"] <= own

@@ -115,28 +115,23 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registry._of_others.cache_clear()
 
 
+def refusal(group: str, install: Callable[..., None], module: str) -> str:
+    install(EntryPoint(".theirs", module, group))
+    with pytest.raises(ConfigurationError) as raised:
+        USES[group][1]()
+    return str(raised.value)
+
+
 @pytest.mark.parametrize("group", USES)
-def test_an_extension_that_does_not_load_is_named_with_its_package(group: str, install: Callable[..., None]) -> None:
-    noun, use = USES[group]
-    install(EntryPoint(".theirs", "polyhop_nowhere:thing", group))
-    with pytest.raises(ConfigurationError) as raised:
-        use()
-    assert str(raised.value) == (
-        f"The {noun} '.theirs' of the package 'polyhop_nowhere' does not load: ModuleNotFoundError: No module named "
-        "'polyhop_nowhere'. Update or uninstall that package."
-    )
-
-
-@pytest.mark.parametrize("group", WRONG)
-def test_an_extension_of_another_type_is_named_with_its_package(group: str, install: Callable[..., None]) -> None:
-    noun, use = USES[group]
-    install(EntryPoint(".theirs", "polyhop.schemas.text:__doc__", group))
-    with pytest.raises(ConfigurationError) as raised:
-        use()
-    package = "polyhop.schemas.text"
-    assert str(raised.value) == (
-        f"The {noun} '.theirs' of the package '{package}' {WRONG[group]}. Update or uninstall that package."
-    )
+def test_an_extension_that_does_not_load_or_is_of_another_type_is_named_with_its_package(
+    group: str, install: Callable[..., None]
+) -> None:
+    said, then = f"The {USES[group][0]} '.theirs' of the package", "Update or uninstall that package."
+    missing = "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"
+    assert refusal(group, install, "polyhop_nowhere:thing") == f"{said} 'polyhop_nowhere' {missing}. {then}"
+    if group in WRONG:
+        wrong = f"{said} 'polyhop.schemas.text' {WRONG[group]}. {then}"
+        assert refusal(group, install, "polyhop.schemas.text:__doc__") == wrong
 
 
 def test_extensions_are_listed_by_name_and_searched_once(install: Callable[..., None]) -> None:

@@ -24,9 +24,6 @@ def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(caps
     printed = capsys.readouterr().out
     assert printed.endswith("  only in 1: bm25\n  only in 2: dense\n  no strategy is in both\n")
     assert "in both: " not in printed
-
-
-def test_how_many_questions_are_in_both_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     print_comparison({**CHANGES, "questions": {"common": 0, "only_first": 100, "only_second": 2}})
     assert "  in both: 0 questions; 100 only in 1, 2 only in 2;" in capsys.readouterr().out
 
@@ -138,17 +135,18 @@ def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: pytes
     assert _scored(capsys, table) == _scored(capsys, parquet) == expected
 
 
-BAD = [
-    ("{broken", "not JSON"),
-    ({"answers": ["x"]}, "there is no prediction"),
-    ({"prediction": "x"}, "there are no gold answers"),
-    ({"prediction": ["x"], "answers": ["x"]}, "the prediction is neither a string nor a number but a list"),
-    ({"prediction": "x", "answers": [{"text": "x"}]}, "the answers is neither a string nor a number but an object"),
-    ({"id": "1", "prediction": "x", "answers": ["x"]}, "the id '1' was already used in line 1"),
-]
-
-
-@pytest.mark.parametrize(("line", "reason"), BAD)
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{broken", "not JSON"),
+        ({"answers": ["x"]}, "there is no prediction"),
+        ({"prediction": "x"}, "there are no gold answers"),
+        ({"prediction": ["x"], "answers": ["x"]}, "the prediction is neither a string nor a number but a list"),
+        ({"prediction": "x", "answers": [{"text": "x"}]}, "the answers is neither a string nor a number but an object"),
+        ({"id": "1", "prediction": "x", "answers": ["x"]}, "the id '1' was already used in line 1"),
+    ],
+    ids=["broken", "no prediction", "no answers", "list", "object", "used"],
+)
 def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: object, reason: str
 ) -> None:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from real_index import RealIndex, write_lines
 from sqlalchemy import text
 from typer.testing import CliRunner
 
@@ -31,14 +32,12 @@ from polyhop.commands.queue import (
 from polyhop.doctor import check_queue, run_checks
 from polyhop.flows.answer import submit_file
 from polyhop.flows.evaluate import answering_settings
-from polyhop.flows.index import run_index
 from polyhop.flows.plan import IndexPlan
-from polyhop.flows.runner import DirectRunner
 from polyhop.jobs import QuestionPace
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, RetryRefusedError, StoreError, SubmissionError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
-from polyhop.schemas.requests import IndexRequest, SubmissionRequest, Variant, expand_labels, parse_variant
+from polyhop.schemas.requests import SubmissionRequest, Variant, parse_variant
 from polyhop.schemas.settings import Settings, known_settings, parse_settings
 from polyhop.tasks.extraction.model import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep, StepEstimate
@@ -75,6 +74,8 @@ def spoil(queue: QuestionQueue, *question_ids: str) -> None:
 
 
 def test_jobs_and_workers_are_one_document_each(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs(root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out) == []
     with open_questions(settings) as queue:
         for name in ("a", "b"):
             queue.submit(JobSpec("wiki", name=name), [NewQuestion("q", "Why?")])
@@ -147,11 +148,6 @@ def test_a_worker_says_which_of_its_queues_nobody_has_submitted_to(
         assert _unknown_queues(queue, queues) == said
 
 
-def test_an_empty_queue_is_an_empty_list(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
-    jobs(root=settings.root, json=True)
-    assert json.loads(capsys.readouterr().out) == []
-
-
 @pytest.mark.parametrize(
     ("stored", "said"), [('{"answer": ', "a row is damaged"), ('{"answer": "yes"}', "lacks 'evidence'")]
 )
@@ -206,9 +202,7 @@ def test_a_retry_says_until_when_its_questions_must_begin(
 @pytest.fixture
 def questions(settings: Settings, tmp_path: Path) -> Path:
     """A question file, and an index to ask."""
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": "a", "title": "A", "text": "Ada lived in London."}\n', encoding="utf-8")
-    run_index(settings, IndexRequest("one", corpus), DirectRunner())
+    RealIndex(tmp_path, "one").read([{"id": "a", "title": "A", "text": "Ada lived in London."}])
     path = tmp_path / "questions.txt"
     path.write_text("Where did Ada live?\n", encoding="utf-8")
     return path
@@ -329,34 +323,22 @@ def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:
 
 
 WITH_MODEL = Settings(models={"read": "openai/x", "name_questions": True})
+UNREAD = Settings(models={"read": "openai/x"}, reader={"reads": False})
 
 
-def test_rules_read_without_the_model_and_nobody_reads_with_none() -> None:
+def test_a_reader_on_the_command_line_decides_who_reads() -> None:
+    def read(settings: Settings, reader: str | None) -> tuple[str, bool, bool]:
+        found = with_reader(settings, reader)
+        return found.models.read, found.models.name_questions, found.reader.reads
+
     assert with_reader(WITH_MODEL, None) is WITH_MODEL
-    rules = with_reader(WITH_MODEL, "rules")
-    assert (rules.models.read, rules.reader.reads) == ("", True)
-    none = with_reader(WITH_MODEL, "none")
-    assert (none.models.read, none.models.name_questions, none.reader.reads) == ("openai/x", True, False)
-
-
-def test_a_reader_on_the_command_line_reads_although_the_settings_say_that_nobody_does() -> None:
-    unread = Settings(models={"read": "openai/x"}, reader={"reads": False})
-    assert not with_reader(unread, None).reader.reads
-    assert with_reader(unread, "rules").reader.reads
-    assert with_reader(unread, "model").reader.reads
-
-
-def test_unknown_readers_and_a_model_that_is_not_set_are_refused() -> None:
+    assert read(WITH_MODEL, "rules") == ("", True, True)
+    assert read(WITH_MODEL, "none") == ("openai/x", True, False)
+    assert [read(UNREAD, reader)[2] for reader in (None, "rules", "model")] == [False, True, True]
     with pytest.raises(ConfigurationError, match=r"^--reader takes rules, model or none, not 'nobody'\.$"):
         with_reader(Settings(), "nobody")
     with pytest.raises(ConfigurationError, match=r"^--reader model needs a model: set models\.read"):
         with_reader(Settings(), "model")
-
-
-def test_all_stands_for_every_strategy_and_none_comes_twice() -> None:
-    known = ["bridge", "bm25", "dense"]
-    assert expand_labels(["dense", "all", "bm25:b=0.5", "bm25"], known) == ["dense", "bridge", "bm25", "bm25:b=0.5"]
-    assert expand_labels([], known) == []
 
 
 def test_own_parameters_win_over_those_of_all() -> None:
@@ -397,22 +379,22 @@ COMMANDS = {
     "score": "score {predictions} --out {file}",
 }
 NO_ROOT = {"score"}
+OWN = ("indexes/small/CURRENT", "indexes/small/new/er.jsonl", "queue.sqlite", "caches/x")
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with an index, a cache of replies and an answered job."""
-    folder = tmp_path_factory.mktemp("named")
-    (folder / "corpus.jsonl").write_text('{"id": "ada", "title": "Ada", "text": "Ada lived in London."}\n')
+    small = RealIndex(tmp_path_factory.mktemp("named"), "small")
+    folder, root = small.folder, ("--root", str(small.root))
     question = {"id": "q1", "question": "Where did Ada live?", "answers": ["London"], "supporting": ["ada"]}
-    (folder / "questions.jsonl").write_text(json.dumps(question) + "\n")
-    (folder / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
-    settings = Settings(root=folder / "root", strategies=("bm25",))
-    run_index(settings, IndexRequest("small", folder / "corpus.jsonl"), DirectRunner())
+    write_lines(folder / "questions.jsonl", [question])
+    write_lines(folder / "predictions.jsonl", [{"id": "q1", "prediction": "London", "answers": ["London"]}])
+    small.read([{"id": "ada", "title": "Ada", "text": "Ada lived in London."}])
     for line in (f"submit {folder}/questions.jsonl --index small --strategy bm25", "worker --until-empty"):
-        assert CliRunner().invoke(app, [*line.split(), "--root", str(settings.root)]).exit_code == 0
-    CliRunner().invoke(app, ["cache", "export", str(folder / "replies.parquet"), "--root", str(settings.root)])
-    return settings.root
+        assert CliRunner().invoke(app, [*line.split(), *root]).exit_code == 0
+    CliRunner().invoke(app, ["cache", "export", str(folder / "replies.parquet"), *root])
+    return small.root
 
 
 def contents(root: Path) -> dict[Path, str]:
@@ -424,10 +406,7 @@ def contents(root: Path) -> dict[Path, str]:
 @pytest.mark.parametrize(
     ("file", "error", "words"),
     [
-        ("{root}/indexes/small/CURRENT", ConfigurationError, "is among Polyhop's own files below"),
-        ("{root}/indexes/small/new/er.jsonl", ConfigurationError, "is among Polyhop's own files below"),
-        ("{root}/queue.sqlite", ConfigurationError, "is among Polyhop's own files below"),
-        ("{root}/caches/x", ConfigurationError, "is among Polyhop's own files below"),
+        *((f"{{root}}/{own}", ConfigurationError, "is among Polyhop's own files below") for own in OWN),
         ("/dev/null/x", StoreError, "Cannot write "),
     ],
 )

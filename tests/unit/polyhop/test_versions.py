@@ -1,21 +1,25 @@
-"""Versions that are built on each other or cannot be read, and sentences for what an index does not hold."""
+"""Versions that are built on each other, cannot be read or differ; sentences for what an index does not hold."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
+from real_index import RealIndex, write_lines
 
 import polyhop
 from polyhop.commands.ask import print_answer
 from polyhop.commands.operate import doctor
 from polyhop.commands.stores import versions
 from polyhop.doctor import Check
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, MissingArtefactError, UnknownIdError
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    ManifestMismatchError,
+    MissingArtefactError,
+    SourceError,
+    UnknownIdError,
+)
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
@@ -27,13 +31,11 @@ PAGES = (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with an index of two versions: words and names, then also relations."""
-    path = tmp_path_factory.mktemp("sentences")
-    corpus = path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(page) + "\n" for page in PAGES), encoding="utf-8")
-    settings = Settings(root=path / "root", strategies=("bm25-2step", "bm25-rm3", "bm25-ce", "graph", "tfidf-graph"))
-    run_index(settings, IndexRequest("small", corpus), DirectRunner())
-    run_index(settings, IndexRequest("small", None, ("graph-search",)), DirectRunner())
-    return path / "root"
+    strategies = ("bm25-2step", "bm25-rm3", "bm25-ce", "graph", "tfidf-graph")
+    small = RealIndex(tmp_path_factory.mktemp("sentences"), "small", strategies=strategies)
+    small.read(PAGES)
+    small.run(None, add_strategies=("graph-search",))
+    return small.root
 
 
 @pytest.fixture
@@ -79,14 +81,14 @@ def test_fewer_than_one_passage_is_refused(index: polyhop.Index, limit: int) -> 
         index.ask("Where did Charles Babbage live?", strategy="graph", limit=limit)
 
 
-def test_a_name_like_no_other_gets_no_suggestion(index: polyhop.Index) -> None:
-    with pytest.raises(UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
-        index.graph.connect("東京", "London")
-
-
-def test_a_mistyped_name_gets_suggestions(index: polyhop.Index) -> None:
-    with pytest.raises(UnknownIdError, match="did you mean 'London'"):
-        index.graph.connect("Lodnon", "Ada Lovelace")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("東京", r"no entity '東京'; none of its names looks like that\.$"), ("Lodnon", "did you mean 'London'")],
+    ids=["like no other", "mistyped"],
+)
+def test_an_unknown_name_gets_suggestions_if_there_is_one_like_it(index: polyhop.Index, name: str, words: str) -> None:
+    with pytest.raises(UnknownIdError, match=words):
+        index.graph.connect(name, "Ada Lovelace")
 
 
 def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for(root: Path) -> None:
@@ -124,10 +126,6 @@ def test_a_ranking_led_by_names_mentions_no_stand_in(index: polyhop.Index, capsy
     assert "No name of the question" not in capsys.readouterr().out
 
 
-def test_the_answers_of_jobs_are_a_view_in_python_too(index: polyhop.Index) -> None:
-    assert index.sql("SELECT count(*) AS n FROM results").to_pylist() == [{"n": 0}]
-
-
 def test_doctor_keeps_long_names_apart_from_what_it_says(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,3 +136,63 @@ def test_doctor_keeps_long_names_apart_from_what_it_says(
         "ok    disk                  free",
         "ok    index of a long name  intact",
     ]
+
+
+QUESTION = "Where does Oslo lie?"
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    """An index of two editions of a corpus, with questions beside it."""
+    small = RealIndex(tmp_path_factory.mktemp("diff"), "small")
+    texts = {"ada": "Ada Lovelace wrote for Charles Babbage.", "oslo": "Oslo lies in Norway."}
+    for edition in (texts, {**texts, "oslo": "Oslo lies in Sweden.", "fjord": "Oslo lies on a fjord."}):
+        small.read({"id": name, "title": name.title(), "text": text} for name, text in edition.items())
+    questions = [{"id": "1", "question": QUESTION}, {"id": "2", "question": "Who wrote for Charles Babbage?"}]
+    write_lines(small.folder / "questions.jsonl", questions)
+    return small
+
+
+def test_what_differs_is_said_as_json_and_in_words(edited: RealIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = edited.folder / "questions.jsonl"
+    versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root, json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["records"]["counts"] == {"added": 1, "changed": 1, "deleted": 0, "renamed": 0}
+    assert [one["name"] for one in document["entities"]["first"] if one["kind"] == "removed"] == ["Norway"]
+    (changed,) = document["questions"].pop("changed")
+    assert document["questions"] == {"asked": 2, "other_answers": 1, "other_passages": 1}
+    assert (changed["question"], changed["answer"]) == (QUESTION, {"before": "Norway", "after": "Sweden"})
+    assert changed["passages_added"] == ["fjord"]
+    versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "Index 'small', version 2 compared with version 1",
+        "records: 1 added, 1 changed",
+        "  added    fjord [corpus]",
+        "  changed  oslo [corpus]",
+    ]
+    assert lines[-4:] == [
+        "questions: 2 asked; other answers: 1, other passages: 1",
+        f"  {QUESTION}",
+        "    Norway -> Sweden",
+        "    + fjord",
+    ]
+
+
+def test_a_version_is_like_itself(edited: RealIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    versions("small", diff=(2, 2), root=edited.root)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "records: none changed",
+        "entities: none changed",
+        "relations: none changed",
+    ]
+
+
+def test_what_cannot_be_compared(edited: RealIndex) -> None:
+    with pytest.raises(UnknownIdError, match="no version 9"):
+        versions("small", diff=(1, 9), root=edited.root)
+    with pytest.raises(typer.BadParameter, match="which two versions"):
+        versions("small", questions=edited.folder / "questions.jsonl", root=edited.root)
+    write_lines(edited.folder / "bad.jsonl", [{"id": 1}])
+    with pytest.raises(SourceError, match="no usable question"):
+        versions("small", diff=(1, 2), questions=edited.folder / "bad.jsonl", root=edited.root)

@@ -1,7 +1,6 @@
 """Answer pages: their layout, the graph of evidence and its drawing."""
 
 import re
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -12,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.pages import drawing as sheet
-from polyhop.pages.answer_page import all_parameters, answer_page, marked, write_page
+from polyhop.pages.answer_page import PageMaterial, all_parameters, answer_page, marked, write_page
 from polyhop.pages.drawing import DRAWN_NODES, Edge, distances, evidence_graph, heights
 from polyhop.schemas.evidence import Edge as Walked
-from polyhop.schemas.evidence import Evidence, Node, as_row, evidence_of
+from polyhop.schemas.evidence import Evidence, Node, QuestionNames, Seed, as_row
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.version import VERSION
 
@@ -61,6 +60,88 @@ def test_no_two_nodes_of_a_column_overlap_and_none_is_above_the_sheet(
 
 
 Document = dict[str, Any]
+
+
+def passages(titles: list[str]) -> list[Document]:
+    return [{"id": f"p{n}", "title": title, "score": 2.0 - n / 2, "rank": n} for n, title in enumerate(titles, start=1)]
+
+
+@pytest.fixture
+def qasa_answer() -> Document:
+    """Ada -born in-> London -lies on-> Thames <-rises at- Thames Head, and England, which no chain reaches."""
+    return {
+        "question": "Which river flows through the birthplace of Ada Lovelace?",
+        "answer": "River Thames",
+        "strategy": "qasa",
+        "version": 3,
+        "passages": passages(["Ada Lovelace", "London"]),
+        "evidence": activation(),
+        "reading": {"kind": "extracted", "confidence": 0.42, "values": []},
+        "seconds": {"encoding": 0.004, "seed": 0.001},
+    }
+
+
+def activation() -> Document:
+    ada, london, thames, head = "ada lovelace", "london", "river thames", "thames head"
+    lies_on = Walked(london, thames, ("lies on",))
+    evidence = Evidence(
+        names=QuestionNames((ada,), ()),
+        seeds=(Seed("entity", ada, 1.0, "Ada Lovelace", "exact", 1.0),),
+        nodes=(
+            Node(ada, "Ada Lovelace", 1.0, type="PERSON", description="A poet's child."),
+            Node(london, "London", 0.6),
+            Node(thames, "River Thames", 0.4),
+            Node(head, "Thames Head", 0.2),
+            Node("england", "England", 0.1),
+        ),
+        paths=(
+            EvidencePath(
+                "Ada Lovelace --[born in]--> London --[lies on]--> River Thames",
+                (ada, london, thames),
+                ("Ada Lovelace", "London", "River Thames"),
+                (Walked(ada, london, ("born in",)), lies_on),
+                0.7,
+            ),
+            EvidencePath(
+                "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head",
+                (london, thames, head),
+                ("London", "River Thames", "Thames Head"),
+                (Walked(london, thames, ("lies on", "near")), Walked(thames, head, (), ("rises at",))),
+                0.3,
+            ),
+        ),
+        measure="activation",
+        node_count=9,
+    )
+    sentences = [{"passage_id": "p2", "text": "It lies on the River Thames.", "start": 8, "end": 36}]
+    return as_row(evidence) | {"links": [], "sentences": sentences}
+
+
+@pytest.fixture
+def bridge_answer() -> Document:
+    """The question reaches p1, p1 reaches p2 and p3 through one entity, p4 hangs nowhere."""
+    seeds = (Seed("passage", "p1", 0.9), Seed("entity", "esa", 0.5), Seed("passage", "p4", 0.1))
+    ways = [("question", "esa", "p1", 2.0), ("p1", "agency", "p2", 1.0), ("p1", "agency", "p3", 1.0)]
+    links = [dict(zip(("source", "via", "target", "weight"), way, strict=True)) for way in ways]
+    return {
+        "question": "Which probe?",
+        "answer": "",
+        "strategy": "bridge",
+        "version": 1,
+        "passages": passages(["Rosetta", "Giotto", "Cassini", "Moss"]),
+        "evidence": as_row(Evidence(QuestionNames(("esa",), ()), seeds)) | {"links": links, "sentences": []},
+        "reading": {"kind": "none", "confidence": 0.0, "values": []},
+        "seconds": {},
+    }
+
+
+def page_of(document: Document, **material: Any) -> str:
+    """The page; whatever of its material is not given is empty."""
+    return answer_page(document, material_of(**material))
+
+
+def material_of(**given: Any) -> PageMaterial:
+    return PageMaterial(**{"index": "tiny", "encoder": None, "parameters": {}, **given})
 
 
 def test_columns_follow_the_distance_from_the_seeds_and_passages_come_last(qasa_answer: Document) -> None:
@@ -165,21 +246,6 @@ def test_a_node_grows_with_the_lines_of_its_name_and_what_is_cut_is_told_in_full
     assert boxes[-1][1] <= drawing.height
 
 
-def test_a_relation_walked_by_two_chains_is_one_edge_with_all_labels(qasa_answer: Document) -> None:
-    assert evidence_of(qasa_answer["evidence"]).all_edges() == (
-        Walked("ada lovelace", "london", ("born in",)),
-        Walked("london", "river thames", ("lies on", "near")),
-        Walked("river thames", "thames head", (), ("rises at",)),
-    )
-
-
-def test_entities_are_listed_by_activation_with_what_is_known(qasa_answer: Document) -> None:
-    nodes = evidence_of(qasa_answer["evidence"]).nodes
-    assert [node.name for node in nodes] == ["Ada Lovelace", "London", "River Thames", "Thames Head", "England"]
-    assert nodes[0].type == "PERSON"
-    assert (nodes[2].weight, nodes[2].type) == (0.4, "")
-
-
 def test_a_passage_hangs_at_its_two_strongest_entities(qasa_answer: Document) -> None:
     graph = evidence_graph(qasa_answer, {"p2": ["england", "london", "river thames", "unknown"]}, ())
     assert [edge for edge in graph.edges if edge.target == "passage p2"] == [
@@ -222,86 +288,64 @@ def test_the_strongest_are_kept_seeds_and_passages_before_entities(qasa_answer: 
     assert all(edge.source in names and edge.target in names for edge in graph.edges)
 
 
-def test_a_ranking_without_links_has_no_edges(bridge_answer: Document) -> None:
-    bridge_answer["evidence"] = {"sentences": [], "links": []}
-    assert evidence_graph(bridge_answer, {}, ()).edges == ()
-
-
-Make = Callable[..., Any]
-
-
-def test_the_page_says_what_was_asked_found_and_how(qasa_answer: Document, make_material: Make) -> None:
+def test_the_page_says_what_was_asked_found_and_how(qasa_answer: Document) -> None:
     texts = {"p1": "Ada Lovelace was born in London.", "p2": "London. It lies on the River Thames. It is large."}
-    page = answer_page(qasa_answer, make_material(texts=texts, encoder="MiniLM", parameters={"steps": 3}))
+    page = page_of(qasa_answer, texts=texts, encoder="MiniLM", parameters={"steps": 3})
     for words in (
-        qasa_answer["question"],
-        "River Thames</p>",
-        "confidence 0.42",
+        *(qasa_answer["question"], "River Thames</p>", "confidence 0.42", VERSION, "tiny, version 3", "MiniLM"),
         "<mark>It lies on the River Thames.</mark> It is large.",
         "Ada Lovelace --[born in]--&gt; London --[lies on]--&gt; River Thames",
         "A poet&#39;s child.",
         "The search reached 4 more entities",
-        "MiniLM",
         '<td>steps</td><td class="value">3</td>',
-        VERSION,
-        "tiny, version 3",
     ):
         assert words in page, words
     assert len(re.findall(r'<g class="node ', page)) == 5 + 2
+    assert page == page_of(qasa_answer, texts=texts, encoder="MiniLM", parameters={"steps": 3}), "whenever it is made"
 
 
-def test_the_same_answer_gives_the_same_page(qasa_answer: Document, make_material: Make) -> None:
-    assert answer_page(qasa_answer, make_material()) == answer_page(qasa_answer, make_material())
-
-
-def test_the_page_needs_nothing_from_elsewhere(bridge_answer: Document, make_material: Make) -> None:
-    page = answer_page(bridge_answer, make_material())
+def test_the_page_needs_nothing_from_elsewhere(bridge_answer: Document) -> None:
+    page = page_of(bridge_answer)
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
     assert not re.search(r"(?i)<script|<link|<img|@import|url\(|https?://|\son\w+=", page)
     assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {f"#passage-{rank}" for rank in range(1, 5)}
 
 
-def test_a_plain_ranking_says_that_it_has_no_graph(bridge_answer: Document, make_material: Make) -> None:
+def test_a_plain_ranking_says_that_it_has_no_graph(bridge_answer: Document) -> None:
     bridge_answer |= {"strategy": "bm25", "evidence": {"sentences": [], "links": []}}
-    page = answer_page(bridge_answer, make_material())
+    page = page_of(bridge_answer)
+    assert evidence_graph(bridge_answer, {}, ()).edges == ()
     assert "left no graph to draw" in page
     assert "No answer found" in page
     assert "<g class=" not in page
 
 
-def test_a_walk_shows_where_it_began(bridge_answer: Document, make_material: Make) -> None:
-    page = answer_page(bridge_answer, make_material())
-    assert [
-        found[0] for found in re.findall(r"<td>(passage|entity)</td><td class=\"name\" dir=\"auto\">([^<]*)", page)
-    ] == [
-        "passage",
-        "entity",
-        "passage",
-    ]
+def test_a_walk_shows_where_it_began(bridge_answer: Document) -> None:
+    page = page_of(bridge_answer)
+    began = re.findall(r"<td>(passage|entity)</td><td class=\"name\" dir=\"auto\">", page)
+    assert began == ["passage", "entity", "passage"]
     assert "Their texts are gone with version 1" in page
 
 
-def test_a_graph_search_shows_its_paths(bridge_answer: Document, make_material: Make) -> None:
+def test_a_graph_search_shows_its_paths(bridge_answer: Document) -> None:
     bridge_answer["evidence"] |= {
         "seeds": [],
         "paths": as_row(Evidence(paths=(EvidencePath("Rosetta --[of]--> ESA"),)))["paths"],
     }
-    page = answer_page(bridge_answer, make_material())
+    page = page_of(bridge_answer)
     assert "Rosetta --[of]--&gt; ESA</td>" in page
     assert "ranks without a graph" not in page
 
 
-def test_evidence_that_the_page_does_not_know_is_shown_as_it_is(bridge_answer: Document, make_material: Make) -> None:
+def test_evidence_that_the_page_does_not_know_is_shown_as_it_is(bridge_answer: Document) -> None:
     bridge_answer["evidence"] = {"links": [], "sentences": [], "beams": ["<b>path</b>", "e1"]}
-    page = answer_page(bridge_answer, make_material())
+    page = page_of(bridge_answer)
     assert "&lt;b&gt;path&lt;/b&gt;" in page
     assert "&#34;e1&#34;" in page
 
 
 @pytest.mark.parametrize(("cost", "shown"), [(0.25, "0.25 USD"), (None, "cost unknown")])
-def test_computed_values_and_a_model_s_words_are_shown(
-    bridge_answer: Document, make_material: Make, cost: float | None, shown: str
-) -> None:
+def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, cost: float | None, shown: str) -> None:
     sentence = {"passage_id": "p1", "text": "Born 1901.", "start": 0, "end": 10}
     usage = {"calls": 1, "prompt_tokens": 12, "completion_tokens": 3, "cost_usd": cost, "seconds": 1.0}
     bridge_answer["answer"] = "1901"
@@ -317,16 +361,16 @@ def test_computed_values_and_a_model_s_words_are_shown(
         "citations": [{"passage_id": "p2", "quote": "in 1901", "start": None, "end": None}],
         "dropped_citations": 2,
     }
-    page = answer_page(bridge_answer, make_material(texts={"p1": "Born 1901. Died.", "p2": "She was born in 1901."}))
+    page = page_of(bridge_answer, texts={"p1": "Born 1901. Died.", "p2": "She was born in 1901."})
     for words in ("<b>year</b>: 1901", "<mark>Born 1901.</mark> Died.", "She was born <mark>in 1901</mark>.", "12 + 3"):
         assert words in page, words
     for words in (f"{shown}, paid for before", "It says so.", "2 cited sources", "written by a model"):
         assert words in page, words
 
 
-def test_an_answer_that_nobody_was_to_read_is_not_called_missing(bridge_answer: Document, make_material: Make) -> None:
+def test_an_answer_that_nobody_was_to_read_is_not_called_missing(bridge_answer: Document) -> None:
     bridge_answer |= {"answer": "", "reading": {"kind": "unread"}}
-    page = answer_page(bridge_answer, make_material())
+    page = page_of(bridge_answer)
     assert "No answer was read; these are the passages." in page
     assert "No answer found" not in page
 
@@ -339,9 +383,9 @@ def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(text: str, spa
     assert flags == [any(start <= place < end for start, end in spans) for place in range(len(text))]
 
 
-def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, make_material: Make, tmp_path: Path) -> None:
+def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, tmp_path: Path) -> None:
     bridge_answer["question"] = "Which probe \udcff?"
-    write_page(tmp_path / "page.html", bridge_answer, make_material())
+    write_page(tmp_path / "page.html", bridge_answer, material_of())
     assert "Which probe ??" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
@@ -357,16 +401,14 @@ def triple(rank: int, subject: str, predicate: str, value: str) -> Document:
     return {"id": f"t{rank}", "predicate": predicate, "score": 1 / rank, "rank": rank, **ends}
 
 
-def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
-    bridge_answer: Document, make_material: Make
-) -> None:
+def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(bridge_answer: Document) -> None:
     triples = [
         triple(1, "Ada", "born <in>", "London"),
         triple(2, "London", "lies on", "Thames"),
         triple(3, "London", "is", "London"),
     ]
     document = bridge_answer | {"evidence": {"sentences": [], "links": []}, "triples": triples}
-    page = answer_page(document, make_material())
+    page = page_of(document)
     assert len(re.findall(r'<g class="node entity', page)) == 3
     assert page.count('class="relation"') == 2 + 1  # of the legend, too; an edge to itself cannot be drawn
     assert "born &lt;in&gt;" in page
@@ -374,12 +416,12 @@ def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
     assert "The drawing shows the ranked triples" in page
     assert page.index('id="triples"') < page.index('id="passages"')
     assert "passage with its rank" not in page
-    alone = answer_page(document | {"passages": []}, make_material())
+    alone = page_of(document | {"passages": []})
     assert 'id="passages"' not in alone
 
 
 def test_a_triple_of_the_page_comes_with_its_hops_once_and_without_ids_that_polyhop_made(
-    bridge_answer: Document, make_material: Make
+    bridge_answer: Document,
 ) -> None:
     born = triple(1, "Ada", "born", "1990") | {"object": {"id": "0f" * 16, "name": "1990"}}
     wrote = triple(2, "Paper", "author", "Ada")
@@ -387,7 +429,7 @@ def test_a_triple_of_the_page_comes_with_its_hops_once_and_without_ids_that_poly
     last = {"source": "R-Ada", "target": "0f" * 16, "forward": ["born"], "backward": []}
     path = {"nodes": ["R-Paper", "R-Ada", "0f" * 16], "names": ["Paper", "Ada", "1990"], "edges": [hop, last]}
     evidence = {"sentences": [], "links": [], "paths": [path | {"score": 0.5, "text": "Paper, Ada, 1990"}]}
-    page = answer_page(bridge_answer | {"evidence": evidence, "triples": [born, wrote, born]}, make_material())
+    page = page_of(bridge_answer | {"evidence": evidence, "triples": [born, wrote, born]})
     table = page[page.index('id="triples"') : page.index('id="passages"')]
     assert table.count('<td class="number">1</td>') == 1
     assert '<td class="number">2</td>' not in table
@@ -395,7 +437,7 @@ def test_a_triple_of_the_page_comes_with_its_hops_once_and_without_ids_that_poly
     assert "0f0f" not in table
 
 
-def test_a_graph_of_the_evidence_goes_before_one_of_triples(qasa_answer: Document, make_material: Make) -> None:
-    page = answer_page(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]}, make_material())
+def test_a_graph_of_the_evidence_goes_before_one_of_triples(qasa_answer: Document) -> None:
+    page = page_of(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]})
     assert len(re.findall(r'<g class="node ', page)) == 5 + 2
     assert "The drawing shows the ranked triples" not in page
