@@ -11,14 +11,7 @@ from small_indexes import Run, publish, write_rows
 
 import polyhop
 from polyhop.api import Index, open_index
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    FilterError,
-    MissingArtefactError,
-    PolyhopError,
-    UnknownIdError,
-    UnknownIndexError,
-)
+from polyhop.schemas import errors
 
 Command = Callable[..., Result]
 TOWNS = [
@@ -142,7 +135,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_done(
     command: Command, good: Callable[..., Any], first: str, where: str, said: str
 ) -> None:
     done = command(f"{first} --index towns --where", where)
-    assert isinstance(done.exception, FilterError)
+    assert isinstance(done.exception, errors.FilterError)
     assert said in str(done.exception)
     assert "\n" not in str(done.exception)
     assert done.stdout == ""
@@ -226,13 +219,15 @@ def test_several_indexes_are_asked_from_python(root: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ("people,people", ConfigurationError, "'people' is named twice"),
-        ("people,nowhere", UnknownIndexError, "nowhere"),
-        ("people,places --explain", ConfigurationError, "show one index"),
-        ("people,places --html page.html", ConfigurationError, "show one index"),
+        ("people,people", errors.ConfigurationError, "'people' is named twice"),
+        ("people,nowhere", errors.UnknownIndexError, "nowhere"),
+        ("people,places --explain", errors.ConfigurationError, "show one index"),
+        ("people,places --html page.html", errors.ConfigurationError, "show one index"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(command: Command, options: str, error: type[PolyhopError], words: str) -> None:
+def test_what_cannot_be_asked_is_refused(
+    command: Command, options: str, error: type[errors.PolyhopError], words: str
+) -> None:
     done = command(f"ask Where? --strategy bm25 --index {options}")
     assert isinstance(done.exception, error)
     assert words in str(done.exception)
@@ -328,20 +323,20 @@ def test_passages_that_mention_both_are_named_and_a_demonym_may_be_an_end(connec
 @pytest.mark.parametrize(
     ("a", "b", "error", "said"),
     [
-        ("Babbage", "London", UnknownIdError, "no entity 'Babbage'; did you mean 'Charles Babbage'"),
-        ("London", "Londom", UnknownIdError, "no entity 'Londom'; did you mean 'London'"),
-        ("!!!", "London", ConfigurationError, "'!!!' is not a name"),
+        ("Babbage", "London", errors.UnknownIdError, "no entity 'Babbage'; did you mean 'Charles Babbage'"),
+        ("London", "Londom", errors.UnknownIdError, "no entity 'Londom'; did you mean 'London'"),
+        ("!!!", "London", errors.ConfigurationError, "'!!!' is not a name"),
     ],
 )
 def test_an_unknown_name_is_one_sentence_with_similar_names(
-    connected: Index, a: str, b: str, error: type[PolyhopError], said: str
+    connected: Index, a: str, b: str, error: type[errors.PolyhopError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         connected.graph.connect(a, b)
 
 
 def test_a_question_searches_with_the_graph_only_where_there_are_vectors(connected: Index) -> None:
-    with pytest.raises(MissingArtefactError, match="'fusion' needs 'vectors:passage'"):
+    with pytest.raises(errors.MissingArtefactError, match="'fusion' needs 'vectors:passage'"):
         connected.graph.search_with_graph("Where was Charles Babbage born?")
     answer = connected.ask("Where was Charles Babbage born?", strategy="graph-search", limit=3)
     assert {passage["id"] for passage in answer.passages} == {"p1", "p2", "p3"}
