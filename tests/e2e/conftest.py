@@ -1,6 +1,7 @@
 """What end-to-end tests share: a small index, commands on it in processes and in this one, both databases."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import time
@@ -13,9 +14,10 @@ import psycopg
 import pytest
 from click.testing import Result
 from command_processes import SHORT_LEASE, Commands, Started
+from small_indexes import indexed, write_rows
 from typer.testing import CliRunner
 
-from polyhop.schemas.settings import parse_settings
+from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
@@ -50,46 +52,38 @@ class Towns:
 
     def publish(self, edition: int = 1) -> int:
         """Indexes an edition in this process; returns the version."""
-        from polyhop.flows.index import run_index
-        from polyhop.flows.runner import DirectRunner
-        from polyhop.schemas.requests import IndexRequest
-        from polyhop.schemas.settings import Settings
-
         settings = Settings(root=self.root, strategies=("bm25", "bridge-lexical", "dense"))
-        return run_index(settings, IndexRequest("towns", self.corpus(edition), replaces=True), DirectRunner()).version
+        return indexed(settings, self.corpus(edition), replaces=True).version
 
     def corpus(self, edition: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"corpus-{edition}.jsonl"
-        path.write_text("".join(json.dumps(record) + "\n" for record in town_records(edition)), encoding="utf-8")
-        return path
+        return write_rows(self.folder / f"corpus-{edition}.jsonl", town_records(edition))
 
     def questions(self, count: int, name: str = "questions.jsonl") -> Path:
         """A file of so many questions with answers."""
-        path = self.folder / name
         rows = (
             {"id": f"q{n}", "question": f"Which river does Town {n % TOWNS} lie on?", "answers": [f"River {n % 7}"]}
             for n in range(count)
         )
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return path
+        return write_rows(self.folder / name, rows)
 
-    def start(self, *arguments: str | Path) -> Started:
+    def start(self, line: str, *arguments: str | Path) -> Started:
         """A command to be watched and killed; its output goes to a file, so that no pipe can fill up."""
         variables = {"POLYHOP_ROOT": str(self.root)}
         with (self.folder / "output.log").open("a") as log:
-            process = self.commands.start([*arguments, *self.settings], self.folder, variables, log, SHORT_LEASE)
+            words = [*shlex.split(line), *arguments, *self.settings]
+            process = self.commands.start(words, self.folder, variables, log, SHORT_LEASE)
         self.started.append(process)
         return process
 
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """A command to its end."""
-        variables = {"POLYHOP_ROOT": str(self.root)}
-        return self.commands.run([*arguments, *self.settings], self.folder, variables, SHORT_LEASE)
+    def run(self, line: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """A command to its end: a line, and words of which each is one argument."""
+        words = [*shlex.split(line), *arguments, *self.settings]
+        return self.commands.run(words, self.folder, {"POLYHOP_ROOT": str(self.root)}, SHORT_LEASE)
 
-    def good(self, *arguments: str | Path) -> list[Any]:
+    def good(self, line: str, *arguments: str | Path) -> list[Any]:
         """The JSON lines of a command that must succeed."""
-        done = self.run(*arguments)
+        done = self.run(line, *arguments)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -135,25 +129,6 @@ def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator
     own.kill_all()
 
 
-@pytest.fixture(scope="session")
-def publish() -> Callable[..., Path]:
-    """Indexes records as `towns` for strategies that need no vectors, in the folder's `root`; writes rows beside it."""
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner
-    from polyhop.schemas.requests import IndexRequest
-    from polyhop.schemas.settings import Settings
-
-    def run(folder: Path, records: list[dict[str, object]], **files: list[dict[str, object]]) -> Path:
-        for name, rows in {"corpus": records, **files}.items():
-            lines = "".join(json.dumps(row) + "\n" for row in rows)
-            (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-        settings = Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
-        run_index(settings, IndexRequest("towns", folder / "corpus.jsonl"), DirectRunner())
-        return folder
-
-    return run
-
-
 @pytest.fixture
 def root(published: Path, tmp_path: Path) -> Path:
     """A root of its own for each test, and the files beside it: a copy of the folder that the file publishes."""
@@ -163,16 +138,13 @@ def root(published: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """A command in this process, on that root; its exception is there to look at."""
+    """A command in this process, on that root: a line, and words of which each is one argument."""
     from polyhop.cli import app
 
     monkeypatch.chdir(root.parent)
     monkeypatch.setenv("POLYHOP_ROOT", str(root))
 
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, arguments)
-
-    return run
+    return lambda line, *arguments: CliRunner().invoke(app, [*shlex.split(line), *arguments])
 
 
 @pytest.fixture

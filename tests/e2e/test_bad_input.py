@@ -1,7 +1,11 @@
-"""Bad input: one clear sentence, the right exit code, and the published version as it was."""
+"""Bad input and places that cannot be written: one clear sentence, the exit code, the published version as it was.
+
+Reading commands need no place to write: a root that may only be read is asked, shown and checked as any other.
+"""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -9,32 +13,26 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from small_indexes import Run, indexed, printed, publish, write_rows
+from typer.testing import CliRunner
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from polyhop.cli import app
+from polyhop.schemas.settings import Settings
+
 WriteCorpus = Callable[..., Path]
-
 GOOD: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on the River {n % 7} in Country {n % 3}."}
     for n in range(100)
 ]
-
-
-def _index(root: Path, corpus: Path) -> None:
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner
-    from polyhop.schemas.requests import IndexRequest
-    from polyhop.schemas.settings import Settings
-
-    run_index(Settings(root=root), IndexRequest("tiny", corpus), DirectRunner())
+TINY = ("--index", "tiny")
+DEMO = str(Path(__file__).resolve().parents[2] / "polyhop" / "demo" / "corpus.jsonl")
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with one small index; the tests of this module leave it as it is."""
     folder = tmp_path_factory.mktemp("bad-input")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(record) + "\n" for record in GOOD), encoding="utf-8")
-    _index(folder / "root", corpus)
+    indexed(Settings(root=folder / "root"), write_rows(folder / "corpus.jsonl", GOOD), "tiny")
     return folder / "root"
 
 
@@ -46,22 +44,32 @@ def _current(root: Path) -> tuple[str, list[str]]:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("ask", "", "--index", "tiny"), 2, "The question is empty"),
-        (("ask", " ?! ", "--index", "tiny"), 2, "The question is empty"),
-        (("ask", "Who?", "--index", "tiny", "--strategy", "brigde"), 2, "did you mean 'bridge'"),
+        (("ask", "", *TINY), 2, "The question is empty"),
+        (("ask", " ?! ", *TINY), 2, "The question is empty"),
+        (("ask", "Who?", *TINY, "--strategy", "brigde"), 2, "did you mean 'bridge'"),
         (("ask", "Who?", "--index", "none"), 1, "Unknown index 'none'"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seedz=3"), 2, "seedz"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seeds=-3"), 2, "seeds"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seeds"), 2, "name=value"),
+        (("ask", "Who?", *TINY, "--param", "seedz=3"), 2, "seedz"),
+        (("ask", "Who?", *TINY, "--param", "seeds=-3"), 2, "seeds"),
+        (("ask", "Who?", *TINY, "--param", "seeds"), 2, "name=value"),
         (("ask", "Who?", "--index", "../x"), 2, "is not a name for an index"),
-        (("index", "nothere.jsonl", "--index", "tiny"), 1, "There is no file or folder nothere.jsonl"),
+        (("index", "nothere.jsonl", *TINY), 1, "There is no file or folder nothere.jsonl"),
         (("index", "--index", "none"), 2, "SOURCE"),
         (("index", "--index", "none", "--add-strategy", "dense"), 1, "Unknown index 'none'"),
-        (("index", ".", "--index", "tiny", "--set", "batch_sise=3"), 2, "did you mean 'batch_size'"),
-        (("sql", "SELEC 1", "--index", "tiny"), 1, "syntax error"),
-        (("eval", "nothere.jsonl", "--index", "tiny"), 1, "nothere.jsonl"),
+        (("index", ".", *TINY, "--set", "batch_sise=3"), 2, "did you mean 'batch_size'"),
+        (("index", DEMO, "--index", "new", "--set", "extraction.extractor=import:none.jsonl"), 1, "none.jsonl"),
+        (("index", DEMO, *TINY, "--root", "/proc/polyhop"), 1, "/proc/polyhop"),
+        (("index", DEMO, *TINY, "--root", __file__), 1, "a file is where a folder is needed"),
+        (("sql", "SELEC 1", *TINY), 1, "syntax error"),
+        (("eval", "nothere.jsonl", *TINY), 1, "nothere.jsonl"),
+        (("entities", "edit", "list", "--index", "nowhere"), 1, "nowhere"),
         (("frobnicate",), 2, "frobnicate"),
-        (("versions", "--index", "tiny", "--use", "99"), 1, "no version 99"),
+        (("versions", *TINY, "--use", "99"), 1, "no version 99"),
+        (
+            ("--log-level", "loud", "versions", *TINY),
+            2,
+            "Unknown log level 'loud'; choose debug, info, warning, error.",
+        ),
+        (("cache", "evict"), 2, "Say what to remove: --older-than-days N, --model M or --failures."),
     ],
 )
 def test_a_wrong_command_gives_one_sentence_and_its_exit_code(
@@ -73,13 +81,16 @@ def test_a_wrong_command_gives_one_sentence_and_its_exit_code(
     assert "Traceback" not in done.stderr
 
 
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("empty.jsonl", b"", "empty"),
-        ("blank.jsonl", b"\n\n", "empty.jsonl"),
-        ("picture.jsonl", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, "picture.jsonl"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20, "picture.png"),
+        ("nothing.jsonl", b"", "nothing.jsonl"),
+        ("blank.jsonl", b"\n\n", "blank.jsonl"),
+        ("picture.jsonl", PICTURE, "picture.jsonl"),
+        ("picture.png", PICTURE, "picture.png"),
         ("broken.jsonl.gz", b"\x1f\x8b\x08\x00broken", "broken.jsonl.gz"),
         ("broken.parquet", b"PAR1nonsense", "broken.parquet"),
         ("half.jsonl", b'{"text": "x"}\n{"text": \n', "1 of 2 records in"),
@@ -89,13 +100,10 @@ def test_an_unusable_corpus_is_named_and_nothing_is_published(
     polyhop: Run, root: Path, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:
     before = _current(root)
-    if name == "blank.jsonl":
-        sentence = "blank.jsonl"
-    path = tmp_path / name.replace("empty.jsonl", "nothing.jsonl")
-    path.write_bytes(content)
-    done = polyhop("index", path, "--index", "tiny", "--replace", env={"POLYHOP_ROOT": str(root)})
+    (tmp_path / name).write_bytes(content)
+    done = polyhop("index", name, *TINY, "--replace", env={"POLYHOP_ROOT": str(root)})
     assert (done.returncode, done.stdout) == (1, "")
-    assert (sentence if name != "empty.jsonl" else "nothing.jsonl") in done.stderr
+    assert sentence in done.stderr
     # one sentence, below which bad records are listed
     assert [line.startswith("  ") for line in done.stderr.strip().splitlines()][:2] in ([False], [False, True])
     assert _current(root) == before
@@ -105,14 +113,12 @@ def test_an_unusable_corpus_is_named_and_nothing_is_published(
 def test_broken_lines_are_quarantined_up_to_the_allowed_share(
     polyhop: Run, tmp_path: Path, broken: int, code: int
 ) -> None:
-    lines = [json.dumps(record) for record in GOOD[: 100 - broken]] + ["{broken"] * broken
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = polyhop("index", corpus, "--index", "tiny", "--json")
+    corpus = write_rows(tmp_path / "corpus.jsonl", GOOD[: 100 - broken], *["{broken"] * broken)
+    done = polyhop("index", corpus, *TINY, "--set", "strategies=bm25", "--json")
     assert done.returncode == code, done.stderr
     if code == 0:
         assert json.loads(done.stdout)["counts"]["quarantined"] == broken
-        rows = json.loads(polyhop("sql", "FROM quarantine ORDER BY line", "--index", "tiny", "--json").stdout)
+        rows = printed(polyhop("sql", "FROM quarantine ORDER BY line", *TINY, "--json"))
         assert [row["line"] for row in rows] == list(range(96, 101))
         assert all("JSON" in row["reason"] for row in rows)
     else:
@@ -121,24 +127,20 @@ def test_broken_lines_are_quarantined_up_to_the_allowed_share(
         assert not (tmp_path / "polyhop-data/indexes/tiny/CURRENT").exists()
 
 
-def test_an_id_used_twice_with_other_text_is_quarantined(polyhop: Run, write_corpus: WriteCorpus) -> None:
-    records = [*GOOD, GOOD[0], {"id": "p1", "title": "Town 1", "text": "Something else."}]
-    done = polyhop("index", write_corpus(records), "--index", "tiny", "--json")
-    assert json.loads(done.stdout)["counts"]["passages"] == 100
-    rows = json.loads(polyhop("sql", "FROM quarantine", "--index", "tiny", "--json").stdout)
-    assert [(row["line"], row["reason"]) for row in rows] == [
-        (102, "id 'p1' was already used with other text in corpus.jsonl line 2")
+def test_an_id_used_twice_with_other_text_or_for_a_piece_of_a_longer_record_is_quarantined(
+    polyhop: Run, write_corpus: WriteCorpus
+) -> None:
+    twice: list[dict[str, object]] = [GOOD[0], {"id": "p1", "title": "Town 1", "text": "Something else."}]
+    pieces: list[dict[str, object]] = [
+        {"id": "long", "title": "Long", "text": "A sentence. " * 400},
+        {**GOOD[0], "id": "long#1"},
     ]
-
-
-def test_an_id_that_a_piece_of_a_longer_record_has_is_quarantined(polyhop: Run, write_corpus: WriteCorpus) -> None:
-    records = [*GOOD, {"id": "long", "title": "Long", "text": "A sentence. " * 400}, {**GOOD[0], "id": "long#1"}]
-    done = polyhop("index", write_corpus(records), "--index", "tiny", "--set", "strategies=bm25", "--json")
-    assert done.returncode == 0, done.stderr
-    counts = json.loads(done.stdout)["counts"]
-    assert (counts["passages"], counts["quarantined"]) == (103, 1)
-    rows = json.loads(polyhop("sql", "FROM quarantine", "--index", "tiny", "--json").stdout)
-    assert "id 'long#1' is also the id of a piece" in rows[0]["reason"]
+    corpus = write_corpus([*GOOD, *twice, *pieces])
+    counts = printed(polyhop("index", corpus, *TINY, "--set", "strategies=bm25", "--json"))["counts"]
+    assert (counts["passages"], counts["quarantined"]) == (103, 2)
+    one, other = printed(polyhop("sql", "FROM quarantine ORDER BY line", *TINY, "--json"))
+    assert (one["line"], one["reason"]) == (102, "id 'p1' was already used with other text in corpus.jsonl line 2")
+    assert "id 'long#1' is also the id of a piece" in other["reason"]
 
 
 @pytest.fixture
@@ -146,9 +148,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)], capture_output=True, check=False
-    )
+    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
     if mounted.returncode:
         if os.environ.get("CI"):
             pytest.fail(f"CI must be able to mount a tmpfs: {mounted.stderr!r}")
@@ -162,7 +163,7 @@ def test_a_full_disk_leaves_the_published_version_intact(
 ) -> None:
     """Filled step by step, the disk runs full in several stages of a first run and of a later one."""
     settings = ("--set", "strategies=bridge-lexical,bm25", "--root", small_disk)
-    assert polyhop("index", write_corpus(GOOD[:20]), "--index", "tiny", *settings).returncode == 0
+    assert polyhop("index", write_corpus(GOOD[:20]), *TINY, *settings).returncode == 0
     before = _current(small_disk)
     filler = small_disk / "filler"
     corpus = write_corpus(GOOD)
@@ -183,45 +184,62 @@ def test_a_full_disk_leaves_the_published_version_intact(
         sentences.add(done.stderr.replace(f"/{name}/", "/"))
     assert len(sentences) >= 2
     filler.unlink()
-    assert polyhop("index", corpus, "--index", "tiny", *settings).returncode == 0
+    assert polyhop("index", corpus, *TINY, *settings).returncode == 0
     assert _current(small_disk)[0] != before[0]
 
 
-def test_a_root_that_cannot_be_written_is_named(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    corpus = write_corpus(GOOD)
-    (tmp_path / "file").write_text("x")
-    done = polyhop("index", corpus, "--index", "tiny", "--root", tmp_path / "file")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "a file is where a folder is needed" in done.stderr
-    done = polyhop("index", corpus, "--index", "tiny", "--root", "/proc/polyhop")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "/proc/polyhop" in done.stderr
+WRITING = {
+    "index {folder}/small.jsonl --index small": "no permission|read-only",
+    "submit {folder}/questions.jsonl --index small": "may only be read",
+}
 
 
-def test_no_permission_to_write_is_said_in_words(write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    """As another user: root may write everywhere."""
-    corpus = write_corpus(GOOD)
-    locked = tmp_path / "locked"
-    locked.mkdir(mode=0o555)
-    script = (
-        "import os, sys\n"
-        "from polyhop.flows.index import run_index\n"
-        "from polyhop.flows.runner import DirectRunner\n"
-        "from polyhop.schemas.requests import IndexRequest\n"
-        "from polyhop.schemas.errors import StoreError\n"
-        "from polyhop.schemas.settings import Settings\n"
-        "from polyhop.worker.strategies.registry import STRATEGIES\n"
-        "from pathlib import Path\n"
-        "list(STRATEGIES.values())  # modules that load when used, as long as they may be read\n"
-        "os.geteuid() == 0 and os.seteuid(65534)\n"
-        "try:\n"
-        "    run_index(Settings(root=Path(sys.argv[1])), IndexRequest('tiny', Path(sys.argv[2])), DirectRunner())\n"
-        "except StoreError as error:\n"
-        "    print(error)\n"
-    )
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(locked / "root"), str(corpus)], capture_output=True, text=True, check=False
-    )
-    assert "no permission to write there" in done.stdout, done.stderr
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder whose `root` holds an index, a cache and an answered job, and may not be written."""
+    folder = tmp_path_factory.mktemp("read-only")
+    pages = [
+        {"id": "ada", "title": "Ada", "text": "Ada lived in London with Charles Babbage."},
+        {"id": "bo", "title": "Charles Babbage", "text": "Charles Babbage was born in London."},
+    ]
+    root = publish(folder, pages, "small", "bridge,graph,dense")
+    write_rows(folder / "questions.jsonl", [{"id": "q1", "question": "Where did Ada live?"}])
+    for line in (f"submit {folder}/questions.jsonl --index small --strategy bm25", "worker --until-empty"):
+        done = CliRunner().invoke(app, [*line.split(), "--root", str(root)])
+        assert done.exit_code == 0, done.output
+    modes = {path: path.stat().st_mode for path in (root, *root.rglob("*"))}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222)
+    yield folder
+    for path, mode in modes.items():
+        path.chmod(mode)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ask 'Who lived in London?' --index small --strategy dense",
+        "explain 1 q1",
+        "jobs",
+        "results 1",
+        "sql 'SELECT count(*) FROM results' --index small",
+        "verify --index small",
+        *WRITING,
+    ],
+)
+def test_a_command_that_reads_needs_no_place_to_write_and_one_that_writes_says_that_it_cannot(
+    read_only: Path, line: str
+) -> None:
+    """As a user whom modes of files bind; root loses its right to pass them over."""
+    program = Path(sys.executable).with_name("polyhop")
+    command = f"{program} {line.format(folder=read_only)} --root {read_only}/root"
+    if os.geteuid() == 0:
+        command = f"setpriv --bounding-set=-dac_override --inh-caps=-dac_override {command}"
+    done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, text=True)
+    said = WRITING.get(line)
+    assert done.returncode == bool(said), done.stderr
+    if said:
+        assert any(words in done.stderr for words in said.split("|")), done.stderr
+    else:
+        assert "annot" not in done.stderr

@@ -1,7 +1,6 @@
 """`polyhop cache`: counting, removing, carrying elsewhere."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import Result
 
 from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.errors import SourceError
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 
+Command = Callable[..., Result]
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A root with two replies, one failure and one vector."""
-    layout = Layout(tmp_path / "root")
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose root has two replies, one failure and vectors."""
+    folder = tmp_path_factory.mktemp("caches")
+    layout = Layout(folder / "root")
     replies = ReplyCache(layout.reply_cache)
     for n, model in enumerate(("openai/a", "openai/b")):
         source = ReplySource(content_hash(f"{n}"), model, "kg.extract", "p", 1)
@@ -31,98 +35,68 @@ def root(tmp_path: Path) -> Path:
     replies.put_call(failed, "?", Usage(1, 5, 5, 0.25, 1), "MalformedReplyError")
     replies.put_failure(failed, 1, "MalformedReplyError", "No JSON.")
     replies.close()
-    vectors = VectorCache(layout.vector_cache)
-    vectors.put_many({"key": np.ones(4, np.float32)})
-    vectors.close()
-    paths = VectorCache(layout.path_cache)
-    paths.put_many({key: np.ones(4, np.float32) for key in "ab"})
-    paths.close()
-    return layout.root
+    for path, keys in ((layout.vector_cache, "k"), (layout.path_cache, "ab")):
+        vectors = VectorCache(path)
+        vectors.put_many({key: np.ones(4, np.float32) for key in keys})
+        vectors.close()
+    return folder
 
 
-def stats(polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path) -> Any:
-    done = polyhop("cache", "stats", "--root", root, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
+@pytest.fixture
+def cache(command: Command) -> Callable[..., Any]:
+    """The JSON of `polyhop cache`."""
+    return lambda line: json.loads(command(f"cache {line} --json").stdout)
 
 
-def test_stats_count_all_caches_and_what_was_spent(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
-) -> None:
-    document = stats(polyhop, root)
+def test_stats_count_all_caches_and_what_was_spent(cache: Callable[..., Any], command: Command) -> None:
+    document = cache("stats")
     assert (document["vectors"]["count"], document["paths"]["count"]) == (1, 2)
     replies = document["replies"]
     assert (replies["count"], replies["raw"], replies["failures"]) == (2, 3, 1)
-    assert replies["spent"] == {
-        "calls": 3,
-        "prompt_tokens": 205,
-        "completion_tokens": 25,
-        "cost_usd": 1.25,
-        "seconds": 3.0,
-    }
+    tokens = {"prompt_tokens": 205, "completion_tokens": 25}
+    assert replies["spent"] == {"calls": 3, **tokens, "cost_usd": 1.25, "seconds": 3.0}
     rows = [(row["model"], row["task"], row["replies"], row["failures"], row["calls"]) for row in replies["by_task"]]
     assert rows == [
         ("openai/a", "kg.extract", 1, 0, 1),
         ("openai/a", "kg.resolve", 0, 1, 1),
         ("openai/b", "kg.extract", 1, 0, 1),
     ]
-    plain = polyhop("cache", "stats", "--root", root).stdout
+    plain = command("cache stats").stdout
     assert "replies: 2 valid, 3 raw, 1 failed requests" in plain
     assert "spent: 3 calls, 1.25 USD" in plain
 
 
-def test_stats_of_nothing_are_zeros_and_make_no_file(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    document = stats(polyhop, tmp_path / "none")
+def test_stats_of_nothing_are_zeros_and_make_no_file(cache: Callable[..., Any], tmp_path: Path) -> None:
+    document = cache(f"stats --root {tmp_path / 'none'}")
     assert document["replies"]["count"] == document["vectors"]["count"] == document["replies"]["bytes"] == 0
     assert not (tmp_path / "none").exists()
 
 
-def test_evict_says_what_it_removed_and_keeps_what_was_spent(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
-) -> None:
-    done = polyhop("cache", "evict", "--failures", "--root", root)
-    assert done.stdout == "Removed: 0 replies, 1 failed request, 1 raw reply\n"
-    done = polyhop("cache", "evict", "--model", "openai/a", "--root", root, "--json")
-    assert json.loads(done.stdout) == {"replies": 1, "raw_replies": 1, "failures": 0}
-    done = polyhop("cache", "evict", "--older-than-days", "1", "--root", root, "--json")
-    assert json.loads(done.stdout) == {"replies": 0, "raw_replies": 0, "failures": 0}
-    left = stats(polyhop, root)["replies"]
+def test_evict_says_what_it_removed_and_keeps_what_was_spent(cache: Callable[..., Any], command: Command) -> None:
+    said = command("cache evict --failures").stdout
+    assert said == "Removed: 0 replies, 1 failed request, 1 raw reply\n"
+    assert cache("evict --model openai/a") == {"replies": 1, "raw_replies": 1, "failures": 0}
+    assert cache("evict --older-than-days 1") == {"replies": 0, "raw_replies": 0, "failures": 0}
+    left = cache("stats")["replies"]
     assert (left["count"], left["failures"], left["spent"]["calls"]) == (1, 0, 3)
 
 
-def test_evict_without_a_condition_is_wrong_usage_and_removes_nothing(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
-) -> None:
-    done = polyhop("cache", "evict", "--root", root)
-    assert done.returncode == 2
-    assert done.stderr == "polyhop: Say what to remove: --older-than-days N, --model M or --failures.\n"
-    assert stats(polyhop, root)["replies"]["count"] == 2
-
-
 def test_an_export_is_imported_into_another_root_once(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path, tmp_path: Path
+    cache: Callable[..., Any], command: Command, tmp_path: Path
 ) -> None:
-    file, other = tmp_path / "replies.parquet", tmp_path / "other"
-    done = polyhop("cache", "export", file, "--root", root, "--json")
-    assert json.loads(done.stdout) == {"exported": 2}
-    done = polyhop("cache", "import", file, "--root", other, "--json")
-    assert json.loads(done.stdout) == {"added": 2, "known": 0}
-    done = polyhop("cache", "import", file, "--root", other)
-    assert done.stdout == "0 replies added, 2 cached already\n"
-    polyhop("cache", "export", tmp_path / "again.parquet", "--root", other)
-    assert (tmp_path / "again.parquet").read_bytes() == file.read_bytes()
+    file, again, other = tmp_path / "replies.parquet", tmp_path / "again.parquet", f"--root {tmp_path / 'other'}"
+    assert cache(f"export {file}") == {"exported": 2}
+    assert cache(f"import {file} {other}") == {"added": 2, "known": 0}
+    assert command(f"cache import {file} {other}").stdout == "0 replies added, 2 cached already\n"
+    command(f"cache export {again} {other}")
+    assert again.read_bytes() == file.read_bytes()
 
 
-def test_a_file_that_is_no_export_gives_one_sentence_and_changes_nothing(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path, tmp_path: Path
-) -> None:
-    wrong = tmp_path / "wrong.parquet"
-    pq.write_table(pa.table({"key": ["a"]}), wrong)
-    for file, reason in ((wrong, "is not an export of replies"), (tmp_path / "none.parquet", "There is no file")):
-        done = polyhop("cache", "import", file, "--root", root)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert reason in done.stderr
-        assert done.stderr.count("\n") == 1
-    assert stats(polyhop, root)["replies"]["count"] == 2
+def test_what_is_refused_changes_nothing(cache: Callable[..., Any], command: Command, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": ["a"]}), tmp_path / "wrong.parquet")
+    for file, reason in (("wrong.parquet", "is not an export of replies"), ("none.parquet", "There is no file")):
+        done = command(f"cache import {tmp_path / file}")
+        assert isinstance(done.exception, SourceError)
+        assert reason in str(done.exception)
+    assert command("cache evict").exit_code != 0
+    assert cache("stats")["replies"]["count"] == 2

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from polyhop.cli import EXAMPLES, GROUPS, OURS, app
 from polyhop.warehouse.files.formats import described_formats
@@ -51,11 +52,7 @@ def shown_parameter(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
     names = ", ".join(f"`{one}`" for one in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
     default = parameter.default
-    plain = (
-        ""
-        if default in (None, "", False, ()) or callable(default) or not isinstance(default, str | int | float)
-        else default
-    )
+    plain = default if default and isinstance(default, str | int | float) else ""
     needed = "required" if parameter.required else plain
     said = getattr(parameter, "help", None) or ""
     for gap, formats in (("{corpus formats}", described_formats()), ("{graph formats}", described_graphs())):
@@ -93,10 +90,9 @@ def test_an_example_is_what_its_command_takes(line: str) -> None:
 
 
 def test_the_help_shows_groups_and_examples() -> None:
-    from typer.testing import CliRunner
-
-    whole = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
+    runner = CliRunner(env={"COLUMNS": "120", "TERM": "dumb"})
+    whole = runner.invoke(app, ["--help"]).output
     assert [group for group in GROUPS if group not in whole] == []
-    one = CliRunner().invoke(app, ["ask", "--help"], env={"COLUMNS": "120", "TERM": "dumb"}).output
+    one = runner.invoke(app, ["ask", "--help"]).output
     assert "Examples:" in one
     assert EXAMPLES["ask"][0] in one

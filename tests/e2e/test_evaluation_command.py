@@ -1,31 +1,45 @@
-"""`polyhop eval` on a small index: stored runs, their comparison, gates, and answers silenced by confidence."""
+"""`polyhop eval` and `polyhop tune` on a small index: stored runs and their page, gates, samples, ranges, baselines."""
 
 import json
-import subprocess
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_process import FITS, WIDTHS, assert_fits
 from click.testing import Result
+from drawing import stored_ranges
+from parameters import heat_maps, several, values_of
+from small_indexes import Run, indexed, publish, write_rows
 
 from polyhop.api import open_index
-from polyhop.flows.evaluate import evaluate_index, labels_of, left_out_sentences, run_evaluation, with_strategies
+from polyhop.flows.evaluate import (
+    evaluate_index,
+    labels_of,
+    left_out_sentences,
+    run_evaluation,
+    tune_index,
+    with_strategies,
+)
 from polyhop.flows.prefect_deploy import DeployedIndex, deployments
-from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
-from polyhop.schemas.requests import EvaluationRequest
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    GateFailedError,
+    SourceError,
+    StoreConflictError,
+    StoreError,
+    UnknownIdError,
+)
+from polyhop.schemas.requests import EvaluationRequest, TuningRequest
 from polyhop.schemas.settings import Settings
+from polyhop.tasks.evaluation.report import METRICS
 from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerMetrics, WorkerOptions
 from polyhop.worker.session import IndexPool
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 Command = Callable[..., Result]
-
-RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on the River {n % 5} in Country {n % 3}."}
-    for n in range(30)
-]
+PROJECT = Path(__file__).resolve().parents[2]
 QUESTIONS: list[dict[str, object]] = [
     {
         "id": f"q{n}",
@@ -33,45 +47,76 @@ QUESTIONS: list[dict[str, object]] = [
         "answers": [f"River {n % 5}"],
         "supporting": [f"p{n}"] if n else [],
         "hops": 1 + n % 2,
-        "type": "bridge" if n < 4 else "comparison",
+        "type": "<b>bridge</b>" if n < 4 else "comparison",
     }
     for n in range(6)
 ]
+IDS = [question["id"] for question in QUESTIONS]
 DETERMINISTIC = {"run.json", "questions.jsonl"}
+COUNT = 24
+"""Towns to tune on."""
 
 
 @pytest.fixture(scope="module")
-def published(publish: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a root whose index needs no vectors, and the question file, whose last line is broken."""
-    folder = publish(tmp_path_factory.mktemp("evaluations"), RECORDS, questions=QUESTIONS)
-    with (folder / "questions.jsonl").open("a", encoding="utf-8") as file:
-        file.write("{broken\n")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with question files, the last line of one broken, and a root with two indexes that need no vectors.
+
+    In `lengths`, long passages answer and short ones only name: BM25 finds the long ones if length does not count.
+    """
+    folder = tmp_path_factory.mktemp("evaluations")
+    texts = [f"Town {n} lies on the River {n % 5} in Country {n % 3}." for n in range(30)]
+    publish(folder, [{"id": f"p{n}", "title": f"Town {n}", "text": text} for n, text in enumerate(texts)])
+    filler = " ".join(f"word{n}" for n in range(120))
+    long = (f"Town {n} has a river. Town {n} is old. Town {n}. {filler}" for n in range(COUNT))
+    publish(
+        folder,
+        [
+            *({"id": f"p{n}", "title": f"Town {n}", "text": text} for n, text in enumerate(long)),
+            *({"id": f"d{n}", "title": "List", "text": f"Town {n}"} for n in range(COUNT)),
+        ],
+        "lengths",
+    )
+    write_rows(folder / "questions.jsonl", QUESTIONS, "{broken")
+    write_rows(folder / "unanswered.jsonl", [{**question, "answers": []} for question in QUESTIONS])
+    names = ({"question": f"Town {n}?", "supporting": [f"p{n}"], "answers": ["a river"]} for n in range(COUNT))
+    write_rows(folder / "names.jsonl", [{"id": f"q{n}", **row} for n, row in enumerate(names)])
     return folder
 
 
 @pytest.fixture
-def evaluated(command: Command) -> Callable[..., Any]:
-    """The JSON of an evaluation that is not stored."""
+def evaluate(command: Command) -> Command:
+    """`polyhop eval` of questions on `towns`."""
+    return lambda line, questions="questions.jsonl": command(f"eval {questions} --index towns {line}")
 
-    def run(*options: str) -> Any:
-        done = command("eval", "questions.jsonl", "--index", "towns", "--json", "--no-store", *options)
+
+@pytest.fixture
+def evaluated(evaluate: Command) -> Callable[..., Any]:
+    """Its JSON."""
+
+    def run(line: str, **questions: str) -> Any:
+        done = evaluate(f"{line} --json", **questions)
         assert done.exception is None, done.exception
         return json.loads(done.stdout)
 
     return run
 
 
+def stored(report: Any, name: str = "run.json") -> Any:
+    """A file of the folder in which an evaluation was stored."""
+    text = (Path(report["folder"]) / name).read_text(encoding="utf-8")
+    return json.loads(text) if name.endswith(".json") else text
+
+
 def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
-    command: Command, polyhop: Run, root: Path
+    command: Command, evaluated: Callable[..., Any], polyhop: Run, root: Path
 ) -> None:
-    arguments = ("eval", "questions.jsonl", "--index", "towns", "--strategies", "bridge-lexical,bm25", "--json")
-    gated = polyhop(
-        *("eval", root.parent / "questions.jsonl", *arguments[2:], "--fail-below", "bm25:em=1", "--root", root)
-    )
+    line = "--index towns --strategies bridge-lexical,bm25 --json --fail-below bm25:em=1"
+    gated = polyhop("eval", root.parent / "questions.jsonl", *line.split(), "--root", root)
     assert (gated.returncode, "The gate failed: em of bm25 is" in gated.stderr) == (1, True)
-    first = json.loads(gated.stdout)
+    first, second = json.loads(gated.stdout), evaluated("--strategies bridge-lexical,bm25")
     assert [row["passed"] for row in first["gates"]] == [False]
-    second = json.loads(command(*arguments).stdout)
+    metrics = {"recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1", "latency_ms", "failures"}
+    assert metrics <= set(first["strategies"]["bm25"])
     folders = [Path(report["folder"]) for report in (first, second)]
     assert [report["run"] for report in (first, second)] == [1, 2]
     assert [folder.name for folder in folders] == ["000001", "000002"]
@@ -81,17 +126,15 @@ def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
     assert plots
     for name in DETERMINISTIC | plots:
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
-    listed = json.loads(command("eval", "--list", "--json").stdout)
+    listed = json.loads(command("eval --list --json").stdout)
     assert [(row["run"], row["index"], row["version"], list(row["strategies"])) for row in listed] == [
-        (1, "towns", 1, ["bridge-lexical", "bm25"]),
-        (2, "towns", 1, ["bridge-lexical", "bm25"]),
+        (run, "towns", 1, ["bridge-lexical", "bm25"]) for run in (1, 2)
     ]
-    assert "bridge-lexical,bm25" in command("eval", "--list").stdout
-    changes = json.loads(command("eval", "--compare", "1", "2", "--json").stdout)
+    assert "bridge-lexical,bm25" in command("eval --list").stdout
+    changes = json.loads(command("eval --compare 1 2 --json").stdout)
     assert (changes["changed"], changes["most_changed"]) == ({}, [])
-    assert "no metric changed" in command("eval", "--compare", "1", "2").stdout
-    unknown = command("eval", "--compare", "1", "9")
-    assert isinstance(unknown.exception, UnknownIdError)
+    assert "no metric changed" in command("eval --compare 1 2").stdout
+    assert isinstance(command("eval --compare 1 9").exception, UnknownIdError)
 
 
 def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
@@ -114,7 +157,7 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
     assert run["settings"]["reader.min_confidence"] == 1
     assert run["settings"]["index.extraction.extractor"] == "rules"
     assert [(hops, group["n"]) for hops, group in run["by_hops"].items()] == [("1", 3), ("2", 3)]
-    assert [(kind, group["n"]) for kind, group in run["by_type"].items()] == [("bridge", 4), ("comparison", 2)]
+    assert [(kind, group["n"]) for kind, group in run["by_type"].items()] == [("<b>bridge</b>", 4), ("comparison", 2)]
     assert set(timings["strategies"]["bm25"]["parts_ms"]) >= {"encoding", "reading"}
     assert timings["peak_rss_mb"] > 1
     assert len(rows) == 12
@@ -123,12 +166,19 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
     assert any(row["confidence"] > 0 for row in rows)
 
 
-def test_all_strategies_are_those_that_the_index_can_serve(evaluated: Callable[..., Any]) -> None:
-    report = evaluated("--strategies", "all", "--baseline", "bm25")
+def test_all_strategies_are_those_that_the_index_can_serve_and_the_others_are_one_line(root: Path) -> None:
+    request = EvaluationRequest(
+        root.parent / "questions.jsonl", "towns", ("all",), baselines=("bm25",), is_stored=False
+    )
+    evaluation = evaluate_index(Settings(root=root), request)
+    report, left_out = evaluation.report, evaluation.report["left_out"]
     assert {"bm25", "bridge-lexical"} <= set(report["strategies"])
-    assert "vectors:passage" in report["left_out"]["dense"]
-    assert set(report["left_out"]).isdisjoint(report["strategies"])
+    assert "vectors:passage" in left_out["dense"]
+    assert set(left_out).isdisjoint(report["strategies"])
     assert report["run"] is None
+    (line,) = (sentence for sentence in left_out_sentences(evaluation) if "of 'all' left out" in sentence)
+    assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
+    assert [name for name, reason in left_out.items() if f"'{name}'" not in reason.split(" needs ")[0]] == []
 
 
 def test_the_deployed_evaluation_asks_what_the_index_was_built_for(root: Path) -> None:
@@ -137,194 +187,182 @@ def test_the_deployed_evaluation_asks_what_the_index_was_built_for(root: Path) -
     assert labels_of(with_strategies(Settings(root=root), request)) == ["bm25", "bridge-lexical"]
 
 
-def test_all_that_were_left_out_are_one_line_and_no_reason_names_another_strategy(root: Path) -> None:
-    request = EvaluationRequest(root.parent / "questions.jsonl", "towns", ("all",), is_stored=False)
-    evaluation = run_evaluation(Settings(root=root), request)
-    left_out = evaluation.report["left_out"]
-    (line,) = (sentence for sentence in left_out_sentences(evaluation) if "of 'all' left out" in sentence)
-    assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
-    assert [name for name, reason in left_out.items() if f"'{name}'" not in reason.split(" needs ")[0]] == []
-
-
-def test_an_evaluation_prints_calibration_hops_and_the_baseline(command: Command) -> None:
-    done = command(
-        *("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25,bridge-lexical", "--no-store"),
-        *("--baseline", "bridge-lexical", "--fail-below", "recall@5=0"),
-    )
+def test_an_evaluation_prints_calibration_hops_and_the_baseline(evaluate: Command) -> None:
+    done = evaluate("--strategies bm25,bridge-lexical --no-store --baseline bridge-lexical --fail-below recall@5=0")
     assert done.exception is None
-    for part in (
-        "em of shown",
-        "sentence hit",
-        "Confidence stated -> exact match observed",
-        "1 (3)",
-        "bm25 vs bridge-lexical",
-    ):
-        assert part in done.stdout
+    said = ("em of shown", "sentence hit", "Confidence stated -> exact match observed", "1 (3)")
+    assert [part for part in (*said, "bm25 vs bridge-lexical") if part not in done.stdout] == []
     assert "line 7 was left out" in done.stderr
 
 
-def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, command: Command) -> None:
+def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, evaluate: Command) -> None:
     lines = [{**QUESTIONS[1], "supporting": ["p1", "nowhere"]}, {**QUESTIONS[2], "supporting": ["nowhere", "gone"]}]
-    (root.parent / "other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    done = command("eval", "other.jsonl", "--index", "towns", "--strategies", "bm25", "--json")
+    write_rows(root.parent / "other.jsonl", lines)
+    done = evaluate("--strategies bm25 --json", "other.jsonl")
     assert done.stderr.startswith("2 supporting ids counted as missed, in no passage of 'towns'")
     report = json.loads(done.stdout)
     assert (report["unknown_supporting"], report["strategies"]["bm25"]["recall@5"]) == (2, 0.25)
-    folder = Path(report["folder"])
-    assert json.loads((folder / "run.json").read_text(encoding="utf-8"))["questions"]["unknown_supporting"] == 2
-    assert "Supporting ids in no passage of the index: 2" in (folder / "summary.md").read_text(encoding="utf-8")
+    assert stored(report)["questions"]["unknown_supporting"] == 2
+    assert "Supporting ids in no passage of the index: 2" in stored(report, "summary.md")
 
 
+@pytest.mark.parametrize(
+    ("file", "error", "sentence"),
+    [
+        ("questions.jsonl", ConfigurationError, "would replace the questions"),
+        ("root", StoreError, "that is a folder; name a file"),
+        ("root/nothere/rows.jsonl", StoreError, "there is no folder .*; create it first"),
+    ],
+)
 def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, file: str, error: type[Exception], sentence: str
 ) -> None:
     monkeypatch.setattr("polyhop.flows.evaluate.open_published", None)
     questions = root.parent / "questions.jsonl"
     before = questions.read_bytes()
-    requests = {
-        out: EvaluationRequest(questions=questions, index="towns", strategies=("bm25",), parameters={}, out=out)
-        for out in (questions, root, root / "nothere" / "rows.jsonl")
-    }
-    for out, (kind, sentence) in zip(
-        requests,
-        [
-            (ConfigurationError, "would replace the questions"),
-            (StoreError, "that is a folder; name a file"),
-            (StoreError, "there is no folder .*; create it first"),
-        ],
-        strict=True,
-    ):
-        with pytest.raises(kind, match=sentence):
-            run_evaluation(Settings(root=root), requests[out])
+    with pytest.raises(error, match=sentence):
+        run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", ("bm25",), out=root.parent / file))
     assert questions.read_bytes() == before
 
 
 def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_asked(
-    root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    root: Path, evaluate: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", None)
     (root / "evaluations").touch()
-    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25")
+    done = evaluate("--strategies bm25")
     assert isinstance(done.exception, StoreError)
     assert "Cannot write the evaluation" in str(done.exception)
 
 
+ALL = "eval questions.jsonl --index towns"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("line", "sentence"),
     [
-        (("questions.jsonl",), "needs a question file and an index"),
-        (("--index", "towns"), "needs a question file and an index"),
+        ("eval questions.jsonl", "needs a question file and an index"),
+        ("eval --index towns", "needs a question file and an index"),
+        (f"{ALL} --fail-below recal@5=.5", "unknown metric 'recal@5'; metrics: recall"),
+        (f"{ALL} --fail-below dense:em=.5", "'dense', which is not evaluated"),
+        (f"{ALL} --strategies all --no-store --fail-below dense:recall@5=.1", "dense"),
+        (f"{ALL} --strategies bm25 --baseline dense", "evaluated: bm25"),
+        (f"{ALL} --strategies ,", "no strategy to evaluate"),
+        (f"{ALL} --strategies bm25 --baseline all", "The baseline 'all' is not evaluated; evaluated: bm25."),
+        (f"{ALL} --strategies bm25 --seed 3", "A seed belongs to a sample"),
+        (f"{ALL} --strategies bm25 --rest", "The rest is what a sample leaves out"),
+        (f"{ALL} --strategies bm25 --rest --sample 6", "A sample of 6 leaves out none of 6 usable questions"),
+        (f"{ALL} --strategies bm25:b=1..300", "stands for 300 variants, at most 100 are possible"),
+        (f"{ALL} --strategies bm25:b=.3,bridg", "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
+        (f"{ALL} --strategies bm25:b=.3,k1=2", "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
+        (f"{ALL} --strategies bm25:b=.3,2", "Parameter 'b' of strategy 'bm25' is '2'"),
+        ("tune questions.jsonl --index towns --metric recall@7", "Unknown metric 'recall@7' to tune by"),
         (
-            ("questions.jsonl", "--index", "towns", "--fail-below", "recal@5=.5"),
-            "unknown metric 'recal@5'; metrics: recall",
+            "tune names.jsonl --index lengths --strategy bm25 --sample 20",
+            "there are 20 to tune on and 4 to keep back",
         ),
-        (("questions.jsonl", "--index", "towns", "--fail-below", "dense:em=.5"), "'dense', which is not evaluated"),
-        (("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--baseline", "dense"), "evaluated: bm25"),
-        (("questions.jsonl", "--index", "towns", "--strategies", ","), "no strategy to evaluate"),
     ],
 )
-def test_a_wrong_evaluation_is_refused_in_one_sentence(
-    command: Command, arguments: tuple[str, ...], sentence: str
+def test_a_wrong_experiment_is_refused_in_one_sentence_and_stores_nothing(
+    command: Command, root: Path, line: str, sentence: str
 ) -> None:
-    done = command("eval", *arguments)
+    done = command(line)
     assert isinstance(done.exception, ConfigurationError)
     assert sentence in str(done.exception)
     assert done.stdout == ""
+    assert not [*root.glob("evaluations/*"), *root.glob("tunings/*")]
 
 
-def test_an_evaluation_that_cannot_be_made_says_why_and_stores_nothing(root: Path) -> None:
-    questions = root.parent / "questions.jsonl"
-    request = EvaluationRequest(root.parent / "nothere.jsonl", "towns", ("bm25",))
-    with pytest.raises(SourceError, match=r"nothere\.jsonl"):
-        evaluate_index(Settings(root=root), request)
-    with pytest.raises(ConfigurationError, match="The least confidence is 2; it must be within 0 to 1"):
-        evaluate_index(Settings(root=root), EvaluationRequest(questions, "towns", ("bm25",), min_confidence=2))
+def test_an_evaluation_that_cannot_be_made_says_why_and_stores_nothing(evaluate: Command, root: Path) -> None:
+    questions, bad = root.parent / "questions.jsonl", write_rows(root.parent / "bad.jsonl", [{"id": 1}])
+    for request, error, sentence in (
+        (EvaluationRequest(root.parent / "nothere.jsonl", "towns", ("bm25",)), SourceError, r"nothere\.jsonl"),
+        (
+            EvaluationRequest(bad, "towns", ("bm25",)),
+            SourceError,
+            r"no usable question in .*bad\.jsonl: line 1: there is no question",
+        ),
+        (
+            EvaluationRequest(questions, "towns", ("bm25",), min_confidence=2),
+            ConfigurationError,
+            "The least confidence is 2; it must be within 0 to 1",
+        ),
+        (
+            EvaluationRequest(questions, "towns", ("bm25",), sample=0),
+            ConfigurationError,
+            "A sample has at least 1 question, not 0",
+        ),
+    ):
+        with pytest.raises(error, match=sentence):
+            evaluate_index(Settings(root=root), request)
+    assert evaluate("--sample 0").exit_code == 2
     assert not list(root.glob("evaluations/*"))
 
 
-def test_an_evaluation_reports_its_run_its_gates_and_its_progress(root: Path) -> None:
+def test_an_evaluation_reports_its_run_its_gates_and_its_progress(root: Path, evaluate: Command) -> None:
     questions, seen = root.parent / "questions.jsonl", []
     request = EvaluationRequest(questions, "towns", ("bm25",), fail_below=("recall@5=.1", "bm25:em=1"))
     report = evaluate_index(Settings(root=root), request, lambda *progress: seen.append(progress)).report
     assert [(row["metric"], row["passed"]) for row in report["gates"]] == [("recall@5", True), ("em", False)]
     assert Path(report["folder"]) == root / "evaluations" / f"{report['run']:06d}"
     assert seen == [("bm25", done, 6) for done in range(1, 7)]
-
-
-def test_a_gate_on_a_strategy_that_could_not_be_served_does_not_pass(command: Command) -> None:
-    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "all", "--no-store",
-                   "--fail-below", "dense:recall@5=.1")  # fmt: skip
-    assert isinstance(done.exception, ConfigurationError)
-    gate = ("--fail-below", "mrr=0", "--fail-below", "all@2=1", "--fail-below", "em=1")
-    failed = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", "--no-store", *gate)
+    failed = evaluate("--strategies bm25 --no-store --fail-below mrr=0 --fail-below all@2=1 --fail-below em=1")
     assert isinstance(failed.exception, GateFailedError)
     assert "em of bm25" in str(failed.exception)
     assert "mrr" not in str(failed.exception)
 
 
-def _work(root: Path) -> None:
-    """A worker without signal handlers, which would stay in this process."""
-    settings = Settings(root=root)
-    with open_questions(settings) as queue:
-        options = WorkerOptions(queues=("default",), until_empty=True)
-        report = Worker(queue, IndexPool(settings), options, WorkerMetrics()).run()
-    assert (report.finished, report.failed) == (12, 0)
-
-
 def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
-    question = str(QUESTIONS[1]["question"])
-    ask = ("ask", question, "--index", "towns", "--strategy", "bm25", "--json")
-    given, silent = (json.loads(command(*ask, "--set", f"reader.min_confidence={least}").stdout) for least in (0.1, 1))
+    ask = ("ask --index towns --strategy bm25 --json", str(QUESTIONS[1]["question"]), "--set")
+    given, silent = (json.loads(command(*ask, f"reader.min_confidence={least}").stdout) for least in (0.1, 1))
     assert given["answer"] == silent["guess"] != ""
     assert silent["answer"] == ""
     assert any(silent["guess"] in sentence["text"] for sentence in silent["sentences"])
     assert silent["reading"]["confidence"] == given["reading"]["confidence"] < 1
-    submit = ("submit", "questions.jsonl", "--skip-bad", "--index", "towns", "--strategy", "bm25", "--json")
-    jobs = [json.loads(command(*submit, "--min-confidence", least).stdout)["job_id"] for least in ("0.1", "1")]
-    _work(root)
+    submit = "submit questions.jsonl --skip-bad --index towns --strategy bm25 --json --min-confidence"
+    jobs = [json.loads(command(submit, least).stdout)["job_id"] for least in ("0.1", "1")]
+    with open_questions(Settings(root=root)) as queue:  # a worker without signal handlers, which would stay here
+        options = WorkerOptions(queues=("default",), until_empty=True)
+        report = Worker(queue, IndexPool(Settings(root=root)), options, WorkerMetrics()).run()
+    assert (report.finished, report.failed) == (12, 0)
     answers = [
-        {row["id"]: row for row in map(json.loads, command("results", str(job)).stdout.splitlines())} for job in jobs
+        {row["id"]: row for row in map(json.loads, command(f"results {job}").stdout.splitlines())} for job in jobs
     ]
     assert answers[0]["q1"]["answer"] == given["answer"]
     assert {row["answer"] for row in answers[1].values()} == {""}
     assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
-    listed = json.loads(command("jobs", "--json").stdout)
+    listed = json.loads(command("jobs --json").stdout)
     assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: 0.1, jobs[1]: 1}
 
 
 def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentences(
-    command: Command, root: Path
+    evaluate: Command, evaluated: Callable[..., Any], root: Path
 ) -> None:
     """Text, JSON, page and summary: no exact match, no calibration, and why; a gate for exact match does not pass."""
-    rows = [
-        q | {"answers": [f"Town {n}, a town of the Country, lies on the River {n % 5}."]}
-        for n, q in enumerate(QUESTIONS)
-    ]
-    (root.parent / "sentences.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    arguments = ("eval", "sentences.jsonl", "--index", "towns", "--strategies", "bm25")
-    said = "The gold answers are long (median 12 words), so answers are judged by token F1 and containment"
-    text = command(*arguments, "--no-store").stdout
-    assert said in text
+    long = (f"Town {n}, a town of the Country, lies on the River {n % 5}." for n in range(6))
+    rows = [{**question, "answers": [text]} for question, text in zip(QUESTIONS, long, strict=True)]
+    write_rows(root.parent / "sentences.jsonl", rows)
+    text = evaluate("--strategies bm25 --no-store", "sentences.jsonl").stdout
+    assert "The gold answers are long (median 12 words), so answers are judged by token F1 and containment" in text
     assert "f1 of shown" in text
     assert "Confidence stated" not in text
     assert " em " not in text
-    report = json.loads(command(*arguments, "--json").stdout)
+    report = evaluated("--strategies bm25", questions="sentences.jsonl")
     found = report["strategies"]["bm25"]
     assert report["long_answers"] == {"median_words": 12}
     assert (found["em"], found["answered"]["em"], found["calibration"], found["coverage"]) == (None,) * 4
     assert 0 < found["containment"] < 1
-    folder = Path(report["folder"])
-    assert not (folder / "calibration.png").exists()
-    for name in ("report.html", "summary.md"):
-        shown = (folder / name).read_text(encoding="utf-8")
+    assert not (Path(report["folder"]) / "calibration.png").exists()
+    for shown in (stored(report, "report.html"), stored(report, "summary.md")):
         assert "containment of the shown" in shown
         assert "median 12 words" in shown
         assert "em of the shown" not in shown
-    row = json.loads((folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    row = json.loads(stored(report, "questions.jsonl").splitlines()[0])
     assert (row["em"], row["containment"] > 0) == (None, True)
-    gated = command(*arguments, "--no-store", "--fail-below", "em=.1")
+    gated = evaluate("--strategies bm25 --no-store --fail-below em=.1", "sentences.jsonl")
     assert "gold answers are too long" in str(gated.exception)
-    assert command(*arguments, "--no-store", "--fail-below", "containment=.01").exception is None
+    passed = evaluate("--strategies bm25 --no-store --fail-below containment=.01", "sentences.jsonl")
+    assert passed.exception is None
 
 
 def test_a_closed_index_says_so(root: Path) -> None:
@@ -334,8 +372,236 @@ def test_a_closed_index_says_so(root: Path) -> None:
         index.ask("Which river does Town 1 lie on?", strategy="bm25")
 
 
-def test_a_file_without_usable_questions_names_the_first_and_its_fault(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
-    request = EvaluationRequest(tmp_path / "bad.jsonl", "towns", ("bm25",))
-    with pytest.raises(SourceError, match=r"no usable question in .*bad\.jsonl: line 1: there is no question"):
-        run_evaluation(Settings(root=root), request)
+def test_a_sample_asks_the_same_questions_whatever_else_is_given(
+    command: Command, evaluate: Command, evaluated: Callable[..., Any], root: Path
+) -> None:
+    def asked(line: str) -> tuple[Any, list[str]]:
+        report = evaluated(f"--no-store --sample 3 --seed 7 --out rows.jsonl --strategies {line}")
+        lines = (root.parent / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+        return (report["n"], report["sample"]), list(dict.fromkeys(json.loads(line)["id"] for line in lines))
+
+    first, other = asked("bm25"), asked("bridge-lexical,bm25 --baseline bm25 --set reader.min_confidence=1")
+    assert first == other == ((3, {"size": 3, "seed": 7, "of": 6}), sorted(first[1]))
+    assert len(first[1]) == 3
+    report, left = asked("bm25 --rest")
+    assert report == (3, {"size": 3, "seed": 7, "of": 6, "rest": True})
+    assert sorted(first[1] + left) == IDS
+    said = evaluate("--rest --sample 3 --seed 7 --strategies bm25 --no-store").stdout
+    assert said.startswith("3 of 6 questions (all but a random sample of 3, seed 7) on 'towns'")
+    assert evaluated("--no-store --strategies bm25")["sample"] is None
+    two = evaluate("--strategies bm25 --sample 2")
+    assert two.stdout.startswith("2 of 6 questions (random sample, seed 13) on 'towns', version 1\n")
+    whole = evaluate("--strategies bm25 --sample 50")
+    assert "The sample of 50 is all there is: 6 usable questions." in whole.stderr
+    assert whole.stdout.startswith("6 questions on 'towns'")
+    listed = json.loads(command("eval --list --json").stdout)
+    assert [(row["n"], row["sample"]) for row in listed] == [
+        (2, {"size": 2, "seed": 13, "of": 6}),
+        (6, {"size": 50, "seed": 13, "of": 6}),
+    ]
+    assert "questions.jsonl (2 of 6, seed 13)" in command("eval --list").stdout
+    compared = command("eval --compare 1 2").stdout
+    assert "questions.sample.size: 2 -> 50" in compared
+    assert "in both: 2 questions; 0 only in 1, 4 only in 2; intervals: those in both" in compared
+
+
+def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callable[..., Any]) -> None:
+    strategies = "bridge-lexical:restart=.3,.5:seeds=1..2,bm25:b=0..1,bm25"
+    report = evaluated(f"--strategies {strategies} --baseline bm25 --baseline bm25:b=1")
+    crossed = [f"bridge-lexical:restart={r}:seeds={s}" for r in (".3", ".5") for s in (1, 2)]
+    assert list(report["strategies"]) == [*crossed, "bm25:b=0", "bm25:b=1", "bm25"]
+    assert (report["baseline"], report["baselines"]) == ("bm25", ["bm25", "bm25:b=1"])
+    assert {frozenset(pair.split(" vs ")) for pair in report["paired"]} == {
+        frozenset((one, other)) for one in report["baselines"] for other in report["strategies"] if one != other
+    }
+    run = stored(report)
+    assert run["ranges"] == report["ranges"]
+    assert [(one["label"], one["parameters"]) for one in run["ranges"]] == [
+        ("bridge-lexical:restart=.3,.5:seeds=1..2", ["restart", "seeds"]),
+        ("bm25:b=0..1", ["b"]),
+    ]
+    assert run["ranges"][1]["points"] == [{"label": f"bm25:b={b}", "values": [b]} for b in ("0", "1")]
+    assert list(run["paired"]) == [*crossed, "bm25:b=0", "bm25:b=1"]
+    assert {name: list(rows) for name, rows in run["paired_further"].items()} == {
+        "bm25:b=1": [*crossed, "bm25:b=0", "bm25"]
+    }
+    one = run["paired"]["bm25:b=1"]["mrr"]
+    back = run["paired_further"]["bm25:b=1"]["bm25"]["mrr"]
+    assert (one["difference"], one["low"], one["wins"]) == (-back["difference"], -back["high"], back["losses"])
+    files = {path.name for path in Path(report["folder"]).iterdir()}
+    assert files >= {"paired_differences.png", "paired_differences_2.png"}
+
+
+def test_the_command_of_algorithms_md_has_what_the_figures_of_sprig_show(command: Command) -> None:
+    text = (PROJECT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^\$ polyhop (eval .* --strategies .*graph-hybrid.*)$", text, re.MULTILINE)
+    done = command(line.replace("--index mine", "--index towns --no-store --json"))
+    assert done.exception is None, done.exception
+    sizes, weighting, penalty, mode = stored_ranges(json.loads(done.stdout))
+    assert sizes.parameters == ("seeds", "restart", "max_iter")
+    assert [len(found.labels) for found in heat_maps(sizes)] == [9, 9, 9]
+    shown = {several(one)[0]: values_of(one, several(one)[0]) for one in (weighting, penalty, mode)}
+    assert shown == {
+        "seed_weighting": ["rank", "raw", "softmax"],
+        "hub_penalty": ["0", ".25", ".5", ".75", "1"],
+        "ppr": ["power", "push"],
+    }
+    assert all(len(several(one)) > 1 for one in (sizes, weighting, penalty, mode))
+
+
+def test_every_metric_has_its_interval_and_null_where_nothing_is_judged(
+    evaluate: Command, evaluated: Callable[..., Any]
+) -> None:
+    report = evaluated("--strategies bm25", questions="unanswered.jsonl")
+    result = report["strategies"]["bm25"]
+    for metric in METRICS:
+        interval = result["intervals"][metric]
+        assert (interval is None) == (result[metric] is None) == (metric in {"em", "f1"})
+        assert interval is None or interval["low"] <= result[metric] <= interval["high"]
+    said = "percentile bootstrap of the mean over questions"
+    assert report["interval"] == {"kind": said, "level": 0.95, "resamples": 10_000, "seed": 13}
+    assert stored(report)["results"]["bm25"]["intervals"]["em"] is None
+    assert said in stored(report, "report.html")
+    printed = evaluate("--strategies bm25 --no-store", "unanswered.jsonl").stdout
+    assert f"95 % intervals of the means ({said}, 10,000 resamples)" in printed
+    low, high = (result["intervals"]["recall@5"][end] for end in ("low", "high"))
+    assert f"bm25      [{low:.3f}, {high:.3f}]" in printed
+
+
+def test_runs_that_were_stored_before_samples_ranges_and_intervals_are_listed_and_compared(
+    command: Command, evaluated: Callable[..., Any]
+) -> None:
+    report, _ = (evaluated("--strategies bm25") for _ in range(2))
+    run = stored(report)
+    for name in ("baselines", "paired_further", "ranges", "interval"):
+        del run[name]
+    del run["questions"]["sample"]
+    del run["results"]["bm25"]["intervals"]
+    (Path(report["folder"]) / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    assert [row["sample"] for row in json.loads(command("eval --list --json").stdout)] == [None, None]
+    assert command("eval --list").exception is None
+    for numbers in ("1 2", "2 1"):
+        changes = json.loads(command(f"eval --compare {numbers} --json").stdout)
+        assert (changes["changed"], changes["most_changed"]) == ({}, [])
+        assert changes["strategies"]["bm25"]["mrr"]["paired"]["ties"] == 5
+
+
+def test_the_request_of_python_reads_lists_and_ranges_as_the_command_does(root: Path) -> None:
+    questions = root.parent / "questions.jsonl"
+    given = [("bm25:b=.3,.5", "bridge-lexical"), ("bm25:b=.3,.5,bridge-lexical",)]
+    runs = [
+        run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", strategies, sample=2)).run
+        for strategies in given
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0]["strategies"] == ["bm25:b=.3", "bm25:b=.5", "bridge-lexical"]
+
+
+NAMES = "names.jsonl --index lengths"
+TUNED = f"tune {NAMES} --strategy bm25:b=0,.5:k1=1,2 --metric recall@1 --sample 10 --seed 3"
+
+
+def test_the_best_setting_of_the_sample_is_judged_on_the_rest_as_two_evaluations_would(
+    command: Command, root: Path
+) -> None:
+    done = command(f"{TUNED} --json")
+    assert done.exception is None, done.exception
+    report = json.loads(done.stdout)
+    assert (report["chosen"], report["default"], report["reader"]) == ("bm25:b=0:k1=1", "bm25", "none")
+    assert report["use"]["param"] == ["b=0", "k1=1"]
+    assert [len(row["values"]) for row in report["tried"]] == [0, 2, 2, 2, 2]
+    for part, rest in (("tuning", ""), ("rest", "--rest")):
+        options = f"--sample 10 --seed 3 {rest} --reader none --no-store --json"
+        evaluated = json.loads(command(f"eval {NAMES} --strategies bm25,bm25:b=0:k1=1 {options}").stdout)
+        assert report[part]["n"] == evaluated["n"]
+        for who, label in (("default", "bm25"), ("chosen", "bm25:b=0:k1=1")):
+            assert report[part][who]["mean"] == pytest.approx(evaluated["strategies"][label]["recall@1"], abs=1e-6)
+    assert (report["tuning"]["n"], report["rest"]["n"]) == (10, COUNT - 10)
+    paired = report["rest"]["paired"]
+    assert paired["difference"] == pytest.approx(report["rest"]["chosen"]["mean"] - report["rest"]["default"]["mean"])
+    assert (paired["wins"], paired["significant"], paired["p"] < 0.05) == (COUNT - 10, True, True)
+    assert "recall@5" in report["rest"]["metrics"]
+    assert Path(report["folder"]) == root / "tunings" / "000001"
+    tuning = stored(report, "tuning.json")
+    assert tuning["rest"]["paired"]["p"] == pytest.approx(paired["p"], abs=1e-6)
+    assert "run" not in tuning
+    assert {path.name for path in Path(report["folder"]).iterdir()} == {"tuning.json", "report.html"}
+    assert not (root / "evaluations").exists()
+
+
+def test_the_text_says_what_was_chosen_what_it_is_worth_and_that_nothing_was_changed(command: Command) -> None:
+    printed = command(f"{TUNED} --no-store").stdout.splitlines()
+    assert printed[0] == "bm25 on 'lengths', version 1: 5 settings on 10 of 24 questions (random sample, seed 3)"
+    assert any(line.split()[:2] == ["bm25:b=0:k1=1", "1.000"] for line in printed)
+    default, chosen = (next(line.split() for line in printed if line.startswith(who)) for who in ("default", "chosen"))
+    assert chosen[1:3] == ["1.000", "1.000"]
+    assert float(default[2]) < 1
+    assert any(line.endswith("better by more than chance.") for line in printed)
+    assert printed[-1] == (
+        "Nothing was changed; to use it: polyhop ask QUESTION --index lengths --strategy bm25 --param b=0 --param k1=1"
+    )
+
+
+def test_answers_are_read_where_the_metric_judges_them(command: Command) -> None:
+    done = command(f"tune {NAMES} --strategy bm25:b=0,.75 --metric f1 --no-store --json")
+    assert done.exception is None, done.exception
+    report = json.loads(done.stdout)
+    assert (report["reader"], report["tuning"]["judged"]) == ("rules", 12)
+    assert "em" in report["rest"]["metrics"]
+
+
+def test_a_version_that_is_published_meanwhile_ends_the_tuning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = root.parent / "lengths.jsonl"
+
+    def evaluate_and_publish(*arguments: object) -> object:
+        found = run_evaluation(*arguments)  # type: ignore[arg-type]
+        corpus.write_text(corpus.read_text(encoding="utf-8").replace("river", "lake"), encoding="utf-8")
+        indexed(Settings(root=root, strategies=("bm25",)), corpus, "lengths", source_name="lengths")
+        return found
+
+    monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", evaluate_and_publish)
+    request = TuningRequest(root.parent / "names.jsonl", "lengths", "bm25:b=0,.75", is_stored=False)
+    with pytest.raises(StoreConflictError, match=r"Version 2 of 'lengths' was published while version 1 was tuned"):
+        tune_index(Settings(root=root, strategies=("bm25",)), request)
+
+
+FACTS = {
+    "title": "document.title",
+    "drawn": "[...document.images].filter(i => i.complete && i.naturalWidth > 0 && i.clientWidth > 400).length",
+    "images": "document.images.length",
+    "strategies": "[...document.querySelector('#results tbody').rows].map(row => row.cells[0].textContent)",
+    "active": "document.querySelectorAll('script, iframe, object, embed, link, form, b').length",
+    "points": "[...document.querySelectorAll('#ranges tbody tr')].map(r => [...r.cells].map(c => c.innerText))",
+    "width": "document.documentElement.scrollWidth",
+    "cut": "[...document.querySelectorAll('#results .frame')].filter(box => box.scrollWidth > box.clientWidth).length",
+    "fetched": "fetch('data:text/plain,x').then(() => 'reached', () => 'refused')",
+}
+
+
+def test_the_report_that_eval_stores_is_a_readable_page(browser: Any, evaluated: Callable[..., Any]) -> None:
+    """In a real browser: complete in itself, and nothing runs that a question file holds."""
+    label = "bridge-lexical:restart=0.3"
+    made = evaluated(f"--strategies bm25,{label},bm25:b=0,.5,1:k1=1,2 --baseline bm25 --baseline {label}")
+    report = Path(made["folder"]) / "report.html"
+    looks = {
+        width: browser.look(report, evaluate=FACTS, width=width, scheme=scheme)
+        for width, scheme in ((1200, "light"), (700, "dark"))
+    }
+    for width in WIDTHS:
+        fits = browser.look(report, evaluate=FITS, width=width).values
+        assert_fits(fits)
+        assert width > 400 or fits["scrolling"] >= len(looks[1200].requests) - 1  # every plot, and tables
+    for width, looked in looks.items():
+        assert looked.requests[0] == report.as_uri()
+        assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
+        values = looked.values
+        assert values["title"] == "Evaluation of index towns, version 1 – Polyhop"
+        assert values["images"] == values["drawn"] == 3  # recall, two differences
+        assert values["width"] <= width
+        assert (values["active"], values["fetched"]) == (0, "refused")
+    points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
+    variants = [f"bm25:b={b}:k1={k1}" for b, k1 in points]
+    assert sorted(looks[1200].values["strategies"]) == sorted(["bm25", label, *variants])
+    assert [row[:2] for row in looks[1200].values["points"]] == points
+    assert looks[1200].values["cut"] == 0
+    assert "<b>bridge</b> (n = 4)" in looks[1200].text

@@ -1,65 +1,62 @@
-"""An index made from a knowledge graph, from the command line and in this process: it has no passage."""
+"""An index made from a knowledge graph: without texts, with texts for its nodes, with paths in the words of a model."""
 
 import json
 import random
 import re
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from small_indexes import Run, indexed, printed, write_rows
 
-from polyhop.api import open_index
+from polyhop.api import Index, open_index
 from polyhop.commands.index import index as index_command
-from polyhop.flows.index import run_index
+from polyhop.commands.index import print_plan
 from polyhop.flows.maintain import run_verify
+from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import LossRefusedError, SourceError
-from polyhop.schemas.records import SourceKind
+from polyhop.schemas.errors import BudgetExceededError, LossRefusedError, SourceError
+from polyhop.schemas.ports import Strategy
+from polyhop.schemas.records import GraphServer, SourceKind
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.text import node_id
 from polyhop.tasks.resolution.resolve import explain, keys_of
 from polyhop.warehouse.artefacts import GRAPH as BIPARTITE
 from polyhop.warehouse.artefacts import RELATIONS
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.tables.version_rows import read_name_records
+from polyhop.worker.strategies import registry
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 from polyhop.worker.strategies.registry import STRATEGIES
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+SettingsFor = Callable[..., Settings]
 
 
 def node(own_id: str, name: str, *types: str) -> dict[str, object]:
     return {"id": own_id, "name": name, "types": list(types)}
 
 
-ADA, BABBAGE, LONDON = (
-    node("p1", "Ada Lovelace", "Person"),
-    node("p2", "Charles Babbage", "Person"),
-    node("t1", "London"),
-)
-GRAPH: list[dict[str, object]] = [
-    {"subject": ADA, "predicate": "worked with", "object": BABBAGE},
-    {"subject": BABBAGE, "predicate": "born in", "object": LONDON},
-    {"subject": BABBAGE, "predicate": "knows", "object": BABBAGE},
-    {"subject": ADA, "predicate": "born in year", "object": 1815},
-    {
-        "subject": node("e1", "Analytical Engine", "Machine"),
-        "predicate": "part of",
-        "object": node("m1", "Mill", "Part"),
-    },
-    {"subject": node("e2", "Windmill", "Machine"), "predicate": "part of", "object": node("m2", "Mill", "Building")},
-    {"subject": LONDON, "predicate": "twinned with", "object": node("t2", "Berlin", "City")},
+def stated(subject: object, predicate: str, value: object) -> dict[str, object]:
+    return {"subject": subject, "predicate": predicate, "object": value}
+
+
+ADA, BABBAGE = node("p1", "Ada Lovelace", "Person"), node("p2", "Charles Babbage", "Person")
+LONDON = node("t1", "London")
+GRAPH = [
+    stated(ADA, "worked with", BABBAGE),
+    stated(BABBAGE, "born in", LONDON),
+    stated(BABBAGE, "knows", BABBAGE),
+    stated(ADA, "born in year", 1815),
+    stated(node("e1", "Analytical Engine", "Machine"), "part of", node("m1", "Mill", "Part")),
+    stated(node("e2", "Windmill", "Machine"), "part of", node("m2", "Mill", "Building")),
+    stated(LONDON, "twinned with", node("t2", "Berlin", "City")),
 ]
 CORPUS = [{"id": "a", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage."}]
-
-
-def write(path: Path, records: list[dict[str, object]] | list[dict[str, str]], *more: str) -> Path:
-    text = "".join(line + "\n" for line in (*map(json.dumps, records), *more))
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -67,132 +64,115 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(root=tmp_path / "root", strategies=("graph-search", "bm25"))
 
 
-def indexed(settings: Settings, source: Path | None, kind: SourceKind | None = "graph", **more: bool) -> IndexReport:
-    return run_index(settings, IndexRequest("people", source, kind=kind, **more), DirectRunner())  # type: ignore[arg-type]
+def made(settings: Settings, source: Path | None, kind: SourceKind | None = "graph", **more: Any) -> IndexReport:
+    return indexed(settings, source, "people", kind=kind, **more)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    """The graph for every strategy, which tests only read."""
+    folder = tmp_path_factory.mktemp("people")
+    settings = Settings(root=folder / "root", strategies=tuple(STRATEGIES))
+    made(settings, write_rows(folder / "graph.jsonl", GRAPH))
+    with open_index("people", settings=settings) as opened:
+        yield opened
 
 
 def test_a_graph_is_indexed_asked_and_verified_from_the_command_line(polyhop: Run, tmp_path: Path) -> None:
-    source = write(tmp_path / "graph.jsonl", GRAPH * 3, "{")
-    built = polyhop("index", "--graph", source, "--index", "people", "--json", "--set", "strategies=graph-search,qasa")
-    assert built.returncode == 0, built.stderr
-    report = json.loads(built.stdout)
+    source = write_rows(tmp_path / "graph.jsonl", GRAPH * 3, "{")
+    of_people = ("--index", "people")
+    report = printed(polyhop("index", "--graph", source, *of_people, "--json", "--set", "strategies=graph-search,qasa"))
     assert (report["version"], report["changed"]) == (1, True)
-    assert report["counts"] == {
-        "documents": 0,
-        "passages": 0,
-        "entities": 9,
-        "relations": 7,
-        "propositions": 0,
-        "quarantined": 1,
-    }
+    nothing = dict.fromkeys(("documents", "passages", "propositions"), 0)
+    assert report["counts"] == nothing | {"entities": 9, "relations": 7, "quarantined": 1}
     query = (
         "SELECT source_id = target_id AS is_loop, count FROM relations WHERE relation = 'knows' "
         "UNION ALL SELECT NULL, line FROM quarantine"
     )
-    rows = polyhop("sql", query, "--index", "people", "--json")
-    assert json.loads(rows.stdout) == [{"is_loop": True, "count": 3}, {"is_loop": None, "count": 22}]
-    ways = polyhop("connect", "Ada Lovelace", "london", "--index", "people")
-    assert ways.stdout.splitlines() == [
+    assert printed(polyhop("sql", query, *of_people, "--json")) == [
+        {"is_loop": True, "count": 3},
+        {"is_loop": None, "count": 22},
+    ]
+    assert polyhop("connect", "Ada Lovelace", "london", *of_people).stdout.splitlines() == [
         "Ada Lovelace and london are 2 relations apart:",
         "  Ada Lovelace --[worked with]--> Charles Babbage --[born in]--> London",
         "    worked with: (no passage)",
         "    born in: (no passage)",
     ]
-    asked = polyhop("ask", "Where was Charles Babbage born?", "--index", "people", "--strategy", "qasa", "--explain")
+    asked = polyhop("ask", "Where was Charles Babbage born?", *of_people, "--strategy", "qasa", "--explain")
     assert asked.returncode == 0, asked.stderr
     assert asked.stdout.splitlines()[1] == "Answer    (none found)"
     assert "Charles Babbage --[born in]--> London" in asked.stdout
-    verified = polyhop("verify", "--index", "people")
+    verified = polyhop("verify", *of_people)
     assert (verified.returncode, verified.stderr) == (0, "")
-    versions = polyhop("versions", "--index", "people", "--json")
-    assert json.loads(versions.stdout)[0]["source"] == str(source)
+    assert printed(polyhop("versions", *of_people, "--json"))[0]["source"] == str(source)
 
 
 def test_the_same_graph_in_any_order_changes_nothing_and_an_edit_does(settings: Settings, tmp_path: Path) -> None:
-    source = write(tmp_path / "graph.jsonl", GRAPH)
-    assert indexed(settings, source).version == 1
+    source = write_rows(tmp_path / "graph.jsonl", GRAPH)
+    assert made(settings, source).version == 1
     shuffled = list(GRAPH)
     random.Random(7).shuffle(shuffled)
-    again = indexed(settings, write(source, shuffled))
+    again = made(settings, write_rows(source, shuffled))
     assert (again.version, again.changed) == (1, False)
-    edited = indexed(settings, write(source, GRAPH[:-1]))
+    edited = made(settings, write_rows(source, GRAPH[:-1]))
     assert (edited.version, edited.changed, edited.counts["relations"]) == (2, True, 6)
 
 
 def test_a_line_that_becomes_unusable_publishes_the_rest(settings: Settings, tmp_path: Path) -> None:
-    source = write(tmp_path / "graph.jsonl", GRAPH * 4)
-    indexed(settings, source)
-    damaged = indexed(settings, write(source, GRAPH * 4, '{"subject": {}, "predicate": "p", "object": 1}'))
+    source = write_rows(tmp_path / "graph.jsonl", GRAPH * 4)
+    made(settings, source)
+    damaged = made(settings, write_rows(source, GRAPH * 4, '{"subject": {}, "predicate": "p", "object": 1}'))
     assert (damaged.version, damaged.counts["quarantined"]) == (2, 1)
     assert damaged.reused == ["graph", "relations", "lexical-plain"]
-    with open_index("people", settings=settings) as opened:
-        rows = opened.sql("SELECT source, line, reason FROM quarantine").to_pylist()
+    rows = query_rows(Layout(settings.root), "people", "SELECT source, line, reason FROM quarantine").to_pylist()
     assert rows == [{"source": "graph.jsonl", "line": 29, "reason": "the subject has no id"}]
 
 
 def test_an_index_made_from_a_graph_is_extended_and_built_again_without_it(settings: Settings, tmp_path: Path) -> None:
-    source = write(tmp_path / "graph.jsonl", GRAPH)
-    first = indexed(settings, source)
+    source = write_rows(tmp_path / "graph.jsonl", GRAPH)
+    first = made(settings, source)
     source.unlink()
-    full = indexed(settings, None, None, full=True)
+    full = made(settings, None, None, full=True)
     assert (full.version, full.changed, full.counts) == (2, True, first.counts)
-    request = IndexRequest("people", None, add_strategies=("bridge-lexical",))
-    extended = run_index(settings, request, DirectRunner())
+    extended = made(settings, None, None, add_strategies=("bridge-lexical",))
     assert (extended.version, extended.reused) == (3, ["graph", "relations", "lexical-plain"])
     with open_index("people", settings=settings) as opened:
         assert opened.session.published.manifest.source == str(source)
         assert opened.session.published.manifest.counts == first.counts
 
 
-def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_path: Path) -> None:
-    corpus, graph = write(tmp_path / "corpus.jsonl", CORPUS), write(tmp_path / "graph.jsonl", GRAPH)
-    counts = [
-        indexed(settings, source, kind, replaces=True).counts  # type: ignore[arg-type]
-        for source, kind in ((graph, "graph"), (corpus, "corpus"), (graph, "graph"))
-    ]
-    assert [(one["passages"], one["entities"] > 0) for one in counts] == [(0, True), (1, True), (0, True)]
-    assert counts[0] == counts[2]
-    assert counts[0] != counts[1]
-
-
-def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
-    settings: Settings, tmp_path: Path
-) -> None:
-    towns: list[dict[str, object]] = [
-        {"subject": {"id": f"t{number}"}, "predicate": "lies in", "object": {"id": f"c{number}"}}
-        for number in range(20)
-    ]
-    graph, other = write(tmp_path / "graph.jsonl", towns), write(tmp_path / "other.jsonl", GRAPH)
-    indexed(settings, graph)
-    kinds: tuple[SourceKind, ...] = ("graph", "corpus")
-    for kind in kinds:
-        with pytest.raises(LossRefusedError, match=r"other.jsonl is not what index 'people' was made from .*--replace"):
-            indexed(settings, other, kind)
-    with pytest.raises(LossRefusedError, match=r"7 of 20 relations of .*graph.jsonl in index 'people' would be"):
-        indexed(settings, write(graph, towns[7:]))
-    assert indexed(settings, graph, allows_deletions=True).counts["relations"] == 13
-    assert indexed(settings, other, replaces=True).counts["relations"] == 7
-
-
-def test_vectors_of_passages_go_and_come_with_the_corpus(tmp_path: Path) -> None:
+def test_a_corpus_with_its_vectors_replaces_a_graph_and_a_graph_a_corpus(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "root", strategies=("dense-ann", "naive-vector"), keep_versions=1)
-    corpus, graph = write(tmp_path / "corpus.jsonl", CORPUS), write(tmp_path / "graph.jsonl", GRAPH)
-    found = []
-    for source, kind in ((corpus, "corpus"), (graph, "graph"), (corpus, "corpus")):
-        indexed(settings, source, kind, replaces=True)  # type: ignore[arg-type]
+    corpus, graph = write_rows(tmp_path / "corpus.jsonl", CORPUS), write_rows(tmp_path / "graph.jsonl", GRAPH)
+    found, counts = [], []
+    kinds: tuple[tuple[Path, SourceKind], ...] = ((corpus, "corpus"), (graph, "graph"), (corpus, "corpus"))
+    for source, kind in kinds:
+        counts.append(made(settings, source, kind, replaces=True).counts)
         with open_index("people", settings=settings) as opened:
             vectors = opened.session.published.manifest.vectors
             answer = opened.ask("Who worked with Ada Lovelace?", strategy="dense-ann")
             found.append((sorted(vectors), [passage["id"] for passage in answer.passages]))
         assert run_verify(settings, "people").ok
     assert found == [(["entity", "passage"], ["a"]), (["entity"], []), (["entity", "passage"], ["a"])]
+    assert [(one["passages"], one["entities"] > 0) for one in counts] == [(1, True), (0, True), (1, True)]
+    assert counts[0] == counts[2]
 
 
-def test_a_graph_that_holds_nothing_is_refused_in_one_sentence(settings: Settings, tmp_path: Path) -> None:
-    for content in ("", "\n\n"):
-        (tmp_path / "graph.jsonl").write_text(content)
-        with pytest.raises(SourceError, match=r"(is empty; name a file|holds no statement; at least one is needed)"):
-            indexed(settings, tmp_path / "graph.jsonl")
+def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
+    settings: Settings, tmp_path: Path
+) -> None:
+    towns = [stated({"id": f"t{number}"}, "lies in", {"id": f"c{number}"}) for number in range(20)]
+    graph, other = write_rows(tmp_path / "graph.jsonl", towns), write_rows(tmp_path / "other.jsonl", GRAPH)
+    made(settings, graph)
+    kinds: tuple[SourceKind, ...] = ("graph", "corpus")
+    for kind in kinds:
+        with pytest.raises(LossRefusedError, match=r"other.jsonl is not what index 'people' was made from .*--replace"):
+            made(settings, other, kind)
+    with pytest.raises(LossRefusedError, match=r"7 of 20 relations of .*graph.jsonl in index 'people' would be"):
+        made(settings, write_rows(graph, towns[7:]))
+    assert made(settings, graph, allows_deletions=True).counts["relations"] == 13
+    assert made(settings, other, replaces=True).counts["relations"] == 7
 
 
 @pytest.mark.parametrize(
@@ -209,68 +189,320 @@ def test_wrong_usage_is_said(wrong: dict[str, Path | str], said: str) -> None:
         index_command(index="people", **wrong)  # type: ignore[arg-type]
 
 
-def test_names_and_ids_of_the_graph_lead_to_its_nodes(settings: Settings, tmp_path: Path) -> None:
-    indexed(settings, write(tmp_path / "graph.jsonl", GRAPH))
-    with open_index("people", settings=settings) as opened:
-        mills = opened.graph.find_entities("mill")
-        assert [(entity.id, entity.key, entity.type) for entity in mills] == [
-            (node_id("m1"), "mill #m1", "Part"),
-            (node_id("m2"), "mill #m2", "Building"),
-        ]
-        assert [entity.name for entity in opened.graph.find_entities("1815")] == []
-        own = opened.graph.find_entities("Charles Babbage")[0]
-        arrays = opened.session.published.artefact(RELATIONS)
-        number = opened.session.published.artefact(BIPARTITE).number_of[own.key]
-        assert number not in arrays.indices[arrays.indptr[number] : arrays.indptr[number + 1]]
-        assert arrays.labels_from(number, number) == ()
-        around = opened.graph.traverse(own.id)
-        assert [(reached.entity.id, reached.hop) for reached in around] == [(node_id("p1"), 1), (node_id("t1"), 1)]
-        assert opened.graph.expand([node_id("m2")], 1) == {node_id("m2"): 0, node_id("e2"): 1}
-        assert opened.graph.connect("Mill", "Windmill").paths[0].text == "Mill <--[part of]-- Windmill"
+def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
+    mills = people.graph.find_entities("mill")
+    assert [(entity.id, entity.key, entity.type) for entity in mills] == [
+        (node_id("m1"), "mill #m1", "Part"),
+        (node_id("m2"), "mill #m2", "Building"),
+    ]
+    assert [entity.name for entity in people.graph.find_entities("1815")] == []
+    own = people.graph.find_entities("Charles Babbage")[0]
+    arrays = people.session.published.artefact(RELATIONS)
+    number = people.session.published.artefact(BIPARTITE).number_of[own.key]
+    assert number not in arrays.indices[arrays.indptr[number] : arrays.indptr[number + 1]]
+    assert arrays.labels_from(number, number) == ()
+    around = people.graph.traverse(own.id)
+    assert [(reached.entity.id, reached.hop) for reached in around] == [(node_id("p1"), 1), (node_id("t1"), 1)]
+    assert people.graph.expand([node_id("m2")], 1) == {node_id("m2"): 0, node_id("e2"): 1}
+    assert people.graph.connect("Mill", "Windmill").paths[0].text == "Mill <--[part of]-- Windmill"
 
 
-def test_nodes_are_never_said_to_be_merged(settings: Settings, tmp_path: Path) -> None:
-    indexed(settings, write(tmp_path / "graph.jsonl", GRAPH))
-
-    def told(a: str, b: str) -> tuple[bool, str]:
-        found = explain(a, b, read_name_records(Layout(settings.root), "people", keys_of(a, b)))
-        return found.same, found.reason
-
-    assert told("Ada Lovelace", "ada lovelace")[0]
-    assert told("Ada Lovelace", "Charles Babbage") == (
-        False,
-        "they are two nodes of the graph that this index was made from, and nodes are never merged",
-    )
-    assert told("Mill", "Windmill") == (
-        False,
-        "the graph that this index was made from has no node, or several, of the name 'Mill'",
-    )
+@pytest.mark.parametrize(
+    ("a", "b", "is_same", "reason"),
+    [
+        ("Ada Lovelace", "ada lovelace", True, ""),
+        ("Ada Lovelace", "Charles Babbage", False, "they are two nodes of the graph .* and nodes are never merged"),
+        ("Mill", "Windmill", False, "the graph .* has no node, or several, of the name 'Mill'"),
+    ],
+)
+def test_nodes_are_never_said_to_be_merged(people: Index, a: str, b: str, is_same: bool, reason: str) -> None:
+    found = explain(a, b, read_name_records(Layout(people.session.settings.root), "people", keys_of(a, b)))
+    assert found.same == is_same
+    assert re.match(reason.replace(".*", "that this index was made from,? ?"), found.reason)
 
 
-def test_every_strategy_finds_no_passage_and_none_fails(tmp_path: Path) -> None:
-    settings = Settings(root=tmp_path / "root", strategies=tuple(STRATEGIES))
-    indexed(settings, write(tmp_path / "graph.jsonl", GRAPH))
-    with open_index("people", settings=settings) as opened:
-        for strategy in STRATEGIES:
-            for question in ("Where was Charles Babbage born?", "what is it"):
-                answer = opened.ask(question, strategy=strategy)
-                assert (strategy, answer.answer or "", list(answer.passages)) == (strategy, "", [])
+@pytest.mark.parametrize("question", ["Where was Charles Babbage born?", "what is it"])
+def test_every_strategy_finds_no_passage_and_none_fails(people: Index, question: str) -> None:
+    for name in STRATEGIES:
+        answer = people.ask(question, strategy=name)
+        assert (name, answer.answer or "", list(answer.passages)) == (name, "", [])
 
 
 def test_a_real_graph_keeps_the_ids_that_its_questions_name(shared_data: Path, tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
-    report = indexed(settings, shared_data / "orkg" / "triples.jsonl")
+    report = made(settings, shared_data / "orkg" / "triples.jsonl")
     assert (report.counts["entities"], report.counts["relations"]) == (4336, 4488)
     with (shared_data / "orkg" / "questions.jsonl").open(encoding="utf-8") as file:
         golden = {triple for line in file for triple in json.loads(line)["golden_triples"]}
-    with open_index("people", settings=settings) as opened:
-        rows = opened.sql(
-            "SELECT format('({}:{}, {}, {}:{})', a.node_id, s.name, r.relation, b.node_id, t.name) AS triple "
-            "FROM relations AS r "
-            "JOIN entities AS s ON s.entity_id = r.source_id JOIN nodes AS a ON a.entity_id = r.source_id "
-            "JOIN entities AS t ON t.entity_id = r.target_id JOIN nodes AS b ON b.entity_id = r.target_id"
-        ).to_pylist()
-    stated = {row["triple"] for row in rows}
-    held = [triple for triple in golden if triple in stated]
+    rows = query_rows(
+        Layout(settings.root),
+        "people",
+        "SELECT format('({}:{}, {}, {}:{})', a.node_id, s.name, r.relation, b.node_id, t.name) AS triple "
+        "FROM relations AS r "
+        "JOIN entities AS s ON s.entity_id = r.source_id JOIN nodes AS a ON a.entity_id = r.source_id "
+        "JOIN entities AS t ON t.entity_id = r.target_id JOIN nodes AS b ON b.entity_id = r.target_id",
+    )
+    known = set(rows.column("triple").to_pylist())
+    held = [triple for triple in golden if triple in known]
     assert len(golden) - len(held) <= 1
     assert all(re.match(r"\(R\d+:", triple) for triple in held)
+
+
+PAPERS = [
+    stated(node("p1", "Engines", "Paper"), "about", {"id": "steam", "name": "steam"}),
+    stated(node("p2", "Rivers", "Paper"), "about", {"id": "water", "name": "water"}),
+    stated(node("p3", "Bridges", "Paper"), "about", {"id": "steel", "name": "steel"}),
+]
+TEXTS: list[dict[str, object]] = [
+    {"id": "p1", "title": "Engines", "text": "Boilers drive pistons with hot vapour.", "metadata": {"doi": "10/1"}},
+    {"id": "p2", "title": "Rivers", "text": "The Danube flows through ten countries."},
+    {"id": "p2", "title": "Rivers", "text": "The Rhine rises in the Alps."},
+    {"id": "p3", "title": "Bridges", "text": "Cables carry the deck of a suspension bridge."},
+]
+
+
+def test_passages_of_nodes_are_ranked_linked_and_kept_up_to_date(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path / "root", strategies=("bm25", "dense", "graph-search"))
+    graph = write_rows(tmp_path / "graph.jsonl", PAPERS)
+
+    def run(texts: list[dict[str, object]]) -> IndexReport:
+        return made(settings, graph, graph_sources=write_rows(tmp_path / "texts.jsonl", texts))
+
+    first = run(TEXTS)
+    assert (first.version, first.counts["documents"], first.counts["passages"]) == (1, 3, 4)
+    question = "Which countries does the Danube flow through?"
+    with open_index("people", settings=settings) as index:
+        for name in ("bm25", "dense"):
+            best = index.ask(question, strategy=name).passages[0]
+            linked = index.sql(
+                "SELECT n.node_id, p.title FROM node_passages JOIN nodes AS n USING (entity_id) "
+                f"JOIN passages AS p USING (passage_id) WHERE passage_id = '{best['id']}'"
+            ).to_pylist()
+            assert linked == [{"node_id": "p2", "title": "Rivers"}]
+        assert index.session.published.manifest.graph_sources.endswith("texts.jsonl")
+    assert run_verify(settings, "people").ok
+
+    assert run(TEXTS[::-1]).changed is False
+    edited = [*TEXTS[:3], {**TEXTS[3], "text": "Arches carry the deck of a stone bridge."}]
+    changed = run(edited)
+    assert (changed.version, changed.computed["embed-passage"]) == (2, 1)
+    assert {"graph", "relations"} <= set(changed.reused)
+    graph.write_text(graph.read_text(encoding="utf-8").replace("steel", "iron"), encoding="utf-8")
+    other = run(edited)
+    assert other.version == 3
+    assert {"lexical-plain", "embed-passage"} <= set(other.reused)
+    assert "relations" not in other.reused
+
+    assert made(settings, None, None, add_strategies=("bm25-rm3",), full=True).counts == other.counts
+    bare = made(settings, graph)
+    assert (bare.changed, bare.counts["passages"]) == (True, 0)
+    with open_index("people", settings=settings) as index:
+        assert index.sql("FROM node_passages").num_rows == 0
+        assert index.session.published.manifest.graph_sources == ""
+
+
+def test_sources_that_do_not_go_together_are_refused(settings: Settings, tmp_path: Path) -> None:
+    server, graph = GraphServer("bolt://127.0.0.1:1"), write_rows(tmp_path / "graph.jsonl", PAPERS)
+    texts, empty = write_rows(tmp_path / "texts.jsonl", TEXTS), write_rows(tmp_path / "empty.jsonl", [])
+    blank = write_rows(tmp_path / "blank.jsonl", [], "")
+    for source, kind, sources, said in (
+        (server, "corpus", None, r"bolt://127\.0\.0\.1:1 is a graph database, not a corpus"),
+        (graph, "corpus", graph, "holds texts for the nodes of a knowledge graph"),
+        (None, None, texts, r"texts\.jsonl holds texts for the nodes .* name the graph, too \(--graph\)"),
+        (graph, "graph", tmp_path / "none.jsonl", r"no file or folder .*none\.jsonl; check the path"),
+        (empty, "graph", None, "is empty; name a file"),
+        (blank, "graph", None, "holds no statement; at least one is needed"),
+    ):
+        with pytest.raises(SourceError, match=said):
+            made(settings, source, kind, graph_sources=sources)  # type: ignore[arg-type]
+    assert IndexRequest("papers", server).stated_kind == "graph"
+    assert IndexRequest("papers", graph, graph_sources=graph).stated_kind == "graph"
+    assert IndexRequest("papers", graph).stated_kind is None
+
+
+def test_a_turtle_graph_with_texts_from_the_command_line(polyhop: Run, tmp_path: Path) -> None:
+    turtle, texts = tmp_path / "graph.ttl", tmp_path / "texts.csv"
+    turtle.write_text(
+        "@prefix x: <http://x/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        'x:a a x:Person ; rdfs:label "Ada"@en, "Ada (de)"@de ; x:born 1815 ; x:knows x:b .\nx:b rdfs:label "Bob" .\n'
+    )
+    texts.write_text("id,title,text\nhttp://x/a,Notes,Ada wrote notes on the engine.\n")
+    named = ("--index", "ada", "--set", "strategies=bm25,graph-search", "--json")
+    counts = printed(polyhop("index", "--graph", turtle, "--graph-sources", texts, *named))["counts"]
+    assert (counts["entities"], counts["relations"], counts["passages"]) == (3, 2, 1)
+    query = "SELECT name, types_json, datatype FROM entities JOIN nodes USING (entity_id) ORDER BY name"
+    assert [tuple(row.values()) for row in printed(polyhop("sql", query, "--index", "ada", "--json"))] == [
+        ("1815", "[]", "http://www.w3.org/2001/XMLSchema#integer"),
+        ("Ada", '["Person"]', None),
+        ("Bob", "[]", None),
+    ]
+    asked = printed(polyhop("ask", "What did Ada write?", "--index", "ada", "--strategy", "bm25", "--json"))
+    assert [passage["title"] for passage in asked["passages"]] == ["Notes"]
+    for arguments, code, said in (
+        (("--graph", "bolt://ada:secret-1815@127.0.0.1:1"), 2, "set NEO4J_USER and NEO4J_PASSWORD"),
+        (("--graph", "bolt://127.0.0.1:1"), 2, "Neo4j needs a password; set NEO4J_PASSWORD.\n"),
+        (("--graph", texts), 1, "unknown format"),
+        ((turtle,), 1, "is a knowledge graph, not a corpus; name it with --graph"),
+    ):
+        done = polyhop("index", *arguments, "--index", "other", env={"NEO4J_PASSWORD": ""})
+        assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True), done.stderr
+        assert "secret-1815" not in done.stderr
+
+
+COUNT = 12
+"""Papers, of two paths each, whose words a scripted model chooses over real HTTP."""
+
+
+def never_built(*_: object) -> Strategy:
+    raise AssertionError
+
+
+@pytest.fixture
+def settings_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[SettingsFor]:
+    """Settings of a root, with a strategy that needs hubs and the scripted server as the model."""
+    points = {"of-hubs": EntryPoint("of-hubs", __name__, registry.GROUP)}
+    monkeypatch.setattr(registry, "extensions", lambda _group: points)
+    strategy("of-hubs", "For tests.", Parameters, needs={"hubs"})(never_built)
+
+    def make(root: str = "one", **more: object) -> Settings:
+        values = {
+            "root": str(tmp_path / root),
+            "strategies": "of-hubs",
+            "hubs.types": "Paper",
+            "hubs.textualiser": "model",
+            "models.extract": "openai/scripted",
+            "models.api_base": model_server.url,
+            "models.price": "1.0,2.0",
+            "models.max_attempts": 1,
+            "batch_size": 5,
+        }
+        return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
+
+    yield make
+    del DECLARED["of-hubs"]
+
+
+def statements(papers: int = COUNT, venue: str = "Conference on Architecture") -> list[dict[str, object]]:
+    """Two paths a paper."""
+    found = []
+    for number in range(papers):
+        paper = node(f"P{number}", f"Paper about subject {number}", "Paper")
+        place = node(f"V{number}", venue if number == 0 else f"Journal {number}", "Venue")
+        found += [stated(paper, "publishedIn", place), stated(paper, "publication year", 2000 + number)]
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "graph.jsonl", statements())
+
+
+def texts_of(settings: Settings) -> dict[str, int]:
+    """Paths by textualiser."""
+    query = "SELECT textualiser, count(*) AS paths FROM hub_paths GROUP BY ALL"
+    return {row["textualiser"]: row["paths"] for row in query_rows(Layout(settings.root), "people", query).to_pylist()}
+
+
+def paths(settings: Settings, query: str = "FROM hub_paths ORDER BY ALL") -> list[Any]:
+    rows: list[Any] = query_rows(Layout(settings.root), "people", query).to_pylist()
+    return rows
+
+
+def test_a_changed_graph_asks_for_changed_paths_only(
+    settings_for: SettingsFor, source: Path, model_server: Any
+) -> None:
+    settings = settings_for()
+    assert made(settings, source).model.calls == model_server.count() == 2 * COUNT
+    assert texts_of(settings) == {"openai/scripted": 2 * COUNT}
+    first = "SELECT text FROM hub_paths ORDER BY text LIMIT 1"
+    assert paths(settings, first) == [{"text": "Paper about subject 0 publication year 2000."}]
+    assert not made(settings, source).changed
+    assert model_server.count() == 2 * COUNT
+
+    write_rows(source, statements(COUNT + 1, venue="Workshop"))
+    assert made(settings, source).model.calls == 3  # the venue of one paper, and both paths of the new one
+    assert model_server.count() == 2 * COUNT + 3
+    afresh = settings_for("other")
+    made(afresh, source)
+    assert paths(afresh) == paths(settings)
+
+
+def test_what_failed_has_the_words_of_the_template_until_the_next_run(
+    settings_for: SettingsFor, source: Path, model_server: Any
+) -> None:
+    settings = settings_for()
+    model_server.shares({"wrong_schema": 0.3}, seed=5)
+    made(settings, source)
+    failed = texts_of(settings)["template"]
+    assert 0 < failed < 2 * COUNT
+    template = "FROM hub_paths WHERE textualiser = 'template' AND text LIKE '% published in %.'"
+    assert paths(settings, template)
+    model_server.reset()
+    assert (made(settings, source).changed, model_server.count()) == (True, failed)
+    assert texts_of(settings) == {"openai/scripted": 2 * COUNT}
+
+
+def test_an_empty_text_is_replaced_by_the_template_and_not_asked_for_again(
+    settings_for: SettingsFor, source: Path, model_server: Any
+) -> None:
+    settings = settings_for()
+    model_server.respond(lambda _request: {"content": '{"text": "  "}'})
+    made(settings, source)
+    assert texts_of(settings) == {"template": 2 * COUNT}
+    calls = model_server.count()
+    assert not made(settings, source).changed
+    assert model_server.count() == calls
+
+
+def test_paths_of_the_same_words_are_one_question(settings_for: SettingsFor, source: Path, model_server: Any) -> None:
+    write_rows(source, [stated(node(own_id, "Twin", "Paper"), "is", "alike") for own_id in ("T1", "T2")])
+    settings = settings_for()
+    assert plan_index(settings, source, kind="graph").to_json()["calls"] == 1
+    made(settings, source)
+    assert model_server.count() == 1
+    assert texts_of(settings) == {"openai/scripted": 2}
+
+
+def test_the_plan_of_a_graph_comes_within_15_percent_and_asks_nothing(
+    settings_for: SettingsFor, source: Path, model_server: Any, shared_data: Path
+) -> None:
+    lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()[:800]
+    settings = settings_for(batch_size=500)
+    write_rows(source, [], *lines)
+    planned = plan_index(settings, source, kind="graph").to_json()
+    assert (model_server.count(), planned["nodes"], planned["relations"]) == (0, 774, 800)
+    taken = made(settings, source).model
+    assert planned["calls"] == taken.calls > 0
+    assert planned["cost_usd"]["expected"] == pytest.approx(taken.cost_usd, rel=0.15)
+    assert plan_index(settings, source, kind="graph").to_json()["calls"] == 0
+
+
+def test_a_budget_ends_the_run_before_it_is_exceeded_and_nothing_is_paid_twice(
+    settings_for: SettingsFor, source: Path, model_server: Any
+) -> None:
+    with pytest.raises(BudgetExceededError):
+        made(settings_for(max_tokens=3000), source)
+    assert 0 < model_server.count() < 2 * COUNT
+    made(settings_for(), source)
+    assert model_server.count() == 2 * COUNT
+
+
+def test_a_graph_whose_paths_a_template_writes_needs_no_model(settings_for: SettingsFor, source: Path) -> None:
+    plan = plan_index(settings_for(hubs__textualiser="template", models__extract=""), source, kind="graph")
+    assert (plan.to_json()["calls"], plan.to_json()["steps"], plan.model) == (0, {}, "")
+
+
+@pytest.mark.parametrize(("textualiser", "not_planned"), [("model", ["hub.path_text"]), ("template", [])])
+def test_paths_of_a_text_corpus_are_named_without_a_number(
+    settings_for: SettingsFor,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    textualiser: str,
+    not_planned: list[str],
+) -> None:
+    corpus = write_rows(tmp_path / "corpus.jsonl", CORPUS)
+    plan = plan_index(settings_for(hubs__textualiser=textualiser), corpus)
+    print_plan(plan)
+    assert (plan.to_json()["not_planned"], "hub.path_text" in plan.to_json()["steps"]) == (not_planned, False)
+    said = "besides, hub.path_text is asked about paths of hubs, which are known once relations are extracted"
+    assert (said in capsys.readouterr().out) == bool(not_planned)

@@ -1,12 +1,19 @@
-"""The public Python API, as a program or a notebook uses it."""
+"""The public Python API, as a program or a notebook uses it; what commands log, and the spans that a program sees."""
 
 import asyncio
 import importlib.util
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from small_indexes import Run, publish, write_rows
 
 import polyhop
 from polyhop.warehouse.open import open_questions
@@ -27,11 +34,17 @@ QUESTIONS: list[dict[str, object]] = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in RECORDS), "utf-8")
     settings = polyhop.Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
-    report = polyhop.index(folder / "corpus.jsonl", name="tiny", settings=settings)
+    report = polyhop.index(write_rows(folder / "corpus.jsonl", RECORDS), name="tiny", settings=settings)
     assert (report.version, report.counts["passages"]) == (1, 3)
     return folder / "root"
+
+
+def work(root: Path) -> None:
+    """Answers all that waits."""
+    settings = polyhop.Settings(root=root)
+    with open_questions(settings) as queue:
+        Worker(queue, IndexPool(settings), WorkerOptions(until_empty=True)).run()
 
 
 def test_completion_shows_what_there_is_and_everything_exists() -> None:
@@ -84,9 +97,7 @@ def test_a_job_is_submitted_answered_and_read(root: Path) -> None:
     assert job.is_open()
     with pytest.raises(TimeoutError, match=f"Job {job.id} is still open after 0.1 s"):
         job.wait(0.1)
-    settings = polyhop.Settings(root=root)
-    with open_questions(settings) as queue:
-        Worker(queue, IndexPool(settings), WorkerOptions(until_empty=True)).run()
+    work(root)
     assert [row["id"] for row in job.wait(5)] == ["q1", "q2"]
     assert "q2" in job._repr_html_()
 
@@ -105,7 +116,85 @@ def test_mistakes_are_the_errors_of_the_commands(root: Path, tmp_path: Path) -> 
         polyhop.submit([], index="tiny", strategy="bm25", root=root)
 
 
-def test_a_plan_asks_nobody(root: Path, tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+def test_a_plan_asks_nobody(root: Path, write_corpus: Callable[..., Path]) -> None:
     settings = polyhop.Settings.model_validate({"root": root, "models": {"extract": "openai/scripted"}})
-    planned = polyhop.plan(write_corpus(RECORDS), settings=settings)
-    assert planned.to_json()["passages"] == 3
+    assert polyhop.plan(write_corpus(RECORDS), settings=settings).to_json()["passages"] == 3
+
+
+def test_an_index_run_and_a_worker_log_what_they_do_and_no_question(
+    polyhop: Run, write_corpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    """By options, and by variables."""
+
+    def rows(stderr: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
+
+    index = ("index", write_corpus(RECORDS), "--index", "tiny", "--set", "strategies=bm25", "--json")
+    done = polyhop("--log-level", "info", "--log-json", *index)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["version"] == 1
+    said = rows(done.stderr)
+    assert len(said) == len(done.stderr.splitlines())
+    assert [row["stage"] for row in said if row["message"] == "stage ended"][:2] == ["ingest", "extract"]
+    (published,) = (row for row in said if row["message"] == "version published")
+    assert (published["index"], published["version"]) == ("tiny", 1)
+
+    questions = write_rows(tmp_path / "questions.jsonl", QUESTIONS)
+    polyhop("submit", questions, "--index", "tiny", "--strategy", "bm25")
+    done = polyhop("worker", "--until-empty", env={"POLYHOP_LOG_LEVEL": "debug", "POLYHOP_LOG_JSON": "1"})
+    said = rows(done.stderr)
+    messages = {"worker started", "claimed questions", "answered a group", "worker stopped"}
+    assert messages <= {row["message"] for row in said}
+    assert "the Nile" not in done.stderr
+    assert {row["worker"] for row in said if "worker" in row} == {said[0]["worker"]}
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """The process's spans; an SDK can be set up once in a process."""
+    made = InMemorySpanExporter()
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    provider.add_span_processor(SimpleSpanProcessor(made))
+    return made
+
+
+@pytest.fixture
+def spans(exporter: InMemorySpanExporter) -> Iterator[InMemorySpanExporter]:
+    exporter.clear()
+    yield exporter
+    exporter.clear()
+
+
+def test_spans_of_a_run_of_a_question_and_of_a_batch(spans: InMemorySpanExporter, tmp_path: Path) -> None:
+    root = publish(tmp_path, RECORDS)
+    found = {span.name: span for span in spans.get_finished_spans()}
+    run = found["polyhop.index"]
+    stages = [span for span in spans.get_finished_spans() if span.name == "polyhop.stage"]
+    assert run.attributes == {"polyhop.index": "towns"}
+    assert [dict(stage.attributes or {})["polyhop.stage"] for stage in stages][:2] == ["ingest", "extract"]
+    assert {stage.parent.span_id for stage in stages if stage.parent} == {run.context.span_id}
+
+    spans.clear()
+    with polyhop.open_index("towns", root=root) as index:
+        index.ask("Where does the Nile flow?", strategy="bm25")
+    (answer,) = spans.get_finished_spans()
+    bm25 = {"polyhop.strategy": "bm25"}
+    assert (answer.name, dict(answer.attributes or {})) == ("polyhop.answer", {**bm25, "polyhop.questions": 1})
+
+    spans.clear()
+    polyhop.submit(QUESTIONS, index="towns", strategy="bm25", root=root)
+    work(root)
+    (batch,) = (span for span in spans.get_finished_spans() if span.name == "polyhop.batch")
+    answers = [span for span in spans.get_finished_spans() if span.name == "polyhop.answer"]
+    assert dict(batch.attributes or {}) == {**bm25, "polyhop.questions": 2}
+    assert answers
+    assert {answer.parent.span_id for answer in answers if answer.parent} == {batch.context.span_id}
+
+
+def test_as_a_library_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    handlers = logging.getLogger("polyhop").handlers
+    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,343 @@
+"""Asking with a filter, asking several indexes, asking how two entities are connected."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from small_indexes import Run, publish, write_rows
+
+import polyhop
+from polyhop.api import Index, open_index
+from polyhop.schemas import errors
+
+Command = Callable[..., Result]
+TOWNS = [
+    {
+        "id": f"p{n:02d}",
+        "title": f"Town {n}",
+        "text": f"Town {n} lies on the River {n % 7}. A mill stands in Town {n}. It was built in {1800 + n}.",
+        "metadata": {"year": 2000 + n, "kind": "old" if n < 10 else "new", "checked": n % 2 == 0},
+    }
+    for n in range(20)
+]
+QUESTIONS = [
+    {
+        "id": f"q{n}",
+        "question": f"Which river does Town {n} lie on?",
+        "answers": [f"River {n % 7}"],
+        "supporting": [f"p{n:02d}"],
+    }
+    for n in (3, 15)
+]
+SHARED = {"title": "Thames", "text": "The River Thames flows through London."}
+PEOPLE = [
+    {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London in 1815."},
+    {"id": "common", **SHARED},
+    {"id": "same", "title": "Charles Babbage", "text": "Charles Babbage was born in London in 1791."},
+]
+PLACES = [
+    {"id": "river", **SHARED},
+    {"id": "same", "title": "London", "text": "London is the capital of England, on the Thames."},
+]
+CONNECTED = [
+    {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage."},
+    {"id": "p2", "title": "Charles Babbage", "text": "Charles Babbage was born in London."},
+    {"id": "p3", "title": "Charles Babbage", "text": "London honoured Charles Babbage."},
+    {"id": "p4", "title": "Lists", "text": "Vistula. Then: Warsaw. Then: Krakow."},
+    {"id": "p6", "title": "Byron", "text": "Byron was an English poet."},
+    {"id": "p7", "title": "Thames", "text": "Thames is an English river."},
+    {"id": "p5", "title": "Nowhere", "text": "Nowhere is far from Atlantis."},
+    *({"id": f"r{n}", "title": "Rome", "text": "Rome is the capital of Italy."} for n in range(5)),
+]
+MILL = "In which town does a mill stand?"
+BORN = "Where was Ada Lovelace born?"
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root of four indexes, and questions."""
+    folder = tmp_path_factory.mktemp("asking")
+    for name, records in (("towns", TOWNS), ("people", PEOPLE), ("places", PLACES)):
+        publish(folder, records, name)
+    publish(folder, CONNECTED, "connected", "graph-search")
+    write_rows(folder / "questions.jsonl", QUESTIONS)
+    return folder
+
+
+@pytest.fixture
+def good(command: Command) -> Callable[..., Any]:
+    """The JSON lines of a command that must succeed."""
+
+    def run(line: str, *arguments: str) -> Any:
+        done = command(line, *arguments)
+        assert done.exit_code == 0, done.output
+        return [json.loads(printed) for printed in done.stdout.splitlines()]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("metadata.year >= 2018", ["p18", "p19"]),
+        ("metadata.kind = 'new' AND metadata.year < 2013", ["p10", "p11", "p12"]),
+        ("id IN ('p01', 'p02') OR title = 'Town 7'", ["p01", "p02", "p07"]),
+        ("NOT metadata.kind = 'old' AND metadata.checked = TRUE", ["p10", "p12", "p14", "p16", "p18"]),
+        ("date.building < 1802 AND date BETWEEN 1801 AND 1900", ["p01"]),
+        ("date.building >= '1818-01' OR date.birth = 1803", ["p18", "p19"]),
+        ("metadata.year IS NOT NULL AND source ~ 'towns' AND metadata.year BETWEEN 2004 AND 2005", ["p04", "p05"]),
+        ("metadata.year > 3000", []),
+    ],
+)
+def test_all_that_matches_is_ranked_and_nothing_else(good: Callable[..., Any], where: str, ids: list[str]) -> None:
+    (answer,) = good("ask --index towns --strategy bridge-lexical --limit 20 --json", MILL, "--where", where)
+    assert sorted(passage["id"] for passage in answer["passages"]) == ids
+    assert (answer["filter"]["passages"], answer["filter"]["of"]) == (len(ids), 20)
+    assert {passage["metadata"]["year"] for passage in answer["passages"]} == {2000 + int(one[1:]) for one in ids}
+    assert ids or not answer["answer"]
+
+
+def test_two_large_filters_stay_ready_and_a_third_takes_the_place_of_the_older(published: Path) -> None:
+    with open_index("towns", root=published / "root") as index:
+        first, second, third = (f"metadata.year >= {year}" for year in (2001, 2002, 2003))
+        ready = [index.session.where(text) for text in (first, second)]
+        assert [index.session.where(text) for text in (first, second)] == ready
+        index.session.where(third)
+        assert index.session.where(second) is ready[1]
+        assert index.session.where(first) is not ready[0]
+
+
+def test_without_a_match_the_answer_says_so(command: Command) -> None:
+    shown = command("ask --index towns --strategy bm25 --where", "metadata.year > 3000", MILL)
+    assert shown.exit_code == 0
+    assert "no passage matches the filter metadata.year > 3000" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("metadata.yaer > 2000", "metadata.year"),
+        ("metadata.year > ", "column"),
+        ("metadata.year > 2000; DROP TABLE passages", "Only SELECT"),
+        ("metadata.kind > 2000", "column"),
+        ("date.berth = 1900", "did you mean date.birth?"),
+        ("date.birth > 'soon'", "holds dates; write one as '2020'"),
+        ("(" * 100 + "id = 'a'", "column"),
+    ],
+)
+@pytest.mark.parametrize(
+    "first", ["ask Where? --strategy bm25", "submit questions.jsonl --strategy bm25", "eval questions.jsonl"]
+)
+def test_a_mistake_is_one_sentence_and_nothing_is_done(
+    command: Command, good: Callable[..., Any], first: str, where: str, said: str
+) -> None:
+    done = command(f"{first} --index towns --where", where)
+    assert isinstance(done.exception, errors.FilterError)
+    assert said in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert done.stdout == ""
+    assert good("jobs --json") == [[]]
+
+
+def test_a_job_keeps_its_filter_to_the_end(command: Command, good: Callable[..., Any]) -> None:
+    where, submit = "metadata.kind = 'old'", "submit questions.jsonl --index towns --strategy bridge-lexical --json"
+    jobs = [good(submit, *more)[0]["job_id"] for more in (("--where", where), ("--key", "plain"))]
+    assert command("worker --until-empty").exit_code == 0
+    rows, others = ({row["id"]: row for row in good(f"results {job}")} for job in jobs)
+    for row in rows.values():
+        assert row["filter"]["where"] == where
+        assert {passage["metadata"]["kind"] for passage in row["passages"]} == {"old"}
+    assert rows["q3"]["passages"][0]["id"] == "p03"
+    assert others["q15"]["passages"][0]["id"] == "p15"
+    assert not others["q15"].get("filter")
+    replayed = command(f"replay {jobs[0]} q15 --json")
+    assert replayed.exit_code == 0, replayed.output
+
+
+@pytest.mark.parametrize(("options", "recall"), [((), 1.0), (("--where", "metadata.kind = 'old'"), 0.5)])
+def test_an_evaluation_counts_what_the_filter_leaves(
+    good: Callable[..., Any], options: tuple[str, ...], recall: float
+) -> None:
+    (report,) = good("eval questions.jsonl --index towns --strategies bm25 --json --no-store", *options)
+    assert report["strategies"]["bm25"]["recall@5"] == recall
+
+
+BOTH = "ask --index people,places --strategy bm25"
+
+
+def test_passages_of_indexes_are_fused_by_rank_and_name_their_index(good: Callable[..., Any], root: Path) -> None:
+    (found,) = good(f"{BOTH} --json", "river thames london")
+    ranks = {}
+    for name in ("people", "places"):
+        with polyhop.open_index(name, root=root) as index:
+            ranks[name] = {row["id"]: row["rank"] for row in index.ask("river thames london", strategy="bm25").passages}
+    first, *others = found["passages"]
+    assert (first["index"], first["id"], first["also_in"]) == ("people", "common", ["places"])
+    both = 1 / (60 + ranks["people"]["common"]) + 1 / (60 + ranks["places"]["river"])
+    assert first["score"] == pytest.approx(both, abs=1e-6)
+    assert {(row["index"], row["id"]) for row in others} == {("people", "ada"), ("people", "same"), ("places", "same")}
+    for row in others:
+        assert "also_in" not in row
+        assert row["score"] == pytest.approx(1 / (60 + ranks[row["index"]][row["id"]]), abs=1e-6)
+    assert [row["rank"] for row in found["passages"]] == [1, 2, 3, 4]
+    scores = [row["score"] for row in found["passages"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_most_certain_index_answers_and_every_answer_is_there_whole(good: Callable[..., Any], root: Path) -> None:
+    (found,) = good(f"{BOTH} --json", BORN)
+    assert (found["answer"], found["index"]) == ("London", "people")
+    assert [one["index"] for one in found["answers"]] == ["people", "places"]
+    with polyhop.open_index("people", root=root) as index:
+        alone = index.ask(BORN, strategy="bm25").to_json()
+    assert {**found["answers"][0], "seconds": 0} == {"index": "people", **alone, "seconds": 0}
+    assert good("ask --index places,people --strategy bm25 --json", BORN)[0]["index"] == "people"
+
+
+def test_a_person_reads_answer_index_and_passages(command: Command) -> None:
+    lines = command(f"{BOTH} --limit 2", BORN).stdout.splitlines()
+    assert lines[0] == f"Question  {BORN}"
+    assert lines[1].startswith("Answer    London  (possible, confidence 0.")
+    assert lines[1].endswith("(from the index people)")
+    assert "Passages  (people: bm25, version 1, places: bm25, version 1)" in lines
+    assert sum(line.endswith("  in people") for line in lines) == 2
+    assert "Answer    (none found)" in command(BOTH, "zzzz qqqq").stdout
+
+
+def test_several_indexes_are_asked_from_python(root: Path) -> None:
+    with polyhop.open_indexes(["places", "people"], root=root) as indexes:
+        assert indexes.names == ("places", "people")
+        found = indexes.ask(BORN, limit=1, strategy="bridge-lexical")
+        assert (found.answer, found.index, len(found.passages)) == ("London", "people", 1)
+        strategies = {name: one.strategy for name, one in found.answers.items()}
+        assert strategies == dict.fromkeys(indexes.names, "bridge-lexical")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ("people,people", errors.ConfigurationError, "'people' is named twice"),
+        ("people,nowhere", errors.UnknownIndexError, "nowhere"),
+        ("people,places --explain", errors.ConfigurationError, "show one index"),
+        ("people,places --html page.html", errors.ConfigurationError, "show one index"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    command: Command, options: str, error: type[errors.PolyhopError], words: str
+) -> None:
+    done = command(f"ask Where? --strategy bm25 --index {options}")
+    assert isinstance(done.exception, error)
+    assert words in str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def connected(published: Path) -> Iterator[Index]:
+    with open_index("connected", root=published / "root") as index:
+        yield index
+
+
+def test_the_command_shows_the_way_and_where_it_is_stated(polyhop: Run, published: Path) -> None:
+    done = polyhop("connect", "Ada Lovelace", "london", "--index", "connected", "--root", published / "root")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Ada Lovelace and london are 2 relations apart:"
+    assert lines[1].startswith("  Ada Lovelace --[")
+    assert "Charles Babbage" in lines[1]
+    assert lines[2].startswith("    ")
+    assert lines[2].endswith("[p1] Ada Lovelace")
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "said"),
+    [
+        (("London", "Atlantis"), "", "London and Atlantis are not connected by up to 4 relations, and no passage"),
+        (
+            ("Ada Lovelace", "Charles Babbage"),
+            "--max-length 1",
+            "Ada Lovelace and Charles Babbage are 1 relation apart:",
+        ),
+        (("London", "london"), "", "London and london are one entity:"),
+    ],
+)
+def test_what_people_and_scripts_read_agrees(
+    command: Command, good: Callable[..., Any], names: tuple[str, str], options: str, said: str
+) -> None:
+    lines = command(f"connect --index connected {options}", *names).stdout.splitlines()
+    assert lines[0].startswith(said)
+    (document,) = good(f"connect --index connected --json {options}", *names)
+    assert [f"  {path['text']}" for path in document["paths"]] == [line for line in lines[1:] if line[2] != " "]
+    assert (document["index"], document["version"], document["a"], document["b"]) == ("connected", 1, *names)
+
+
+def test_of_many_passages_the_first_are_named_and_the_others_counted(connected: Index, command: Command) -> None:
+    (path,) = connected.graph.connect("Rome", "Italy").paths
+    relations = {r.relation: ([p.id for p in r.passages], r.passage_count) for hop in path.hops for r in hop}
+    assert relations["is the capital of"] == (["r0", "r1", "r2"], 5)
+    shown = command("connect Rome Italy --index connected").stdout
+    assert "    is the capital of: [r0] Rome, [r1] Rome, [r2] Rome and 2 more\n" in shown
+
+
+def test_a_connection_names_the_passages_of_its_relations_in_their_direction(connected: Index) -> None:
+    document = connected.graph.connect("London", "Ada Lovelace").to_json()
+    (path,) = document["paths"]
+    assert [entity["name"] for entity in path["entities"]] == ["London", "Charles Babbage", "Ada Lovelace"]
+    back = [relation for relation in path["hops"][0] if not relation["forward"]]
+    assert [passage["id"] for relation in back for passage in relation["passages"]] == ["p2"] * len(back)
+    forward = [relation for relation in path["hops"][0] if relation["forward"]]
+    assert {passage["id"] for relation in forward for passage in relation["passages"]} <= {"p3"}
+    assert all(relation["passage_count"] == 1 for hop in path["hops"] for relation in hop)
+    stored = connected.sql("SELECT DISTINCT relation FROM relation_provenance").to_pydict()["relation"]
+    assert {relation["relation"] for hop in path["hops"] for relation in hop} <= set(stored)
+    other = connected.graph.connect("london", "ADA LOVELACE").to_json()
+    assert json.loads(json.dumps(document)) == json.loads(json.dumps(other | {"a": "London", "b": "Ada Lovelace"}))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "length", "found"),
+    [
+        ("London", "LONDON", 4, [("relation", "London")]),
+        ("Ada Lovelace", "London", 1, []),
+        ("Ada Lovelace", "Charles Babbage", 0, [("passage", "Ada Lovelace --(both in passage p1)-- Charles Babbage")]),
+        ("London", "Atlantis", 4, []),
+        ("Byron", "Thames", 4, []),  # both are English: a demonym connects nothing
+    ],
+)
+def test_what_connects_two_entities(
+    connected: Index, a: str, b: str, length: int, found: list[tuple[str, str]]
+) -> None:
+    paths = connected.graph.connect(a, b, max_length=length).paths
+    assert [(path.via, path.text) for path in paths] == found
+
+
+def test_passages_that_mention_both_are_named_and_a_demonym_may_be_an_end(connected: Index) -> None:
+    (path,) = connected.graph.connect("Ada Lovelace", "Charles Babbage", max_length=0).paths
+    assert path.passages[0].title == "Ada Lovelace"
+    for a, b in (("London", "Ada Lovelace"), ("Byron", "English")):
+        (path,) = connected.graph.connect(a, b, max_length=2).paths
+        assert path.via == "relation"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "said"),
+    [
+        ("Babbage", "London", errors.UnknownIdError, "no entity 'Babbage'; did you mean 'Charles Babbage'"),
+        ("London", "Londom", errors.UnknownIdError, "no entity 'Londom'; did you mean 'London'"),
+        ("!!!", "London", errors.ConfigurationError, "'!!!' is not a name"),
+    ],
+)
+def test_an_unknown_name_is_one_sentence_with_similar_names(
+    connected: Index, a: str, b: str, error: type[errors.PolyhopError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        connected.graph.connect(a, b)
+
+
+def test_a_question_searches_with_the_graph_only_where_there_are_vectors(connected: Index) -> None:
+    with pytest.raises(errors.MissingArtefactError, match="'fusion' needs 'vectors:passage'"):
+        connected.graph.search_with_graph("Where was Charles Babbage born?")
+    answer = connected.ask("Where was Charles Babbage born?", strategy="graph-search", limit=3)
+    assert {passage["id"] for passage in answer.passages} == {"p1", "p2", "p3"}
+    assert answer.evidence["names"]["matched"] == ["charles babbage"]

@@ -1,0 +1,289 @@
+"""Entities as a person meets them: merged names, namesakes told apart, names as written, and decisions that hold."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from memory_index import names_of
+from small_indexes import Run, indexed, write_rows
+
+from polyhop.api import open_index
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.query import Question
+from polyhop.schemas.records import EntityEdit
+from polyhop.schemas.settings import parse_settings
+from polyhop.tasks.resolution.resolve import explain, keys_of
+from polyhop.warehouse.artefacts import GRAPH, SURFACES
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.tables.query import query_rows
+from polyhop.warehouse.tables.version_rows import read_name_records
+from polyhop.warehouse.user_files import change_edits
+from polyhop.worker.strategies.registry import make
+
+Command = Callable[..., Result]
+Passages = dict[str, tuple[str, str]]
+ZORGON: Passages = {
+    "p1": ("Zorgon Corp", "Zorgon Corp is an American company. It was founded in Ulm."),
+    "p2": ("Ulm", "Ulm lies on the Danube. The company Zorgon has a plant there."),
+}
+EDITED: Passages = ZORGON | {"p3": ("Donau", "The Donau is a river in Ulm.")}
+MORE: Passages = EDITED | {"p4": ("Danube", "The Danube is a river. Zorgon lies on the Danube.")}
+LINKED: Passages = ZORGON | {
+    "p3": ("Paris", "Paris is a city in France."),
+    "p4": ("Paris, Texas", "Paris, Texas is a city in Lamar County."),
+    "p5": ("Danube", "The Danube is a river."),
+}
+NAMESAKES: Passages = {
+    "a1": ("Mercury (planet)", "Mercury is the smallest planet. It orbits the Sun near Venus."),
+    "a2": ("Mercury (mythology)", "Mercury is a Roman god. He is the son of Jupiter and Maia."),
+    "a3": ("Venus Express", "The probe passed Venus and later Mercury."),
+    "a4": ("Maia", "Maia is the mother of Mercury and a lover of Jupiter."),
+    "a5": ("Thermometers", "Many thermometers contain Mercury."),
+}
+WRITTEN: Passages = {
+    "a": ("Hermes (god)", "Then, Hermes flew. The Hermes of Rome."),
+    "b": ("", "Then, Rome met Hermes."),
+}
+MEANT = """
+SELECT p.record_id, e.key FROM mentions AS m JOIN entities AS e USING (entity_id)
+JOIN passages AS p ON p.passage_id = m.unit_id WHERE e.key LIKE 'mercury%' ORDER BY ALL
+"""
+TABLES = ("entities", "mentions", "relations", "propositions", "proposition_entities", "aliases", "triple_entities")
+
+
+def build(root: Path, name: str, passages: Passages, *, full: bool = False, **settings: str) -> None:
+    """A run of an index in this process."""
+    rows = [{"id": own, "title": title, "text": text} for own, (title, text) in passages.items()]
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    known = parse_settings({"test": {"root": str(root), "strategies": "bridge-lexical", **given}})
+    indexed(known, write_rows(root.parent / "corpus.jsonl", rows), name, source_name="corpus", full=full)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root of four indexes, and link files."""
+    folder = tmp_path_factory.mktemp("entities")
+    links = folder / "links.csv"
+    links.write_text("a,b,same\nBlue Giant,Zorgon Corp,\nUlm,Paris,no\n")
+    build(folder / "root", "edited", EDITED)
+    build(folder / "root", "linked", LINKED, strategies="bridge-lexical,graph", resolution__links=str(links))
+    build(folder / "root", "namesakes", NAMESAKES, resolution__identity="context")
+    build(folder / "root", "written", WRITTEN, strategies="graph", extraction__ner="regex")
+    return folder
+
+
+@pytest.fixture
+def edit(command: Command) -> Callable[..., Any]:
+    """`polyhop entities edit`: the JSON, or the sentence of a refusal."""
+
+    def run(line: str, *names: str) -> Any:
+        done = command(f"entities edit {line} --index edited --json", *names)
+        if isinstance(done.exception, PolyhopError):
+            return str(done.exception)
+        assert done.exception is None, done.exception
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def explained(command: Command) -> Callable[..., Any]:
+    """The JSON of `polyhop entities explain`."""
+
+    def run(a: str, b: str, index: str = "linked") -> Any:
+        return json.loads(command(f"entities explain --index {index} --json", "--", a, b).stdout)
+
+    return run
+
+
+def rows(root: Path, query: str, name: str = "edited") -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in query_rows(Layout(root), name, query).to_pylist()]
+
+
+def tables(root: Path) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: rows(root, f"FROM {table} ORDER BY ALL") for table in TABLES}
+
+
+def entities(root: Path) -> dict[str, tuple[str, str | None]]:
+    return {key: (name, kind) for key, name, kind in rows(root, "SELECT key, name, type FROM entities")}
+
+
+def test_every_edit_holds_from_the_next_run_on_and_after_edits_of_the_corpus(
+    edit: Callable[..., Any], explained: Callable[..., Any], root: Path
+) -> None:
+    before = tables(root)
+    edit("merge Danube Donau")
+    edit("split Zorgon", "Zorgon Corp")
+    edit("rename", "Zorgon Corp", "Zorgon & Sons")
+    edit("retype Ulm organization")
+    edit("delete American")
+    build(root, "edited", EDITED)
+    found = entities(root)
+    assert (found["zorgon corp"], found["zorgon"]) == (("Zorgon & Sons", "ORGANIZATION"), ("Zorgon", "ORGANIZATION"))
+    assert (found["ulm"], found["donau"]) == (("Ulm", "ORGANIZATION"), ("Donau", "LOCATION"))
+    assert {"american", "danube"}.isdisjoint(found)
+    why = explained("Danube", "Donau", "edited")
+    assert (why["same"], "edits.jsonl line 1" in why["reason"]) == (True, True)
+    alias = "SELECT e.key FROM aliases AS a JOIN entities AS e USING (entity_id) WHERE alias_key = 'zorgon sons'"
+    assert rows(root, alias) == [("zorgon corp",)]
+
+    build(root, "edited", MORE)
+    updated = tables(root)
+    build(root, "edited", MORE, full=True)
+    assert tables(root) == updated
+    assert entities(root)["ulm"] == ("Ulm", "ORGANIZATION")
+
+    for _ in range(5):
+        edit("undo 1")
+    assert "american" not in entities(root)
+    build(root, "edited", EDITED)
+    assert tables(root) == before
+
+
+def test_the_last_decision_about_the_same_thing_counts(edit: Callable[..., Any], command: Command, root: Path) -> None:
+    for line in ("merge Danube Donau", "retype Ulm PERSON", "split Donau Danube", "retype Ulm NONE"):
+        edit(line)
+    assert edit("list") == [
+        {"edit": "split", "key": "donau", "other": "danube"},
+        {"edit": "retype", "key": "ulm", "other": "NONE"},
+    ]
+    build(root, "edited", EDITED)
+    assert entities(root)["ulm"] == ("Ulm", None)
+    text = command("entities edit list --index edited").stdout
+    assert text == "1  split 'donau' from 'danube'\n2  retype 'ulm' to 'NONE'\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("retype Danuba PERSON", "No passage of 'edited' mentions 'Danuba'"),
+        ("retype Ulm PRESON", "'PRESON' is not a type; choose one of EVENT, LOCATION"),
+        ("split Ulm ULM", "'Ulm' and 'ULM' have one key"),
+        ("merge Zorgon 'Zorgon Corp'", "'Zorgon' and 'Zorgon Corp' are one entity already"),
+        ("rename Donau Ulm", "'Ulm' is the name of another entity"),
+        ("undo 1", "no decision 1 about 'edited'"),
+        ("delete !!!", "'!!!' is not a name"),
+        ("rebaptise Ada", "'rebaptise' is no edit of entities; choose one of rename, merge,"),
+        ("rename Ada", "'rename' takes 2 arguments, not 1"),
+        ("undo first", "'undo' takes the number of a decision"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_one_sentence(edit: Callable[..., Any], line: str, said: str) -> None:
+    assert said in edit(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "edits.jsonl line 1: not JSON"),
+        ("[]", "an edit has the texts"),
+        ('{"edit": "paint", "key": "ulm", "other": "red"}', "an edit is one of rename, merge, split, retype, delete"),
+        ('{"edit": "rename", "key": "ulm", "other": ""}', "an edit is one of"),
+        ('{"edit": "delete", "key": "ulm", "other": 1}', "an edit has the texts"),
+    ],
+)
+def test_a_broken_file_of_edits_stops_a_run_in_one_sentence(polyhop: Run, root: Path, line: str, said: str) -> None:
+    (root / "indexes" / "edited" / "edits.jsonl").write_text(line)
+    done = polyhop("index", "--index", "edited", "--root", root)
+    assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1)
+
+
+def test_names_are_explained(explained: Callable[..., Any], command: Command) -> None:
+    one = explained("Zorgon", "Zorgon Corp")
+    assert (one["same"], one["reason"]) == (True, "'zorgon corp' only adds corp to 'zorgon'")
+    assert [decision["key"] for decision in one["decisions"]] == ["zorgon", "zorgon corp"]
+    assert explained("Blue Giant", "zorgon")["same"] is True
+    assert "cannot-link 'ulm' is not 'paris' (links.csv line 3)" in explained("Paris", "Ulm")["reason"]
+    apart = explained("Paris", "Paris, Texas")
+    assert (apart["same"], "same words" in apart["reason"]) == (False, True)
+    unseen = explained("Danuba", "Ulm")
+    assert unseen["same"] is False
+    assert unseen["nearest"]["Danuba"][0] == "Danube"
+    assert explained("'; DROP TABLE entities; --", "Ulm")["same"] is False
+    text = command("entities explain --index linked Zorgon", "Zorgon Corp").stdout
+    assert text.startswith("Zorgon and Zorgon Corp are one entity: ")
+    assert "zorgon -> zorgon corp  (resolution, ORGANIZATION)" in text
+
+
+@pytest.mark.parametrize("name", ["Zorgon", "Blue Giant"])
+def test_a_question_finds_the_passages_of_the_entity_under_its_other_names(command: Command, name: str) -> None:
+    answer = json.loads(command("ask --index linked --strategy graph --json", f"Where was {name} founded?").stdout)
+    assert answer["evidence"]["names"]["matched"] == ["zorgon corp"]
+    assert answer["passages"][0]["id"] in {"p1", "p2"}
+
+
+def test_bad_links_and_names_are_one_sentence(polyhop: Run, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("a,b\nUlm\n")
+    done = polyhop("index", "--index", "linked", "--set", "resolution.links=bad.csv", "--root", root)
+    assert (done.returncode, done.stderr) == (2, "polyhop: bad.csv line 2: 1 columns instead of 2.\n")
+    done = polyhop("entities", "explain", "!!!", "'; DROP TABLE entities; --", "--index", "linked", "--root", root)
+    assert (done.returncode, done.stderr.startswith("polyhop: '!!!' is not a name")) == (2, True)
+
+
+def test_each_passage_mentions_the_namesake_that_it_means_and_a_question_starts_from_all(root: Path) -> None:
+    assert rows(root, MEANT, "namesakes") == [
+        ("a1", "mercury planet"),
+        ("a2", "mercury mythology"),
+        ("a3", "mercury planet"),
+        ("a4", "mercury mythology"),
+        ("a5", "mercury"),
+    ]
+    with open_index("namesakes", root=root) as opened:
+        found = opened.ask("Where is Mercury?", strategy="bridge-lexical")
+    assert {passage["id"] for passage in found.passages} >= NAMESAKES.keys()
+
+
+def test_namesakes_are_explained_and_a_merge_by_hand_joins_them_again(root: Path) -> None:
+    asked, layout = ("Mercury (planet)", "Mercury"), Layout(root)
+    told = explain(*asked, read_name_records(layout, "namesakes", keys_of(*asked)))
+    assert not told.same
+    assert "'mercury' is the name of 2 entities" in told.reason
+    merges = [EntityEdit("merge", key, "mercury") for key in ("mercury planet", "mercury mythology")]
+    change_edits(layout.index("namesakes"), lambda _: merges)
+    build(root, "namesakes", NAMESAKES, resolution__identity="context")
+    assert len({key for _, key in rows(root, MEANT, "namesakes")}) == 1
+
+
+@pytest.mark.parametrize("identity", ["name_type", "context"])
+def test_an_edit_of_a_corpus_of_namesakes_ends_like_a_fresh_build(tmp_path: Path, identity: str) -> None:
+    changed = dict(list(NAMESAKES.items())[:3]) | {
+        "a6": ("Jupiter", "Jupiter is the father of Mercury. He loves Maia.")
+    }
+    sums = []
+    for name, editions in {"edited": (NAMESAKES, changed), "fresh": (changed,)}.items():
+        for passages in editions:
+            build(tmp_path / "root", name, passages, resolution__identity=identity)
+        found = read_manifest(require_version(Layout(tmp_path / "root"), name)[1]).tables
+        sums.append({table: record.checksum for table, record in found.items() if table != "version_stages"})
+    assert sums[0] == sums[1]
+
+
+@pytest.fixture
+def written(root: Path) -> Iterator[PublishedIndex]:
+    index = PublishedIndex(Layout(root), "written")
+    yield index
+    index.close()
+
+
+def test_names_as_written_are_read_from_the_version(written: PublishedIndex) -> None:
+    """Resolution made `Hermes` and `The Hermes` one entity; both spellings are still there."""
+    assert len({"hermes", "the hermes"} & set(written.artefact(GRAPH).keys)) == 1
+    surfaces = written.artefact(SURFACES)
+    assert dict(zip(surfaces.keys, surfaces.df.tolist(), strict=True)) == {
+        "Hermes": 2,
+        "Hermes (god)": 1,
+        "Rome": 2,
+        "The Hermes": 1,
+    }
+
+
+def test_a_title_alias_leads_from_the_bare_name_to_the_title(written: PublishedIndex) -> None:
+    parameters = {"entity_norm": "simple", "title_aliases": "true"}
+    found = make("graph", written, parameters).retrieve([Question("Who is Hermes?")], limit=2)[0]
+    assert names_of(found.evidence).matched == ("hermes god",)
+    assert all(passage.score > 0 for passage in found.passages)
