@@ -13,7 +13,7 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import DamagedStoreError, MissingArtefactError, StatementRejectedError
+from polyhop.schemas.errors import DamagedStoreError, StatementRejectedError
 from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -49,7 +49,7 @@ def handle(read: Callable[[Stored], Any], name: str = "graph") -> Artefact[Any]:
     return Artefact(name, read)
 
 
-def test_arrays_lists_rows_and_columns_of_any_name_can_be_read(index: PublishedIndex) -> None:
+def test_arrays_lists_rows_columns_and_settings_can_be_read(index: PublishedIndex) -> None:
     lengths = handle(lambda stored: stored.array("lexical-plain", "lengths"))
     assert index.artefact(lengths).tolist() == [6, 6]
     words = handle(lambda stored: stored.lines("lexical-plain", "terms"))
@@ -61,16 +61,7 @@ def test_arrays_lists_rows_and_columns_of_any_name_can_be_read(index: PublishedI
         "key": ["rome", "tiber"],
         "is_named": [True, True],
     }
-
-
-def test_an_opener_gets_the_numbering_the_settings_and_other_artefacts(index: PublishedIndex) -> None:
-    numbering = handle(lambda stored: (list(stored.passage_ids), dict(stored.number_of_passage)))
-    assert index.artefact(numbering) == (["a", "b"], {"a": 0, "b": 1})
     assert index.artefact(handle(lambda stored: stored.settings["extraction"]["ner"])) == "rules"
-    assert index.artefact(handle(lambda stored: stored.artefact(GRAPH))) is index.artefact(GRAPH)
-    needs_more = handle(lambda stored: stored.artefact(Artefact("hubs", len, "hublink")))  # type: ignore[arg-type]
-    with pytest.raises(MissingArtefactError, match=r"'hubs'.*--index towns --add-strategy hublink"):
-        index.artefact(needs_more)
 
 
 def test_a_value_that_could_not_be_opened_is_tried_again(index: PublishedIndex) -> None:
