@@ -17,17 +17,6 @@ from pydantic import BaseModel
 
 from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage
-from polyhop.schemas.errors import (
-    BudgetExceededError,
-    ConfigurationError,
-    ModelEndpointError,
-    ModelError,
-    ModelRateLimitError,
-    ModelRejectedError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    StoreError,
-)
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
@@ -164,13 +153,13 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache,
     """A call takes 60 tokens (0.001 USD), and might take 100 for its reply (0.005 USD)."""
     model = FakeModel()
     chat = chat_of(cache, model, budget, concurrency=2)
-    with pytest.raises(BudgetExceededError, match="budget of this run is used up"):
+    with pytest.raises(errors.BudgetExceededError, match="budget of this run is used up"):
         chat.ask([ask_for(str(n)) for n in range(20)])
     assert len(cache.replies([ask_for(text).key(MODEL) for text in model.asked])) == len(model.asked) > 1
     assert chat.spent.calls == len(model.asked) < 9
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("The disk is full."), ValueError("a defect")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
     model, again = FakeModel({"5": [error]}), FakeModel()
     requests = [ask_for(str(n)) for n in range(30)]
@@ -231,9 +220,9 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
 def test_a_role_has_its_model_and_resolution_that_of_extraction() -> None:
     models = ModelSettings(extract="openai/a", read="openai/c")
     assert [model_name(models, role) for role in Role] == ["openai/a", "openai/a", "openai/c"]
-    with pytest.raises(ConfigurationError, match=r"set models\.read to a model"):
+    with pytest.raises(errors.ConfigurationError, match=r"set models\.read to a model"):
         model_name(ModelSettings(extract="openai/a"), Role.READ)
-    with pytest.raises(ConfigurationError, match=r"set models\.extract"):
+    with pytest.raises(errors.ConfigurationError, match=r"set models\.extract"):
         open_chat(Settings(), Role.EXTRACT)
 
 
@@ -253,7 +242,7 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path)
 
 def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_path: Path) -> None:
     models = ModelSettings(extract="openai/no-such-model")
-    with pytest.raises(ConfigurationError, match=r"models\.price"):
+    with pytest.raises(errors.ConfigurationError, match=r"models\.price"):
         open_chat(Settings(root=tmp_path, models=models, max_cost_usd=1), Role.EXTRACT)
 
 
@@ -266,13 +255,18 @@ OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
         (
             False,
             ["ModelRejectedError"] * MOST_FAILURES,
-            ModelRejectedError,
+            errors.ModelRejectedError,
             "failed. No request had.*check the model's na",
         ),
-        (True, ["ModelUnavailableError"] * MOST_FAILURES, ModelUnavailableError, "again when the server replies"),
-        (True, ["ModelRateLimitError"] * MOST_FAILURES, ModelRateLimitError, "again when the server replies"),
-        (True, ["ModelUnreachableError"], ModelEndpointError, "correct models.api_base"),
-        (True, ["ModelTimeoutError"], ModelTimeoutError, "models.timeout_seconds"),
+        (
+            True,
+            ["ModelUnavailableError"] * MOST_FAILURES,
+            errors.ModelUnavailableError,
+            "again when the server replies",
+        ),
+        (True, ["ModelRateLimitError"] * MOST_FAILURES, errors.ModelRateLimitError, "again when the server replies"),
+        (True, ["ModelUnreachableError"], errors.ModelEndpointError, "correct models.api_base"),
+        (True, ["ModelTimeoutError"], errors.ModelTimeoutError, "models.timeout_seconds"),
         (False, ["ModelUnavailableError"] * MOST_FAILURES, None, ""),
         (False, ["ModelRateLimitError"] * MOST_FAILURES, None, ""),
         (True, ["ModelRejectedError", "", *OUTAGES], None, ""),
@@ -281,7 +275,7 @@ OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
     ],
 )
 def test_failures_end_a_run_at_its_first_requests_unless_one_was_accepted(
-    cache: ReplyCache, must_answer: bool, classes: list[str], ended: type[ModelError] | None, words: str
+    cache: ReplyCache, must_answer: bool, classes: list[str], ended: type[errors.ModelError] | None, words: str
 ) -> None:
     chat = Chat("a/b", ModelSettings(), cache, Budget(None, None), must_answer=must_answer)
     found = [

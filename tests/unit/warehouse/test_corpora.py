@@ -117,9 +117,15 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
         ("---\ntitle: Front\n---\n# Heading\nText", "Heading", "Heading\n\nText"),
         ("---\na rule, not front matter", "file", "a rule, not front matter"),
         ("Underlined\n===\nText", "Underlined", "Underlined\n\nText"),
+        ("*bold* [link](http://x), `code` &amp;\n<b>more</b>", "file", "bold link, code & more"),
+        ("- one\n  - inner\n- two", "file", "one\ninner\ntwo"),
+        ("| Name | Born |\n|------|-----:|\n| Ada  | 1815 |", "file", "Name | Born\nAda | 1815"),
+        ('```python\nif x:\n\n    return "a   b"\n```\n\n> quoted', "file", 'if x:\n\n    return "a   b"\n\nquoted'),
     ],
 )
-def test_markdown_title_and_front_matter(tmp_path: Path, content: str, title: str, text: str) -> None:
+def test_markdown_has_a_title_and_text_without_markup_whose_lists_tables_and_code_can_be_read(
+    tmp_path: Path, content: str, title: str, text: str
+) -> None:
     record = only(tmp_path / "file.md", content)
     assert (record.id, record.title, record.text) == ("file.md", title, text)
 
@@ -127,21 +133,6 @@ def test_markdown_title_and_front_matter(tmp_path: Path, content: str, title: st
 def test_the_fields_of_front_matter_are_metadata(tmp_path: Path) -> None:
     record = only(tmp_path / "f.md", "---\ntitle: x\nauthor: 'Ada'\ntags: [a, b]\n  deep: 1\n---\nText")
     assert record.metadata == {"author": "Ada", "tags": "[a, b]"}
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("*bold* [link](http://x), `code` &amp;\n<b>more</b>", "bold link, code & more"),
-        ("- one\n  - inner\n- two", "one\ninner\ntwo"),
-        ("| Name | Born |\n|------|-----:|\n| Ada  | 1815 |", "Name | Born\nAda | 1815"),
-        ('```python\nif x:\n\n    return "a   b"\n```\n\n> quoted', 'if x:\n\n    return "a   b"\n\nquoted'),
-    ],
-)
-def test_markup_of_markdown_is_gone_and_its_lists_tables_and_code_can_be_read(
-    tmp_path: Path, content: str, text: str
-) -> None:
-    assert only(tmp_path / "f.md", content).text == text
 
 
 def test_headings_of_markdown_are_paths(tmp_path: Path) -> None:
@@ -184,24 +175,24 @@ def test_what_stands_around_the_text_of_a_page_is_left_out(tmp_path: Path, aroun
 
 
 @pytest.mark.parametrize(
-    ("page", "text"),
+    ("page", "title", "text"),
     [
-        (LINKS, "Home\nNews\nImprint"),
-        ("<footer>all there is</footer>", "all there is"),
-        ("<article>Teaser</article>" + "<p>text of the page</p>" * 3, "Teaser" + "\n\ntext of the page" * 3),
-        ("<p>See <a href=1>one</a> link.", "See one link."),
-        ('<meta charset="latin-1"><p>Café</p>'.encode("latin-1"), "Café"),
-        ("<div>" * 5_000 + "deep", "deep"),
+        (LINKS, "x", "Home\nNews\nImprint"),
+        ("<footer>all there is</footer>", "x", "all there is"),
+        ("<article>Teaser</article>" + "<p>text of the page</p>" * 3, "x", "Teaser" + "\n\ntext of the page" * 3),
+        ("<p>See <a href=1>one</a> link.", "x", "See one link."),
+        ('<meta charset="latin-1"><p>Café</p>'.encode("latin-1"), "x", "Café"),
+        ("<div>" * 5_000 + "deep", "x", "deep"),
+        ("<h1>A <i>b</i></h1>c", "A b", "A b\n\nc"),
+        ("https://a.b/c", "x", "https://a.b/c"),
     ],
-    ids=["links", "footer", "teaser", "link in text", "another encoding", "deeply nested"],
+    ids=["links", "footer", "teaser", "link in text", "another encoding", "deeply nested", "heading", "address"],
 )
-def test_a_page_is_never_left_without_its_text(tmp_path: Path, page: str | bytes, text: str) -> None:
-    assert only(tmp_path / "x.html", page).text == text
-
-
-@pytest.mark.parametrize(("content", "title"), [("<h1>A <i>b</i></h1>c", "A b"), ("<p>c", "x"), ("https://a.b/c", "x")])
-def test_html_without_title_is_called_after_its_heading_or_its_file(tmp_path: Path, content: str, title: str) -> None:
-    assert only(tmp_path / "x.html", content).title == title
+def test_a_page_is_never_left_without_its_text_and_is_called_after_its_heading_or_its_file(
+    tmp_path: Path, page: str | bytes, title: str, text: str
+) -> None:
+    record = only(tmp_path / "x.html", page)
+    assert (record.title, record.text) == (title, text)
 
 
 def hotpot(*context: tuple[str, list[str]], **extra: Any) -> dict[str, Any]:

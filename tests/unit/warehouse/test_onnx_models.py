@@ -367,7 +367,10 @@ def test_a_folder_scores_question_and_passage_together_and_cuts_long_pairs(score
             r"of models\.rerank has no model\.onnx or onnx/model\.onnx; add it",
         ),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), r"tokenizer\.json cannot be read as a tokenizer"),
-        (lambda folder: (folder / "onnx/model.onnx").write_text("{"), r"cannot load .*model\.onnx"),
+        (
+            lambda folder: (folder / "onnx/model.onnx").write_text("{"),
+            r"cannot load .*model\.onnx \(.*; fetch it again\.",
+        ),
         (lambda folder: save_model(folder / "onnx/model.onnx", kind_name="pixel_values"), "asks for pixel_values"),
         (lambda folder: save_model(folder / "onnx/model.onnx", outputs=3), "gives 3 numbers"),
         (lambda folder: save_model(folder / "onnx/model.onnx", divide=True), "not a number"),

@@ -500,21 +500,6 @@ def folder(tmp_path: Path) -> IndexFolder:
     return found
 
 
-def together(code: str, *arguments: str) -> None:
-    """Runs the code in three processes that begin at the same time."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, *arguments, name], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for name in "abc"
-    ]
-    for process in processes:  # all begin when their input ends, so that none is done before another has started
-        assert process.stdin is not None
-        process.stdin.close()
-        process.stdin = None
-    assert [process.communicate(timeout=60)[1] for process in processes] == [""] * 3
-
-
 def started(number: int) -> RunRecord:
     return RunRecord(run=number, started=MOMENT, started_by=starter())
 
@@ -529,12 +514,6 @@ def done(folder: IndexFolder, outcome: Outcome = "published", kept: int = 100) -
 def of_process(process: int, host: str = starter().host) -> Callable[[int], RunRecord]:
     by = Starter(host=host, process=process)
     return lambda number: started(number).model_copy(update={"started_by": by})
-
-
-def dead_process() -> int:
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        process.wait()
-        return process.pid
 
 
 def test_runs_are_numbered_and_keep_their_last_line(folder: IndexFolder) -> None:
@@ -567,7 +546,8 @@ def test_only_the_newest_are_kept_and_numbers_go_on(folder: IndexFolder) -> None
 
 
 def test_a_run_whose_process_is_gone_was_killed_and_one_whose_process_lives_is_running(folder: IndexFolder) -> None:
-    dead = dead_process()
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        dead = process.pid
     begin_run(folder, of_process(dead))
     assert read_runs(folder)[0].outcome == "killed"
     begin_run(folder, of_process(os.getpid()))
@@ -610,7 +590,14 @@ for n in range(20):
 
 
 def test_no_run_and_no_decision_is_lost_when_several_processes_add_to_the_files(folder: IndexFolder) -> None:
-    together(APPEND, str(folder.path), MOMENT)
+    commands = [[sys.executable, "-c", APPEND, folder.path, MOMENT, name] for name in "abc"]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stderr=pipe, text=True) for command in commands]
+    for process in processes:  # all begin when their input ends, so that none is done before another has started
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    assert [process.communicate(timeout=60)[1] for process in processes] == [""] * 3
     assert read_runs(folder)[-1].run == 60
     assert sorted(edit.key for edit in read_edits(folder)) == sorted(f"{name} {n}" for name in "abc" for n in range(20))
 
