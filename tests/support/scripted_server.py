@@ -34,7 +34,7 @@ _DATA = re.compile(r"<data\b[^>]*>(.*?)</data>", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CAPITALISED = r"[A-Z][\w'’&-]*"
 _NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van)\s+)*{_CAPITALISED})*")
-_STOP = set(
+_STOP = {"The", "A", "An", "In", "On", "At", "It", "He", "She", "They", "His", "Her", "This", "That"} | {"Its", "As", "But"}
     ["The", "A", "An", "In", "On", "At", "It", "He", "She", "They", "His", "Her", "This", "That", "Its", "As", "But"]
 )
 _TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "CONCEPT")
