@@ -34,9 +34,8 @@ _DATA = re.compile(r"<data\b[^>]*>(.*?)</data>", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CAPITALISED = r"[A-Z][\w'’&-]*"
 _NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van)\s+)*{_CAPITALISED})*")
-_STOP = {"The", "A", "An", "In", "On", "At", "It", "He", "She", "They", "His", "Her", "This", "That"} | {"Its", "As", "But"}
-    ["The", "A", "An", "In", "On", "At", "It", "He", "She", "They", "His", "Her", "This", "That", "Its", "As", "But"]
-)
+_ARTICLES = {"The", "A", "An", "This", "That", "Its"}
+_STOP = {"In", "On", "At", "It", "He", "She", "They", "His", "Her", "As", "But"} | _ARTICLES
 _TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "CONCEPT")
 _FORMS = {
     "kg.extract": {"entities", "relations"},
