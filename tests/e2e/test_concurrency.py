@@ -1,20 +1,48 @@
-"""Readers never wait and never see half an index; a killed run goes on where it was."""
+"""Readers never wait and never see half an index; runs do not mix; a killed run goes on where it was.
+
+By hand with more new versions: POLYHOP_REINDEXES=20 uv run pytest -n 0 tests/e2e/test_concurrency.py
+"""
 
 import json
+import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
-from command_processes import Commands, Started
+from command_processes import Commands, Started, clean_environment
+from small_indexes import Run, indexed, printed, write_rows
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import published_versions
+
 WriteCorpus = Callable[..., Path]
+REINDEXES = int(os.environ.get("POLYHOP_REINDEXES", "5"))
+READER = """
+import sys
+from pathlib import Path
+import polyhop
+root, stop = sys.argv[1:]
+seen, reads = set(), 0
+print("begun", flush=True)
+while not Path(stop).exists():
+    with polyhop.open_index("villages", root=root) as index:
+        rows = index.sql("SELECT DISTINCT regexp_extract(text, 'edition ([0-9]+)', 1) AS edition FROM passages")
+        editions = {row["edition"] for row in rows.to_pylist()}
+        assert len(editions) == 1, f"a mix of {editions}"
+        assert len(index.ask("What lies on River 3?", strategy="bm25").passages) > 0
+    seen |= editions
+    reads += 1
+print(reads, len(seen))
+"""
 
 
 def _records(count: int, edition: int) -> list[dict[str, object]]:
@@ -40,11 +68,25 @@ class Running:
         """Its exit code and all that it printed, once it ended."""
         return self.process.wait(300), self.log.read_text(encoding="utf-8")
 
+    def printed(self) -> Any:
+        """The JSON of its last line; it must succeed."""
+        code, text = self.ended()
+        assert code == 0, text
+        return json.loads(text.splitlines()[-1])
+
 
 @pytest.fixture
 def start(commands: Commands, tmp_path: Path) -> Callable[..., Running]:
     """Starts a command in the test's folder."""
     return partial(Running, commands, tmp_path)
+
+
+def _manifest(folder: Path, index: str) -> Any:
+    """Of the current version."""
+    place = folder / "polyhop-data" / "indexes" / index
+    return json.loads(
+        next(place.glob(f"versions/*{(place / 'CURRENT').read_text().strip()}/manifest.json")).read_text()
+    )
 
 
 @pytest.mark.real_time
@@ -59,16 +101,11 @@ def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
     while writer.process.poll() is None:
         count = duckdb.connect(str(published), read_only=True).execute("SELECT count(*) FROM passages").fetchone()
         assert count == (200,)
-        done = polyhop("sql", "SELECT count(*) AS n FROM passages", "--index", "busy", "--json")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)[0]["n"] in {200, 350}
+        rows = printed(polyhop("sql", "SELECT count(*) AS n FROM passages", "--index", "busy", "--json"))
+        assert rows[0]["n"] in {200, 350}
         reads += 1
-    code, answered = asker.ended()
-    assert code == 0, answered
-    assert json.loads(answered.splitlines()[-1])["passages"]
-    code, written = writer.ended()
-    assert code == 0, written
-    assert json.loads(written.splitlines()[-1])["version"] == 2
+    assert asker.printed()["passages"]
+    assert writer.printed()["version"] == 2
     assert reads >= 2
 
 
@@ -82,7 +119,7 @@ def test_two_runs_on_one_index_do_not_mix(
     assert codes in ([0, 0], [0, 1]), ends
     if codes == [0, 1]:
         assert re.search("Index 'one' is being written by (process|another process)", ends[1][1])
-    rows = json.loads(polyhop("versions", "--index", "one", "--json").stdout)
+    rows = printed(polyhop("versions", "--index", "one", "--json"))
     assert [row["passages"] for row in rows] == [300]
 
 
@@ -90,41 +127,74 @@ def test_two_indexes_are_built_at_the_same_time_with_one_cache(
     start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:
     corpus = write_corpus(_records(150, 1))
-    runs = [start("index", corpus, "--index", name) for name in ("a", "b")]
-    for run in runs:
-        code, printed = run.ended()
-        assert code == 0, printed
-    manifests = [
-        json.loads((tmp_path / f"polyhop-data/indexes/{name}/versions/000001/manifest.json").read_text())
-        for name in ("a", "b")
-    ]
-    assert manifests[0]["tables"] == manifests[1]["tables"]
+    for run in [start("index", corpus, "--index", name, "--json") for name in ("a", "b")]:
+        assert run.printed()["version"] == 1
+    assert _manifest(tmp_path, "a")["tables"] == _manifest(tmp_path, "b")["tables"]
 
 
 def test_a_killed_run_leaves_the_version_and_the_next_run_ends_as_an_undisturbed_one(
     polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:
     assert polyhop("index", write_corpus(_records(50, 1)), "--index", "killed").returncode == 0
-    corpus = write_corpus(_records(400, 2))
-    settings = ("--set", "batch_size=50")
+    index = ("index", write_corpus(_records(400, 2)), "--index", "killed", "--set", "batch_size=50", "--json")
     for delay in (0.1, 0.4, 0.8, 1.4, 2.5):
-        run = start("index", corpus, "--index", "killed", *settings)
+        run = start(*index)
         time.sleep(delay)
         run.process.kill()
         run.ended()
-        answer = polyhop("ask", "What lies near Village 7?", "--index", "killed", "--json")
-        assert answer.returncode == 0, answer.stderr
-    done = polyhop("index", corpus, "--index", "killed", *settings, "--json")
-    assert done.returncode == 0, done.stderr
-    assert polyhop("index", corpus, "--index", "calm").returncode == 0
-    root = tmp_path / "polyhop-data/indexes"
-    killed, calm = (
-        json.loads(
-            (
-                root / name / "versions" / (root / name / "CURRENT").read_text().strip().zfill(6) / "manifest.json"
-            ).read_text()
-        )
-        for name in ("killed", "calm")
-    )
+        assert printed(polyhop("ask", "What lies near Village 7?", "--index", "killed", "--json"))["passages"]
+    printed(polyhop(*index))
+    assert polyhop("index", index[1], "--index", "calm").returncode == 0
+    killed, calm = (_manifest(tmp_path, name) for name in ("killed", "calm"))
     assert killed["tables"] == calm["tables"]
     assert killed["arrays"] == calm["arrays"]
+
+
+def test_readers_and_workers_see_whole_versions_throughout_many_runs(
+    polyhop: Run, start: Callable[..., Running], tmp_path: Path
+) -> None:
+    """Only the last version is kept."""
+    settings = Settings(root=tmp_path / "polyhop-data", strategies=("bm25",), keep_versions=1)
+
+    def publish(edition: int) -> None:
+        corpus = write_rows(tmp_path / "corpus.jsonl", _records(20, edition))
+        assert indexed(settings, corpus, "villages").changed
+
+    publish(0)
+    stop, asked = tmp_path / "stop", ({"id": f"q{n}", "question": f"What lies on River {n}?"} for n in range(7))
+    questions = write_rows(tmp_path / "questions.jsonl", asked)
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, str(settings.root), str(stop)],
+        cwd=tmp_path, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    workers = [start("worker") for _ in range(2)]
+    assert reader.stdout is not None
+    reader.stdout.readline()
+    submit = ("submit", questions, "--index", "villages", "--strategy", "bm25", "--json")
+    jobs, answered = [], []
+    try:
+        for edition in range(1, REINDEXES + 1):
+            jobs.append(printed(polyhop(*submit))["job_id"])
+            publish(edition)
+            query = "SELECT count(*) AS n FROM results WHERE state = 'done'"
+            answered.append(printed(polyhop("sql", query, "--index", "villages", "--json"))[0]["n"])
+        jobs.append(printed(polyhop(*submit, "--wait"))["job_id"])
+    finally:
+        stop.touch()
+        for worker in workers:
+            worker.process.terminate()
+    said, complaints = reader.communicate(timeout=60)
+    assert reader.returncode == 0, complaints
+    assert int(said.split()[0]) >= REINDEXES
+    for code, log in [worker.ended() for worker in workers]:
+        assert (code, "lock" in log, "Traceback" in log) == (0, False, False), log
+    assert answered == sorted(answered)
+    for job in jobs:
+        rows = [json.loads(line) for line in polyhop("results", job, "--json").stdout.splitlines()]
+        assert [row["state"] for row in rows] == ["done"] * 7
+        assert all(row["passages"] for row in rows)
+    assert {row["version"] for row in rows} == {REINDEXES + 1}
+    publish(REINDEXES + 1)
+    index = Layout(settings.root).index("villages")
+    assert published_versions(index) == [REINDEXES + 2], "versions that a reader held go with the next run"
+    assert not index.staging.exists()

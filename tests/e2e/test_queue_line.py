@@ -5,12 +5,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from small_indexes import write_rows
-
-from polyhop.schemas.queue import FinishedQuestion
 
 SUBMIT = "submit --index towns --strategy bridge-lexical --json"
 WORK = "worker --until-empty --json"
@@ -109,27 +106,6 @@ def test_a_question_replayed_as_it_was_has_the_same_ranking_on_its_old_version(t
     assert both["stored"]["parameters"] == {"graph_weight": "0.3"}
 
 
-def test_partial_results_are_readable_while_the_job_is_open(town_hall: Any, questions: Path) -> None:
-    job = submitted(town_hall, questions, "--queue partial")
-    with town_hall.queue() as queue:
-        (held,) = queue.claim(["partial"], "me", limit=1, lease_seconds=600)
-        queue.finish([FinishedQuestion(held.lease_token, "River 2", 1, "bridge-lexical", 0.1)])
-        queue.claim(["partial"], "me", limit=1, lease_seconds=600)
-    assert states(town_hall, job) == [("q30", "done", "River 2"), ("q4", "leased", None), ("q17", "queued", None)]
-
-
-def test_the_same_key_again_submits_nothing_and_other_questions_under_it_are_refused(
-    town_hall: Any, questions: Path
-) -> None:
-    line = f"{SUBMIT} --queue key --key monday"
-    first, again = (town_hall.good(line, questions)[0] for _ in range(2))
-    assert again == {**first, "new": False}
-    assert counts(town_hall, first["job_id"]) == {"queued": 3}
-    other = town_hall.run(line, write_rows(questions, QUESTIONS[:2]))
-    assert (other.returncode, other.stdout) == (1, "")
-    assert "Key 'monday' already belongs to job" in other.stderr
-
-
 def test_a_cancelled_job_is_not_answered_and_can_be_asked_again(town_hall: Any, questions: Path) -> None:
     job, worker = submitted(town_hall, questions, "--queue cancel"), f"{WORK} --queues cancel"
     assert town_hall.good(f"cancel {job} --json") == [{"job_id": job, "cancelled": 3}]
@@ -173,22 +149,6 @@ def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(town_hal
         assert f"questions.jsonl line {line} was left out" in done.stderr
 
 
-def test_csv_text_and_parquet_files_are_question_files_too(town_hall: Any, tmp_path: Path) -> None:
-    csv, text, parquet = (tmp_path / f"questions.{suffix}" for suffix in ("csv", "txt", "parquet"))
-    csv.write_text('id,question,answers\na,"Which river does Town 4 lie on?",River 4|River Four\n', encoding="utf-8")
-    text.write_text("Which river does Town 4 lie on?\n\nWhere is Town 5?\n", encoding="utf-8")
-    pq.write_table(pa.table({"id": ["x"], "question": ["Where is Town 6?"]}), parquet)
-    jobs = [submitted(town_hall, path, "--queue formats") for path in (csv, text, parquet)]
-    town_hall.good(f"{WORK} --queues formats")
-    found = [states(town_hall, job) for job in jobs]
-    assert [[row[:2] for row in rows] for rows in found] == [
-        [("a", "done")],
-        [("q000001", "done"), ("q000003", "done")],
-        [("x", "done")],
-    ]
-    assert town_hall.good(f"results {jobs[0]} --metrics --json")[0]["n"] == 1
-
-
 @pytest.mark.parametrize(
     ("line", "code", "sentence"),
     [
@@ -212,13 +172,6 @@ def test_a_wrong_command_on_the_queue_gives_one_sentence_and_its_exit_code(
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-
-
-def test_questions_past_their_deadline_are_dead_in_the_list_of_jobs(town_hall: Any, questions: Path) -> None:
-    job = submitted(town_hall, questions, "--queue late --deadline 0.01")
-    row = job_row(town_hall, job)
-    assert (row["dead"], row["errors"][0]["class"]) == (3, "DeadlinePassed")
-    assert f"job {job}: 3 dead, DeadlinePassed: deadline passed" in town_hall.run("jobs").stdout
 
 
 @pytest.mark.real_time
