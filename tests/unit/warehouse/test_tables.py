@@ -26,7 +26,7 @@ from polyhop.warehouse import statements as slow
 from polyhop.warehouse.artefacts import surface_graph
 from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.statements import noted, slow_noted, statement
-from polyhop.warehouse.tables.connection import connect, create_statement, record_since, table_record, updated_record
+from polyhop.warehouse.tables.connection import connect, create_statement, record_since, table_record
 from polyhop.warehouse.tables.filters import MAX_FILTER_CHARACTERS, MAX_FILTER_DEPTH, allowed_passages
 from polyhop.warehouse.tables.version_rows import compare_versions
 
@@ -561,14 +561,6 @@ def test_a_record_from_the_one_before_is_that_from_scratch(
     make(connection, "things", after)
     found = record_since(connection, "things", "old", record_of(connection, before))
     assert found == record_of(connection, after)
-
-
-def test_rows_that_come_and_go_change_a_record_by_their_own(connection: duckdb.DuckDBPyConnection) -> None:
-    a, b, c = ((f"row {n}", 1.0, None, True) for n in range(3))
-    before, removed, added = ({0: a, 1: b}, {0: a}, {2: c})
-    records = [record_of(connection, rows) for rows in (before, removed, added)]
-    assert updated_record(*records) == record_of(connection, {1: b, 2: c})
-    assert updated_record(records[0], records[0], record_of(connection, {})) == TableRecord(rows=0, checksum="")
 
 
 @pytest.mark.parametrize(

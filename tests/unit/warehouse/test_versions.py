@@ -71,13 +71,6 @@ def index(layout: Layout) -> IndexFolder:
     return folder
 
 
-def test_publishing_makes_a_version_current(layout: Layout, index: IndexFolder) -> None:
-    assert published_versions(index) == [1, 2]
-    assert current_version(index) == 2
-    assert read_manifest(index.version(2)).version == 2
-    assert layout.index_names() == ["a"]
-
-
 def test_a_pinned_version_stays_current_while_others_are_published_and_pruned_beside_it(index: IndexFolder) -> None:
     point_to(index, 1, is_pinned=True)
     publish_empty(index, 3)
@@ -160,7 +153,8 @@ def test_a_wrong_pointer_says_how_to_set_it(layout: Layout, index: IndexFolder, 
 
 
 def test_what_is_unknown_or_damaged_is_named(layout: Layout, index: IndexFolder) -> None:
-    with pytest.raises(UnknownIndexError, match=r"Unknown index 'x' .*known indexes: a.*polyhop index SOURCE"):
+    (layout.indexes / "begun").mkdir()  # nothing was published in it yet
+    with pytest.raises(UnknownIndexError, match=r"Unknown index 'x' .*known indexes: a[^,].*polyhop index SOURCE"):
         require_version(layout, "x")
     index.version(1).manifest.write_text("{}")
     with pytest.raises(ManifestMismatchError, match=r"manifest\.json"):
