@@ -1,7 +1,7 @@
 """What a flow run does about workers, what it refuses to submit, and the metrics of a job."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,27 +119,9 @@ def test_settings_reach_a_process_by_environment_as_they_are() -> None:
     assert environment_settings(made) == {"root": "a b", "strategies": "bm25,dense", "queue.url": url}
 
 
-ROW = ResultRow(
-    job_id=1,
-    question_id="q",
-    ordinal=0,
-    question="Who?",
-    topic=None,
-    answers=("Ann",),
-    supporting=("p1", "p9"),
-    metadata={},
-    state=QuestionState.DONE,
-    attempts=1,
-    error=None,
-    error_class=None,
-    strategy="bm25",
-    answer="Ann",
-    version=1,
-    worker_id="w",
-    seconds=0.01,
-    finished_at=1.0,
-    result={},
-)
+DONE = {"question": "Who?", "state": QuestionState.DONE, "strategy": "bm25", "metadata": {}, "result": {}}
+DONE |= {"answer": "Ann", "answers": ("Ann",), "supporting": ("p1", "p9")}
+ROW = ResultRow(**dict.fromkeys(field.name for field in fields(ResultRow)) | DONE)
 FAILED = replace(ROW, state=QuestionState.DEAD, error="gone")
 
 

@@ -81,20 +81,6 @@ def test_a_third_kind_is_published_in_a_table_of_its_own(tmp_path: Path, one: Re
     assert (again.changed, again.version) == (False, 2)
 
 
-def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
-    one: RealIndex, titles: VectorKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one.read(RECORDS)
-    monkeypatch.setattr(kinds, "_DECLARED", {})
-    one.settings = one.settings.model_copy(update={"strategies": ("bm25",)})
-    words = (
-        f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename, "
-        "hubpath, hubvalue. If a"
-    )
-    with pytest.raises(ConfigurationError, match=words):
-        one.read(RECORDS)
-
-
 REFUSED = "rows of the vector kind 'title' cannot be read: .*"
 
 

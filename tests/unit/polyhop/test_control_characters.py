@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_index import write_lines
 
 from polyhop import cli, output
 from polyhop.schemas.errors import SourceError
@@ -58,10 +59,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a hostile corpus, questions and an empty root."""
     folder = tmp_path_factory.mktemp("terminal")
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(page) + "\n" for page in PAGES), encoding="utf-8")
+    write_lines(folder / "corpus.jsonl", PAGES)
     asked = {"id": "q\u202e1", "question": QUESTION, "answer": "London\x1b[0m", "supporting": ["babbage"]}
     broken = {"id": f"q{PLANTED}", "question": QUESTION}
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (asked, broken)))
+    write_lines(folder / "questions.jsonl", [asked, broken])
     pages = folder / "pages"
     pages.mkdir()
     (pages / f"notes{PLANTED}.txt").write_text(f"Charles Babbage {PLANTED} lived in London.")
@@ -152,18 +153,12 @@ def test_letters_of_any_script_and_emojis_stay_as_they_are(capsys: pytest.Captur
     assert printed.err == text + "\n"
 
 
-def test_a_title_with_a_line_feed_does_not_start_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_titles_errors_and_tables_are_lines_without_controls(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_line("Question  one\nAnswer    forged\r\n")
-    assert capsys.readouterr().out == "Question  one\\nAnswer    forged\\x0d\\n\n"
-
-
-def test_errors_are_fit_for_logs_too() -> None:
-    assert RAW.search(str(SourceError(f"{PLANTED} cannot be read."))) is None
-
-
-def test_columns_stay_aligned_when_a_cell_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(["a\x1b", "b"], [["x\x1by", 1], ["z", 22]])
-    assert capsys.readouterr().out.splitlines() == ["a\\x1b    b", "x\\x1by   1", "z       22"]
+    said = ["Question  one\\nAnswer    forged\\x0d\\n", "a\\x1b    b", "x\\x1by   1", "z       22"]
+    assert capsys.readouterr().out.splitlines() == said
+    assert RAW.search(str(SourceError(f"{PLANTED} cannot be read."))) is None
 
 
 @given(st.text())

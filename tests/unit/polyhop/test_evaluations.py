@@ -53,10 +53,9 @@ def test_every_text_is_escaped_and_control_characters_are_visible() -> None:
 
 
 def test_cells_are_rounded_and_none_is_empty() -> None:
-    assert table(["a", "b", "c"], [[0.12345, None, 7]]) == (
-        "<table><thead><tr><th>a</th><th>b</th><th>c</th></tr></thead>"
-        "<tbody><tr><td>0.123</td><td></td><td>7</td></tr></tbody></table>"
-    )
+    head, row = "<th>a</th><th>b</th><th>c</th>", "<td>0.123</td><td></td><td>7</td>"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody></table>"
+    assert table(["a", "b", "c"], [[0.12345, None, 7]]) == whole
     assert table([], []).endswith("<tbody></tbody></table>")
 
 
@@ -85,10 +84,9 @@ GOLDEN: list[tuple[str, list[str], float, float]] = [
 
 
 def _file(folder: Path, *rows: object) -> Path:
-    path = folder / "predictions.jsonl"
     lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
+    (folder / "predictions.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder / "predictions.jsonl"
 
 
 def _scored(capsys: pytest.CaptureFixture[str], path: Path, **options: Any) -> dict[str, Any]:

@@ -33,17 +33,12 @@ def flat(rows: list[list[int]]) -> Any:
 def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
     edges = flat(MENTIONS)
     vectors = np.array([[1, 0], [0, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
+    count = len(flat(NEIGHBOURS))
+    no_labels = np.zeros(count + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    titles = np.zeros(len(edges), dtype=np.bool_)
     given = {
-        GRAPH: BipartiteGraph(
-            starts(MENTIONS), edges, np.ones(len(edges)), np.zeros(len(edges), dtype=np.bool_), keys=KEYS
-        ),
-        RELATIONS: RelationGraph(
-            starts(NEIGHBOURS),
-            flat(NEIGHBOURS),
-            np.zeros(len(flat(NEIGHBOURS)) + 1, dtype=np.int64),
-            np.empty(0, dtype=np.int32),
-            (),
-        ),
+        GRAPH: BipartiteGraph(starts(MENTIONS), edges, np.ones(len(edges)), titles, keys=KEYS),
+        RELATIONS: RelationGraph(starts(NEIGHBOURS), flat(NEIGHBOURS), *no_labels, ()),
         ALIASES: {"tanglewood": "birch"},
         EXACT_NAMES: {"the old alder!": [0]},
         vectors_of("entity"): vectors,
@@ -159,14 +154,8 @@ def test_fusion_search_without_a_list_or_a_name_keeps_the_other(graph: EntityGra
     assert [p.passage_id for p in graph.fusion_search(["Birch"], [], depth=2)] == ["k1", "k2", "k3", "k4"]
     assert graph.fusion_search(["Birch"], by_vector, limit=0) == []
     assert graph.fusion_search([], []) == []
-
-
-def test_a_repeated_id_keeps_its_first_rank(graph: EntityGraph) -> None:
     once, twice = (graph.fusion_search([], ids) for ids in (["k1", "k2"], ["k1", "k1", "k2", "k1"]))
-    assert once == twice
-
-
-def test_a_negative_damping_is_refused(graph: EntityGraph) -> None:
+    assert once == twice, "a repeated id keeps its first rank"
     with pytest.raises(AlgorithmError, match="damping k is -1"):
         graph.fusion_search(["Birch"], ["k1"], k=-1)
 

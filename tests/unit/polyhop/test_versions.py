@@ -81,14 +81,9 @@ def test_fewer_than_one_passage_is_refused(index: polyhop.Index, limit: int) -> 
         index.ask("Where did Charles Babbage live?", strategy="graph", limit=limit)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("東京", r"no entity '東京'; none of its names looks like that\.$"), ("Lodnon", "did you mean 'London'")],
-    ids=["like no other", "mistyped"],
-)
-def test_an_unknown_name_gets_suggestions_if_there_is_one_like_it(index: polyhop.Index, name: str, words: str) -> None:
-    with pytest.raises(UnknownIdError, match=words):
-        index.graph.connect(name, "Ada Lovelace")
+def test_a_name_like_no_other_gets_no_suggestion(index: polyhop.Index) -> None:
+    with pytest.raises(UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
+        index.graph.connect("東京", "London")
 
 
 def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for(root: Path) -> None:

@@ -51,6 +51,8 @@ def test_lower_levels_are_left_out(capsys: pytest.CaptureFixture[str], level: st
     LOG.info("a publication")
     LOG.warning("an outage")
     assert len(capsys.readouterr().err.splitlines()) == said
+    with pytest.raises(ConfigurationError, match="Unknown log level 'loud'; choose debug, info, warning, error"):
+        configure_logs("loud")
 
 
 def test_without_a_level_warnings_are_message_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,11 +80,6 @@ def test_no_secret_and_no_second_line(
     assert "\x1b" not in err
     for secret in ("very-secret", "pass-word-1", "other-secret"):
         assert secret not in err
-
-
-def test_an_unknown_level_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="Unknown log level 'loud'; choose debug, info, warning, error"):
-        configure_logs("loud")
 
 
 def test_a_child_logs_as_its_parent_was_told(
@@ -159,18 +156,12 @@ def test_secrets_of_the_environment_are_found_by_name_and_in_addresses() -> None
     }
 
 
-def test_words_of_a_server_lose_values_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_of_a_server_and_errors_of_ours_lose_secrets_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "tok-12345")
     text = '{"answer": "Bearer of a password: https://u:pw@host, tok-12345"}'
     assert without_values(text) == '{"answer": "Bearer of a password: https://u:pw@host, ***"}'
-
-
-def test_a_remembered_password_is_masked_wherever_it_stands() -> None:
     remember_secrets(["http://u:remembered-one@host/v1", "remembered-two"])
     assert redact("said remembered-one and remembered-two") == "said *** and ***"
-
-
-def test_every_error_of_ours_is_redacted_when_it_is_made() -> None:
     assert str(StoreUnavailableError("cannot reach http://u:pw-of-u@host")) == "cannot reach http://u:***@host"
     assert PolyhopError(3).args == (3,)
 
