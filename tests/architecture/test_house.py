@@ -49,11 +49,6 @@ def test_the_quick_recipe_lints_checks_types_and_tests_folders_that_exist() -> N
     assert chosen == '"not slow and not neo4j"'
 
 
-@pytest.mark.parametrize("pattern", [*SETTINGS["source_paths"], *SETTINGS["only_mutate"]])
-def test_what_is_mutated_exists(pattern: str) -> None:
-    assert list(PROJECT.glob(pattern))
-
-
-@pytest.mark.parametrize("path", SETTINGS["pytest_add_cli_args_test_selection"])
-def test_the_nearest_tests_exist(path: str) -> None:
-    assert (PROJECT / path).exists()
+@pytest.mark.parametrize("key", ["source_paths", "only_mutate", "pytest_add_cli_args_test_selection"])
+def test_what_is_mutated_and_the_nearest_tests_exist(key: str) -> None:
+    assert [pattern for pattern in SETTINGS[key] if not list(PROJECT.glob(pattern))] == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 from graph_fixture import connect_to
 
@@ -22,39 +22,43 @@ from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
 from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.tasks.passages.records import PASSAGE_PARTS
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, file_of
-from polyhop.warehouse.statements import CYPHER_FOLDER, SQL_FOLDER, activation_query, cypher_statements, statements
+from polyhop.warehouse.queue.schema import SQL_FOLDER as QUEUE_FOLDER
+from polyhop.warehouse.statements import (
+    CYPHER_FOLDER,
+    SQL_FOLDER,
+    activation_query,
+    cypher_statements,
+    read_statements,
+    statements,
+)
 from polyhop.warehouse.tables.connection import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
+PATHS = [path for folder in (SQL_FOLDER, QUEUE_FOLDER, CYPHER_FOLDER) for path in sorted(folder.glob("*.*"))]
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
-RUN_AS_A_WHOLE = {
-    "entity_invariants",
-    "graph_invariants",
-    "hub_invariants",
-    "hub_path_invariants",
-    "passage_invariants",
-    "text_invariants",
-    "views",
-}
+CYPHER_FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
+SOURCES = "\n".join(
+    path.read_text(encoding="utf-8")
+    for folder in ("flows", "schemas", "tasks", "warehouse")
+    for path in (PROJECT / folder).rglob("*.py")
+)
+INVARIANTS = {f"{name}_invariants" for name in ("entity", "graph", "hub", "hub_path", "passage", "text")}
+RUN_AS_A_WHOLE = INVARIANTS | {"views"}
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_every_statement_is_used(file: str) -> None:
-    sources = "\n".join(
-        path.read_text(encoding="utf-8")
-        for folder in ("flows", "schemas", "tasks", "warehouse")
-        for path in (PROJECT / folder).rglob("*.py")
-    )
-    unused = [name for name in statements(file) if file not in RUN_AS_A_WHOLE and f'"{name}"' not in sources]
-    assert unused == []
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_names_are_not_used_twice(file: str) -> None:
-    text = (SQL_FOLDER / f"{file}.sql").read_text(encoding="utf-8")
-    names = re.findall(r"^-- name: (\w+)$", text, re.MULTILINE)
-    assert len(names) == len(set(names))
-    assert names == list(statements(file))
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parents[1].name}-{path.stem}")
+def test_every_statement_is_used_is_named_once_and_says_what_it_is_for(path: Path) -> None:
+    found = read_statements(path)
+    assert re.findall(r"^(?:--|//) name: (\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE) == list(found)
+    kinds = [kind for kind in GRAPH_KINDS if path.suffix == ".cypher" and file_of(kind) == path.stem]
+    of_kinds = {f"{verb}_{kind}" for kind in kinds for verb in ("stored", "read", "write", "delete")}
+    assert of_kinds <= found.keys()
+    of_queue = path.parent == QUEUE_FOLDER
+    said = r"(-- locking: (skip|wait)\n)?-- [A-Z].*\.$" if of_queue else "(--|//) "
+    assert [name for name, body in found.items() if not re.match(said, body, re.MULTILINE)] == []
+    prefix = f"{path.stem}." if of_queue else ""
+    unused = [name for name in found.keys() - of_kinds if f'"{prefix}{name}"' not in SOURCES]
+    assert unused == [] or path.stem in RUN_AS_A_WHOLE
 
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
@@ -79,36 +83,13 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
     parts = _empty_parts(connection, tmp_path)
     _show_raw(connection, parts)
-    values = {
-        "kind": "passage",
-        "limit": 1,
-        "offset": 0,
-        "ids": ["a"],
-        "keys": ["a"],
-        "types": ["a"],
-        "labels": ["a"],
-        "noun": "triple",
-        "model": "m",
-        "dimension": 3,
-        "adds_triples": True,
-        "origin": "corpus",
-        "read": ["a"],
-        "is_after": True,
-        "version": 1,
-        "passages": ["a"],
-        "recipe": "r",
-        "line": -1,
-        "gone": ["a"],
-        "database": "memory",
-        "name": "passages",
-        "lacking": "a",
-        "after": "a",
-        "field": "id",
-        "role": "birth",
-        "reason": "a",
-    }
+    lists = ("ids", "keys", "types", "labels", "read", "passages", "gone")
+    words = ("origin", "recipe", "lacking", "after", "field", "role", "reason", "model")
+    values: dict[str, Any] = dict.fromkeys(words, "a") | {name: ["a"] for name in lists}
+    values |= {"limit": 1, "offset": 0, "dimension": 3, "version": 1, "line": -1, "kind": "passage", "noun": "triple"}
+    values |= {"database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
     for file in sorted(FILES, key="views".__ne__):  # which other statements read
-        for name, sql in statements(file).items():
+        for sql in statements(file).values():
             names = set(re.findall(r"\$(\w+)", sql))
             chosen = {n: parts[f"{file}.{n}"] if f"{file}.{n}" in parts else values[n] for n in names}
             body = re.sub(r"^(--[^\n]*\n)+", "", sql)
@@ -116,7 +97,6 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
                 connection.execute("EXPLAIN " + sql, chosen)
             else:
                 connection.execute(sql, chosen)
-            assert sql.startswith("-- "), f"{file}.{name} needs a line that says what it is for"
 
 
 def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
@@ -133,96 +113,60 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 
 
+EMPTY: dict[pa.Schema, tuple[str, ...]] = {
+    EXTRACTED.arrow: ("extract.extracted",),
+    THINGS: ("vectors.things",),
+    HUB_PATHS.arrow: ("hubs.paths",),
+    NODE_PARTS.arrow: ("graph_source.nodes",),
+    STATEMENT_PARTS.arrow: ("graph_source.statements",),
+    ATTACHED_PARTS.arrow: ("graph_texts.attached",),
+    PASSAGE_PARTS.arrow: ("graph_texts.passages", "sources.passages", "ingest.passages"),
+    RECORD_PARTS: ("sources.records", "sources.same", "changes.files", "changes.before", "changes.after"),
+}
+"""Columns of parts, and the parameters that name such parts."""
+EMPTY_ROWS = {
+    "SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0": ("resolve.title_aliases",),
+    "SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0": ("extract.counts",),
+    "SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0": ("ingest.faults",),
+    "SELECT 0::BIGINT AS good LIMIT 0": ("graph_source.lines",),
+    "FROM extraction_ledger": ("extract.ledger",),
+    "FROM quarantine": (
+        *("graph_source.quarantine", "graph_texts.refused", "graph_texts.quarantine"),
+        *("sources.quarantine", "sources.files", "ingest.quarantine"),
+    ),
+}
+
+
 def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[str]]:
     """Empty parquet parts with the columns that each statement reads."""
-    parts = {}
     with_id = ", NULL::VARCHAR AS proposition_id"
     extra = {"relations": ", NULL::VARCHAR AS norm_relation", "propositions": with_id, "triples": with_id}
-    raw = (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES)
-    for name, table in ((table.name.removeprefix("raw_"), table) for table in raw):
-        path = folder / f"{name}.parquet"
-        connection.register("empty", table.arrow.empty_table())
-        connection.execute(f"COPY (SELECT *{extra.get(name, '')} FROM empty) TO '{path}' (FORMAT parquet)")
-        parts[f"resolve.{name}"] = [str(path)]
-        parts[f"extract.{name}"] = [str(path)]
-    pq.write_table(EXTRACTED.arrow.empty_table(), folder / "extracted.parquet")
-    parts["extract.extracted"] = [str(folder / "extracted.parquet")]
-    aliases = folder / "aliases.parquet"
-    connection.execute(
-        f"COPY (SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0) TO '{aliases}' (FORMAT parquet)"
-    )
-    parts["resolve.title_aliases"] = [str(aliases)]
-    passages = folder / "passages.parquet"
-    pq.write_table(PASSAGE_PARTS.arrow.empty_table(), passages)
-    ledger = folder / "ledger.parquet"
-    connection.execute(f"COPY extraction_ledger TO '{ledger}' (FORMAT parquet)")
-    counts = folder / "counts.parquet"
-    connection.execute(f"COPY (SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0) TO '{counts}' (FORMAT parquet)")
-    parts |= {"extract.ledger": [str(ledger)], "extract.counts": [str(counts)]}
-    quarantine = folder / "quarantine.parquet"
-    connection.execute(f"COPY quarantine TO '{quarantine}' (FORMAT parquet)")
-    faults = folder / "faults.parquet"
-    connection.execute(
-        f"COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0) TO '{faults}' (FORMAT parquet)"
-    )
-    parts |= {"ingest.faults": [str(faults)], "graph_source.quarantine": [str(quarantine)]}
-    pq.write_table(THINGS.empty_table(), folder / "things.parquet")
-    parts["vectors.things"] = [str(folder / "things.parquet")]
-    pq.write_table(HUB_PATHS.arrow.empty_table(), folder / "hub_paths.parquet")
-    parts["hubs.paths"] = [str(folder / "hub_paths.parquet")]
-    for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
-        pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
-        parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
-    pq.write_table(ATTACHED_PARTS.arrow.empty_table(), folder / "attached.parquet")
-    parts |= {"graph_texts.attached": [str(folder / "attached.parquet")], "graph_texts.refused": [str(quarantine)]}
-    parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
-    pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
-    parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
-    parts |= {"sources.same": [str(folder / "records.parquet")], "changes.files": [str(folder / "records.parquet")]}
-    parts |= {f"changes.{name}": [str(folder / "records.parquet")] for name in ("before", "after")}
-    parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
-    lines = folder / "lines.parquet"
-    connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
-    parts["graph_source.lines"] = [str(lines)]
-    return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}
+    rows = dict(EMPTY_ROWS)
+    for number, (columns, names) in enumerate(EMPTY.items()):
+        connection.register(f"empty_{number}", columns.empty_table())
+        rows[f"FROM empty_{number}"] = names
+    for table in (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES):
+        name = table.name.removeprefix("raw_")
+        connection.register(f"empty_{name}", table.arrow.empty_table())
+        rows[f"SELECT *{extra.get(name, '')} FROM empty_{name}"] = (f"resolve.{name}", f"extract.{name}")
+    parts = {}
+    for number, (query, names) in enumerate(rows.items()):
+        path = str(folder / f"{number}.parquet")
+        connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+        parts |= {name: [path] for name in names}
+    return parts
 
 
-CYPHER_FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
 NOT_EXPLAINED = {"activation"}  # its pieces are explained together
-VALUES: dict[str, Any] = {
-    "index": "towns",
-    "name": "polyhop_towns",
-    "options": {
-        "indexConfig": {
-            "vector.dimensions": 2,
-            "vector.similarity_function": "cosine",
-            "vector.quantization.enabled": False,
-        }
-    },
-    "seconds": 1,
-    "record": {},
-    "rows": [],
-    "ids": [],
-    "predicates": [],
-    "label": "Entity_0",
-    "probe": [1.0],
-    "names": [],
-    "keys": [],
-    "folded": "",
-    "vector": [1.0],
-    "vector_index": "none",
-    "seed_score": "question",
-    "k_per_name": 1,
-    "k_fetch": 1,
-    "threshold": 0.01,
-    "decay": 0.7,
-    "is_gated": True,
-    "needs_embedding": True,
-    "is_per_edge": False,
-    "k_chains": 1,
-    "max_length": 4,
-    "max_paths": 1,
-}
+OPTIONS = {"dimensions": 2, "similarity_function": "cosine", "quantization.enabled": False}
+VALUES: dict[str, Any] = (
+    {"index": "towns", "name": "polyhop_towns", "label": "Entity_0", "folded": "", "vector_index": "none"}
+    | {"options": {"indexConfig": {f"vector.{name}": value for name, value in OPTIONS.items()}}, "record": {}}
+    | {name: [] for name in ("rows", "ids", "predicates", "names", "keys")}
+    | {"probe": [1.0], "vector": [1.0], "seed_score": "question", "threshold": 0.01, "decay": 0.7}
+    | dict.fromkeys(("seconds", "k_per_name", "k_fetch", "k_chains", "max_length", "max_paths"), 1)
+    | {"is_gated": True, "needs_embedding": True, "is_per_edge": False}
+)
 
 
 @pytest.fixture(scope="module")
@@ -230,28 +174,6 @@ def connection(neo4j_server: Any) -> Iterator[Neo4jConnection]:
     opened = connect_to(neo4j_server)
     yield opened
     opened.close()
-
-
-@pytest.mark.parametrize("file", CYPHER_FILES)
-def test_every_cypher_statement_is_used(file: str) -> None:
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "warehouse").rglob("*.py"))
-    of_kinds = {
-        f"{verb}_{kind}"
-        for kind in GRAPH_KINDS
-        if file_of(kind) == file
-        for verb in ("stored", "read", "write", "delete")
-    }
-    unused = [name for name in cypher_statements(file) if f'"{name}"' not in sources and name not in of_kinds]
-    assert unused == []
-    assert of_kinds <= cypher_statements(file).keys()
-
-
-@pytest.mark.parametrize("file", CYPHER_FILES)
-def test_cypher_names_are_not_used_twice_and_say_what_they_are_for(file: str) -> None:
-    text = (CYPHER_FOLDER / f"{file}.cypher").read_text(encoding="utf-8")
-    names = re.findall(r"^// name: (\w+)$", text, re.MULTILINE)
-    assert names == list(cypher_statements(file))
-    assert all(body.startswith("// ") for body in cypher_statements(file).values())
 
 
 @pytest.mark.neo4j
