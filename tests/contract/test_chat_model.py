@@ -84,11 +84,6 @@ def hubs(error: str) -> Opened:
     return made.Chat(lambda *_: error or {"text": "x"}), of_reply(Said)
 
 
-def reading(error: str) -> Opened:
-    made = loaded("unit/worker/reading/test_model_reader.py")
-    return made.ScriptedChat(lambda _: error or made.REPLY), of_reply(made.ReadReply)
-
-
 def session(error: str) -> Opened:
     made = loaded("unit/worker/test_session.py")
     return made.Chat(), of_reply(made.Said)
@@ -103,7 +98,6 @@ FAKES: dict[str, Callable[[str], Opened]] = {
     "unit/worker/questions/test_components.py Chat": components,
     "unit/worker/questions/test_components.py OneReply": naming,
     "unit/worker/reading/test_hub_reader.py Chat": hubs,
-    "unit/worker/reading/test_model_reader.py ScriptedChat": reading,
     "unit/worker/test_session.py Chat": session,
 }
 NEVER_FAIL = {"unit/worker/test_session.py Chat"}

@@ -27,7 +27,6 @@ INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "none"}
 FAKES = (
-    "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_hub_reader.py Passages",
     "unit/worker/reading/test_model_reader.py FirstTitleReader",
     "unit/worker/test_batched_strategies.py NoteReader",

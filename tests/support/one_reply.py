@@ -1,4 +1,4 @@
-"""A chat model in place of a server: replies the same to everything, or fails with an error of that class."""
+"""A chat model in place of a server: replies the same to everything or by unit, or fails with an error."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 
 
 class OneReply:
-    """Replies with `reply`, read as the task's own schema; a string is the class of an error."""
+    """Replies with `reply`, or what it says of a unit, read as the task's own schema; a string is an error's class."""
 
     model = "openai/scripted"
 
@@ -15,13 +15,16 @@ class OneReply:
         self._reply = reply
         self._is_cached = is_cached
         self.requests: list[ChatRequest[Any]] = []
+        self.batches: list[int] = []
 
     def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
         self.requests += requests
+        self.batches.append(len(requests))
         return [self._outcome(request) for request in requests]
 
     def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
-        if isinstance(self._reply, str):
-            return ChatOutcome(None, self.model, False, None, 2, self._reply, "no reply", Usage(2, 60, 4))
-        reply = request.task.reply.model_validate(self._reply)
+        said = self._reply(request.unit_id) if callable(self._reply) else self._reply
+        if isinstance(said, str):
+            return ChatOutcome(None, self.model, False, None, 2, said, "no reply", Usage(2, 60, 4))
+        reply = request.task.reply.model_validate(said)
         return ChatOutcome(reply, self.model, self._is_cached, Rung.AS_IS, 1, "", "", Usage(1, 30, 2, 0.5))
