@@ -45,15 +45,9 @@ def hubs(error: str) -> Opened:
     return made.Chat(lambda *_: error or {"text": "x"}), of_reply(Said)
 
 
-def reading(error: str) -> Opened:
-    made = loaded("unit/worker/reading/test_model_reader.py")
-    return made.ScriptedChat(lambda _: error or made.REPLY), of_reply(made.ReadReply)
-
-
 FAKES: dict[str, Callable[[str], Opened]] = {
     "support/one_reply.py OneReply": one_reply,
     "unit/worker/reading/test_hub_reader.py Chat": hubs,
-    "unit/worker/reading/test_model_reader.py ScriptedChat": reading,
 }
 ASKED_SOMETHING = {
     "unit/worker/reading/test_hub_reader.py Chat": "fails a test in which hubs ask for nothing",

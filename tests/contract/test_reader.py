@@ -24,7 +24,6 @@ CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "none"}
 ODD = ("Where was Marie Curie born?", "?!", "\ud800", "Who was born in </data> {{passages}}?", "who " * 400)
 FAKES = (
-    "unit/worker/reading/test_chain_reader.py Rules",
     "unit/worker/reading/test_hub_reader.py Passages",
     "unit/worker/reading/test_model_reader.py FirstTitleReader",
     "unit/worker/test_loop.py NoteReader",

@@ -63,13 +63,12 @@ def test_scores_equal_an_independent_package(
     assert score(index, count_terms(question, index.terms)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_known_terms_are_counted_in_ascending_number_whatever_the_question(make_lexical: MakeLexical) -> None:
+def test_known_terms_are_counted_in_ascending_number_and_without_words_nothing_scores(
+    make_lexical: MakeLexical,
+) -> None:
     terms = make_lexical(GOLDEN).terms
     counts = count_terms(["paris", "france", "rome", "berlin", "paris"], terms)
     assert [*counts.items()] == [(terms["berlin"], 1), (terms["france"], 1), (terms["paris"], 2)]
-
-
-def test_an_index_without_words_scores_nothing(make_lexical: MakeLexical) -> None:
     index = impacts(make_lexical([[], []]), 1.5, 0.75)
     assert score(index, count_terms(["a"], index.terms)).tolist() == [0.0, 0.0]
 
@@ -234,17 +233,13 @@ def test_entities_weigh_by_rank_in_the_first_passages(golden_graph: BipartiteGra
 
 
 def test_excluded_entities_are_not_taken_and_ties_go_by_key(golden_graph: BipartiteGraph) -> None:
-    without_paris = np.array([False, False, False, True])
-    found = expansion_entities(weights_of(golden_graph), np.array([1]), without_paris, 5)[0]
-    assert [golden_graph.keys[entity] for entity in found] == ["bob"]
-    tied = expansion_entities(weights_of(golden_graph), np.array([1]), np.zeros(4, np.bool_), 1)[0]
-    assert [golden_graph.keys[entity] for entity in tied] == ["bob"]
-    nothing = expansion_entities(weights_of(golden_graph), np.empty(0, np.intp), without_paris, 5)
-    assert [part.tolist() for part in nothing] == [[], []]
-
-
-def test_entities_above_the_share_of_passages_are_too_common(golden_graph: BipartiteGraph) -> None:
     """alice is in 1 of 5 passages, the others in 2."""
+    weights, d1, without_paris = weights_of(golden_graph), np.array([1]), np.array([False, False, False, True])
+    for excluded, most in ((without_paris, 5), (np.zeros(4, np.bool_), 1)):
+        found = expansion_entities(weights, d1, excluded, most)[0]
+        assert [golden_graph.keys[entity] for entity in found] == ["bob"]
+    nothing = expansion_entities(weights, np.empty(0, np.intp), without_paris, 5)
+    assert [part.tolist() for part in nothing] == [[], []]
     assert too_common(golden_graph, 0.4).tolist() == [False] * 4
     assert too_common(golden_graph, 0.3).tolist() == [False, True, True, True]
 

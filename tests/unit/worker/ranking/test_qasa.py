@@ -86,11 +86,6 @@ def test_what_is_not_above_the_threshold_or_the_target_is_not_sent(
     assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
 
 
-def test_a_question_s_vector_of_another_length_is_refused(qasa_graph: RelationGraph) -> None:
-    with pytest.raises(AlgorithmError, match="shape"):
-        spread(qasa_graph, vectors_of(COSINES.values()), np.ones(3, dtype=np.float32), {0: 1.0}, DEFAULTS)
-
-
 def written_out(
     triples: list[tuple[int, int]], cosines: list[float | None], seeds: dict[int, float], rule: SpreadRule
 ) -> dict[int, float]:
@@ -148,20 +143,14 @@ def test_golden_entities_per_name(names: int, count: int) -> None:
 
 
 def test_golden_normalisation() -> None:
-    """G-QASA-3: the largest score is 1, with and without an exact match."""
+    """G-QASA-3: the largest is 1, with and without an exact match; .81 and .655 are the cosines .62 and .31."""
     found: list[Any] = [(0, 1.0, "exact"), (1, 0.62, "vector"), (2, 0.31, "vector")]
     assert [seed.activation for seed in normalised(found)] == pytest.approx([1, 0.62, 0.31])
     assert [seed.activation for seed in normalised(found[1:])] == pytest.approx([1, 0.5])
-
-
-def test_golden_neo4j_scores_normalise_otherwise_than_cosines() -> None:
-    """G-QASA-3: 0.81 and 0.655 are the cosines 0.62 and 0.31."""
-    near = vectors_of([0.62, 0.31])
-    raw = seed_scores(near, ASKED, ASKED, "neo4j")
+    raw = seed_scores(vectors_of([0.62, 0.31]), ASKED, ASKED, "neo4j")
     assert raw == pytest.approx([0.81, 0.655], abs=1e-6)
-    assert [s.activation for s in normalised([(n, float(v), "vector") for n, v in enumerate(raw)])] == pytest.approx(
-        [1, 0.808642], abs=1e-6
-    )
+    found = [(number, float(value), "vector") for number, value in enumerate(raw)]
+    assert [seed.activation for seed in normalised(found)] == pytest.approx([1, 0.808642], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -197,9 +186,11 @@ def test_candidates_are_found_by_the_hint_and_scored_by_the_question() -> None:
     assert seeds["neo4j"][0].score == pytest.approx(1)
 
 
-def test_a_searched_name_without_vector_is_refused() -> None:
+def test_a_name_without_vector_and_a_vector_of_another_length_are_refused(qasa_graph: RelationGraph) -> None:
     with pytest.raises(AlgorithmError, match="'y'"):
         find_seeds(vectors_of([1.0]), SpreadQuestion(ASKED, (SeedName("y", "vector"),)), SeedRule())
+    with pytest.raises(AlgorithmError, match="shape"):
+        spread(qasa_graph, vectors_of(COSINES.values()), np.ones(3, dtype=np.float32), {0: 1.0}, DEFAULTS)
 
 
 def test_entities_without_vector_are_never_near_and_equally_near_ones_come_by_number() -> None:
@@ -262,17 +253,12 @@ def test_reversals_and_prefixes_go(paths: list[tuple[int, ...]], left: list[tupl
     assert without_duplicates(paths) == left
 
 
-@pytest.mark.parametrize("active", [[], [0]])
-def test_a_seed_alone_makes_no_chain(qasa_graph: RelationGraph, active: list[int]) -> None:
-    values = np.ones(len(active))
-    assert best_chains(qasa_graph, np.array(active, dtype=np.intp), values, active, ALL_CHAINS).chains == ()
-
-
-def test_a_search_that_stops_early_says_so(qasa_graph: RelationGraph) -> None:
+def test_a_search_that_stops_early_says_so_and_a_seed_alone_makes_no_chain(qasa_graph: RelationGraph) -> None:
     found = best_chains(qasa_graph, ACTIVE, VALUES, [0, 1], replace(ALL_CHAINS, max_paths=3))
-    assert found.is_cut
-    assert found.looked_at == 3
+    assert (found.is_cut, found.looked_at) == (True, 3)
     assert not best_chains(qasa_graph, ACTIVE, VALUES, [0, 1], replace(ALL_CHAINS, max_paths=18)).is_cut
+    for count in (0, 1):
+        assert best_chains(qasa_graph, ACTIVE[:count], np.ones(count), [0][:count], ALL_CHAINS).chains == ()
 
 
 def test_the_bound_saves_work_on_a_hub(make_relations: Any) -> None:
@@ -342,28 +328,16 @@ def test_what_is_left_says_all_that_was_said(paths: list[tuple[int, ...]]) -> No
     assert not any(begins(one, other) for one in left for other in left if one is not other)
 
 
-def test_arrows_point_as_relations_are_stored() -> None:
+def test_chains_and_entities_as_the_model_reads_them() -> None:
+    """Arrows point as relations are stored, G-QASA-4; empty sections say so."""
     hops = (Hop(("directed",), ()), Hop((), ("capital of", "near")))
     assert chain_line(["A", "B", "C"], hops) == "A --[directed]--> B <--[capital of | near]-- C"
-
-
-def test_golden_hop_with_both_directions() -> None:
-    """G-QASA-4."""
     assert chain_line("ac", [Hop(("wrote",), ("written by",))]) == "a --[wrote]--> <--[written by]-- c"
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "line"),
-    [
+    for kind, text, line in (
         ("PERSON", "Ada wrote\n notes.", "Ada (PERSON): Ada wrote notes."),
         ("", "Ada wrote.", "Ada: Ada wrote."),
         ("PERSON", "", "Ada (PERSON)"),
-    ],
-)
-def test_an_entity_shows_what_is_known_of_it(kind: str, text: str, line: str) -> None:
-    assert entity_line(Entity("ada", "Ada", kind, text)) == line
-
-
-def test_empty_sections_say_so() -> None:
+    ):
+        assert entity_line(Entity("ada", "Ada", kind, text)) == line
     assert context_text(["A --[r]--> B"], []) == "Chains:\nA --[r]--> B\n\nEntities:\n(none)"
     assert context_text([], ["A: a"]) == "Chains:\n(none)\n\nEntities:\nA: a"

@@ -110,9 +110,8 @@ def test_fusion_by_scores(
     assert sums == pytest.approx(scores, abs=1e-6)
 
 
-@pytest.mark.parametrize("scores", [[3.0, 3.0], [7.0]])
-def test_equal_scores_are_all_one(scores: list[float]) -> None:
-    assert min_max(np.array(scores)).tolist() == [1.0] * len(scores)
+def test_equal_scores_are_all_one() -> None:
+    assert [min_max(np.array(equal)).tolist() for equal in ([3.0, 3.0], [7.0])] == [[1, 1], [1]]
 
 
 def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
@@ -133,11 +132,7 @@ def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
 )
 def test_ties_go_to_the_smaller_number(scores: list[float], count: int, expected: list[int]) -> None:
     assert best(np.array(scores), count).tolist() == expected
-    assert best_positive(np.array(scores), count).tolist() == expected
-
-
-def test_scores_not_above_zero_are_left_out_on_request() -> None:
-    assert best_positive(np.array([0.0, 2.0, -1.0, 3.0, 0.0]), 5).tolist() == [3, 1]
+    assert best_positive(np.array([*scores, 0.0, -1.0]), count).tolist() == expected  # 0 and less are left out
 
 
 @given(
@@ -167,6 +162,8 @@ def test_a_vector_of_another_model_is_refused() -> None:
         match=r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model",
     ):
         cosines(np.zeros((3, 4), dtype=np.float32), np.zeros(5, dtype=np.float32))
+    with pytest.raises(AlgorithmError, match="shape"):
+        similar_entities(VECTORS, np.ones(3, dtype=np.float32), 5, 0)
     with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
         list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))
 
@@ -371,8 +368,7 @@ def test_passages_hang_together_by_the_rarest_shared_entity(
 
 
 def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
-    names = QuestionNames(("ada lovelace",), ("nobody",))
-    links = connect(memory_index, names, ["p00", "p01", "p11"])
+    links = connect(memory_index, QuestionNames(("ada lovelace",), ("nobody",)), ["p00", "p01", "p11"])
     assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
 
@@ -416,8 +412,3 @@ def test_golden_similarity(count: int, least: float, found: list[int]) -> None:
     numbers, cosines = similar_entities(VECTORS, QUESTION, count, least)
     assert numbers.tolist() == found
     assert cosines.tolist() == pytest.approx([1, 0.8, 0, -1][: len(found)], abs=1e-6)
-
-
-def test_a_vector_of_another_dimension_is_refused() -> None:
-    with pytest.raises(AlgorithmError, match="shape"):
-        similar_entities(VECTORS, np.ones(3, dtype=np.float32), 5, 0)

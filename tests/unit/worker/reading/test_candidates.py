@@ -121,55 +121,47 @@ def rows(reading_index: type) -> Callable[..., Rows]:
     return compute
 
 
-def test_mov_is_the_share_of_the_questions_words_in_sentence_or_title(rows: Callable[..., Rows]) -> None:
-    found = rows("Who built the old tower?", TOWER)
-    assert found["Carl Zoe"].mov == pytest.approx(2 / 3)
-    assert rows("Who built the old tower?", ULM)["Germany"].mov == 0.0
+WEDDING = ("Wedding", "There Ann Doe met Captain Hook, Ben Poe, the Ulm Society For Boats, Ulm and Ann Roe.")
+CHAPEL = ("Chapel", "It was commissioned by the rich banker Dan Moe and painted by Gus Hoe.")
 
 
-def test_bp_is_the_closeness_of_the_page_that_names_this_one(rows: Callable[..., Rows]) -> None:
-    found = rows("Who built it?", ROE, ULM, TOWER)
-    assert found["Germany"].bp == 0.9
-    assert found["Carl Zoe"].bp == 0.0
-    assert rows("Who built it in Ulm?", ROE, ULM)["Germany"].bp == 0.0
-
-
-def test_qtitle_is_a_page_that_the_question_names(rows: Callable[..., Rows]) -> None:
-    found = rows("Where in the High Tower is it?", TOWER, ULM)
-    assert (found["Carl Zoe"].qtitle, found["Germany"].qtitle) == (1.0, 0.0)
-
-
-def test_phrases_are_marked(rows: Callable[..., Rows]) -> None:
-    found = rows("What is it?", TOWER)
-    assert (found["tower"].kP, found["Ulm"].kP) == (1.0, 0.0)
-
-
-def test_chead_is_the_head_noun_in_the_answer(rows: Callable[..., Rows]) -> None:
-    found = rows("Which lakes are near it?", TOWER)
-    assert (found["Lake Bodo"].chead, found["Ulm"].chead) == (1.0, 0.0)
-
-
-def test_place_knows_words_countries_and_prepositions(rows: Callable[..., Rows]) -> None:
-    found = rows("Where is it?", TOWER, ULM, ROE)
-    assert (found["Germany"].place, found["Ulm"].place) == (1.0, 0.7)
-    assert (found["Lake Bodo"].place, found["Carl Zoe"].place) == (1.0, 0.0)
-    assert rows("Where is it?", TOWER)["Ulm"].place == 0.7
-    assert rows("Who is it?", TOWER)["Ulm"].place == 0.0
-
-
-def test_person_knows_pages_and_honorifics(rows: Callable[..., Rows]) -> None:
-    doe = ("Wedding", "There Ann Doe met Captain Hook, Ben Poe, the Ulm Society For Boats, Ulm and Ann Roe.")
-    found = rows("Who is it?", doe, ROE, ULM)
-    assert [found[name].person for name in ("Ann Roe", "Captain Hook", "Ben Poe")] == [1.0, 1.0, 0.5]
-    assert (found["Ulm Society For Boats"].person, found["Ulm"].person) == (0.0, 0.0)
-    assert rows("Where is it?", doe, ROE)["Ann Roe"].person == 0.0
-
-
-def test_pat_is_the_relation_before_the_answer(rows: Callable[..., Rows]) -> None:
-    found = rows("Who is the husband of her?", ROE)
-    assert (found["Ben Poe"].pat, found["Ulm"].pat) == (1.0, 1.0)
-    assert rows("Who built it?", TOWER)["Carl Zoe"].pat == 0.0
-    assert rows("Who is the spouse?", TOWER)["Carl Zoe"].pat == 0.0
+@pytest.mark.parametrize(
+    ("feature", "question", "passages", "values"),
+    [
+        # the share of the question's words in sentence or title
+        ("mov", "Who built the old tower?", (TOWER,), {"Carl Zoe": 2 / 3}),
+        ("mov", "Who built the old tower?", (ULM,), {"Germany": 0}),
+        # the closeness of the page that names this one
+        ("bp", "Who built it?", (ROE, ULM, TOWER), {"Germany": 0.9, "Carl Zoe": 0}),
+        ("bp", "Who built it in Ulm?", (ROE, ULM), {"Germany": 0}),
+        # a page that the question names
+        ("qtitle", "Where in the High Tower is it?", (TOWER, ULM), {"Carl Zoe": 1, "Germany": 0}),
+        # phrases
+        ("kP", "What is it?", (TOWER,), {"tower": 1, "Ulm": 0}),
+        # the head noun in the answer
+        ("chead", "Which lakes are near it?", (TOWER,), {"Lake Bodo": 1, "Ulm": 0}),
+        # words of places, countries and prepositions
+        ("place", "Where is it?", (TOWER, ULM, ROE), {"Germany": 1, "Ulm": 0.7, "Lake Bodo": 1, "Carl Zoe": 0}),
+        ("place", "Where is it?", (TOWER,), {"Ulm": 0.7}),
+        ("place", "Who is it?", (TOWER,), {"Ulm": 0}),
+        # pages of people and honorifics
+        ("person", "Who is it?", (WEDDING, ROE, ULM), {"Ann Roe": 1, "Captain Hook": 1, "Ben Poe": 0.5}),
+        ("person", "Who is it?", (WEDDING, ROE, ULM), {"Ulm Society For Boats": 0, "Ulm": 0}),
+        ("person", "Where is it?", (WEDDING, ROE), {"Ann Roe": 0}),
+        # the relation before the answer, or the question's own verb in the passive
+        ("pat", "Who is the husband of her?", (ROE,), {"Ben Poe": 1, "Ulm": 1}),
+        *(("pat", question, (TOWER,), {"Carl Zoe": 0}) for question in ("Who built it?", "Who is the spouse?")),
+        ("pat", "Who commissioned the chapel?", (CHAPEL,), {"Dan Moe": 1, "Gus Hoe": 0}),
+        # fades with the distance to the question's words
+        ("mwin", "Who built it?", (TOWER,), {"Carl Zoe": exp(-1 / 6)}),
+        ("mwin", "Who liked it?", (TOWER,), {"Carl Zoe": 0}),
+    ],
+)
+def test_features_by_hand(
+    rows: Callable[..., Rows], feature: str, question: str, passages: tuple[Titled, ...], values: dict[str, float]
+) -> None:
+    found = rows(question, *passages)
+    assert {answer: getattr(found[answer], feature) for answer in values} == pytest.approx(values)
 
 
 @pytest.mark.parametrize(
@@ -183,18 +175,6 @@ def test_places_of_birth_and_death_are_read_from_a_parenthesis(
         question, ("Luis", "Luis Doe (28 May 1902 in Pescara, Abruzzi – 5 June 1977 in Rome) was a man from Ulm.")
     )
     assert {answer for answer, row in found.items() if row.pat} == answers
-
-
-def test_pat_is_also_the_questions_own_verb_in_the_passive(rows: Callable[..., Rows]) -> None:
-    chapel = ("Chapel", "It was commissioned by the rich banker Dan Moe and painted by Gus Hoe.")
-    found = rows("Who commissioned the chapel?", chapel)
-    assert (found["Dan Moe"].pat, found["Gus Hoe"].pat) == (1.0, 0.0)
-
-
-def test_mwin_fades_with_the_distance_to_the_questions_words(rows: Callable[..., Rows]) -> None:
-    found = rows("Who built it?", TOWER)
-    assert found["Carl Zoe"].mwin == pytest.approx(exp(-1 / 6))
-    assert rows("Who liked it?", TOWER)["Carl Zoe"].mwin == 0.0
 
 
 @pytest.mark.parametrize(
@@ -233,24 +213,13 @@ def test_confidence_grows_with_score_and_share_and_stays_below_its_factor() -> N
     assert confidence(0.1, 2.0) < confidence(0.2, 2.0) < confidence(0.2, 3.0) < 0.6
 
 
-def test_equal_scores_go_to_the_better_page_then_to_the_earlier_offset(
-    parsed: Callable[..., ParsedQuestion], pages: Callable[..., list[Page]]
+@pytest.mark.parametrize(("second", "share"), [("There was Cat Loe.", 1 / 3), ("There was Ann Roe.", 2 / 3)])
+def test_equal_scores_go_to_the_better_page_and_the_earlier_offset_and_share_by_answer(
+    parsed: Parse, pages: Pages, second: str, share: float
 ) -> None:
-    prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Cat Loe."))
+    prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", second))
     candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
-    zeros = [Features(*[0.0] * len(Features._fields))] * 3
-    best = choose(candidates[::-1], zeros, [1.0] * len(zeros))
+    best = choose(candidates[::-1], [Features(*[0.0] * len(Features._fields))] * 3, [1.0] * 3)
     assert best is not None
-    assert best.candidate.answer == "Ann Roe"
-    assert best.share == pytest.approx(1 / 3)
+    assert (best.candidate.answer, best.share) == ("Ann Roe", pytest.approx(share))
     assert choose([], [], []) is None
-
-
-def test_an_answer_found_twice_has_the_share_of_both(
-    parsed: Callable[..., ParsedQuestion], pages: Callable[..., list[Page]]
-) -> None:
-    prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Ann Roe."))
-    candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
-    best = choose(candidates, [Features(*[0.0] * len(Features._fields))] * 3, [1.0] * 3)
-    assert best is not None
-    assert best.share == pytest.approx(2 / 3)

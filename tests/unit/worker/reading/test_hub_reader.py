@@ -27,15 +27,8 @@ from polyhop.worker.strategies.registry import parse_parameters, spec_of
 FOLDER = Path(polyhop.worker.reading.hubs.__file__).parent / "prompts"
 PARTIAL, FINAL, FILTER = (read_prompt(FOLDER / f"hub.{name}.md") for name in ("partial", "final", "filter"))
 TASKS = PARTIAL, FINAL, FILTER
-LABELS = {
-    "P1": "Tactics",
-    "P2": "Views",
-    "P3": "Joins",
-    "A1": "Ann Roe",
-    "A2": "Bob Low",
-    "A3": "Cid Moss",
-    "V": "Oslo",
-}
+LABELS = {"P1": "Tactics", "P2": "Views", "P3": "Joins", "V": "Oslo"}
+LABELS |= {"A1": "Ann Roe", "A2": "Bob Low", "A3": "Cid Moss"}
 HUBS, _ = hubs_of(
     written("P1 author A1; P1 venue V; P2 author A2; P3 author A3; P3 cites P1"), {"P1", "P2", "P3"}, LABELS
 )
@@ -89,14 +82,8 @@ def path_of(text: str) -> dict[str, Any]:
 
 def hub(hub_id: str, *paths: str, score: float = 0.9, passages: Sequence[str] = (), way: str = "") -> dict[str, Any]:
     rows = [{**path_of(text), "score": score} for text in paths]
-    return {
-        "hub_id": hub_id,
-        "name": LABELS[hub_id],
-        "score": score,
-        "path_to_topic": way,
-        "paths": rows,
-        "passages": list(passages),
-    }
+    said = {"hub_id": hub_id, "name": LABELS[hub_id], "score": score, "path_to_topic": way}
+    return {**said, "paths": rows, "passages": list(passages)}
 
 
 P1 = hub("P1", "author Ann Roe", "venue Oslo", passages=["p0"])
@@ -109,12 +96,19 @@ def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) ->
     return ReadingItem(question, Retrieval((), Evidence(data={"levels": rows} if rows else {})), ())
 
 
-def read(replies: Replies | Chat | None, *items: ReadingItem, **rule: Any) -> tuple[list[Reading], Chat | None]:
-    chat = replies if isinstance(replies, Chat) or replies is None else Chat(replies)
-    model = HubModel(chat, TASKS, 6) if chat else None
-    reader = HubReader(INDEX, HubReadingRule(**rule), model, RuleReader(INDEX))
-    assert reader.batches == (chat is not None)
+def read(
+    replies: Replies | Chat, *items: ReadingItem, index: MemoryIndex = INDEX, **rule: Any
+) -> tuple[list[Reading], Chat]:
+    chat = replies if isinstance(replies, Chat) else Chat(replies)
+    reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), RuleReader(index))
+    assert reader.batches
     return reader.read(list(items)), chat
+
+
+def read_by_rules(item: ReadingItem, **rule: Any) -> Reading:
+    reader = HubReader(INDEX, HubReadingRule(**rule), None, RuleReader(INDEX))
+    assert not reader.batches
+    return reader.read([item])[0]
 
 
 class ChatOnly:
@@ -153,16 +147,22 @@ def helpful(name: str, inputs: Mapping[str, str]) -> Said:
     return {"sufficient": True, "answer": inputs["partials"], "citations": [1, 2]}
 
 
+def helpful_but(task: str, said: Said, hub: str = "") -> Replies:
+    """As `helpful`, but so to one task, of one hub if it is named."""
+
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        return said if name == task and inputs.get("hub", "").startswith(hub) else helpful(name, inputs)
+
+    return replies
+
+
 def test_every_hub_gets_a_partial_answer_and_one_answer_cites_them_by_rank() -> None:
     (reading,), chat = read(helpful, item([P1, P2]))
-    assert chat is not None
     assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"]]
     assert reading.answer == "[1] About Tactics.\n[2] About Views."
     assert (reading.kind, reading.reasoning) == ("generated", reading.answer)
-    assert [(one.hub_id, one.name, one.number) for one in reading.citations] == [
-        ("P1", "Tactics", 1),
-        ("P2", "Views", 2),
-    ]
+    cited = [(one.hub_id, one.name, one.number) for one in reading.citations]
+    assert cited == [("P1", "Tactics", 1), ("P2", "Views", 2)]
     assert stated(reading) == ["P1 author A1", "P2 author A2"]
     shown = chat.batches[0][0][1]
     assert shown["paths"] == "[1] Tactics author Ann Roe.\n[2] Tactics venue Oslo."
@@ -183,9 +183,7 @@ def test_metadata_follow_the_paths_in_numbers_and_can_be_cited() -> None:
         return said | ({"used": [4, 2, 9]} if name == "hub.partial" else {})
 
     for links in (True, False):
-        chat = Chat(replies)
-        rule = HubReadingRule(links=links)
-        (reading,) = HubReader(index, rule, HubModel(chat, TASKS, 6), RuleReader(index)).read([item([P1, P2])])
+        (reading,), chat = read(replies, item([P1, P2]), index=index, links=links)
         shown = [inputs["metadata"] for name, inputs in chat.batches[0] if name == "hub.partial"]
         lines = "[3] Tactics: type Paper\n[4] passage Tactics: doi 10/1\n[5] passage Tactics: year 2020"
         assert shown == [lines if links else "(none)", "(none)"]
@@ -200,15 +198,14 @@ def test_metadata_follow_the_paths_in_numbers_and_can_be_cited() -> None:
 
 def test_a_partial_answer_from_metadata_alone_rests_on_no_path() -> None:
     index = MemoryIndex([("p0", "", "")], {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda _: [("P2", "", {"type": "x"})]})
-    chat = Chat(lambda name, inputs: helpful(name, inputs) | {"used": [2]})  # type: ignore[operator]
-    (reading,) = HubReader(index, HubReadingRule(), HubModel(chat, TASKS, 6), RuleReader(index)).read([item([P2])])
+    said = {"sufficient": True, "answer": "About Views.", "used": [2]}
+    (reading,), _ = read(helpful_but("hub.partial", said), item([P2]), index=index)
     assert stated(reading) == []
 
 
 def test_hubs_of_all_questions_are_asked_about_at_once() -> None:
     other = item([P2], question=Question("Who is the author of Views?", "q2"))
     readings, chat = read(helpful, item([P1, P2]), other)
-    assert chat is not None
     assert [len(batch) for batch in chat.batches] == [3, 2]
     assert [reading.answer for reading in readings] == ["[1] About Tactics.\n[2] About Views.", "[1] About Views."]
     assert readings[1].dropped_citations == 1
@@ -218,13 +215,11 @@ def test_a_hub_with_nothing_relevant_gives_no_partial_answer() -> None:
     """An answer that speaks of insufficiency is one, if the reply says that it is sufficient."""
 
     def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        if name == "hub.partial" and inputs["hub"] == "Tactics":
+        if name == "hub.final":
+            return helpful(name, inputs)
+        if inputs["hub"] == "Tactics":
             return {"sufficient": False, "answer": "Nothing here.", "used": [1]}
-        return (
-            helpful(name, inputs)
-            if name == "hub.final"
-            else {"sufficient": True, "answer": "Insufficient.", "used": []}
-        )
+        return {"sufficient": True, "answer": "Insufficient.", "used": []}
 
     (reading,), _ = read(replies, item([P1, P2]))
     assert reading.answer == "[1] Insufficient."
@@ -239,35 +234,26 @@ def test_an_insufficient_level_leads_to_the_next_whose_partials_alone_count() ->
         return helpful(name, inputs)
 
     (reading,), chat = read(replies, item([P1, P2], [P3], [P2]))
-    assert chat is not None
     assert chat.asked == [["hub.partial"] * 2, ["hub.final"], ["hub.partial"], ["hub.final"]]
     assert reading.answer == "[1] About Joins."
     assert chat.batches[2][0][1]["topic_path"] == "Field has Joins."
     assert stated(reading) == ["P3 author A3"]
     data = reading.data["hub_answers"]
     assert data["levels_used"] == 2
-    assert [(row["level"], row["number"], row["hub_id"], row["by"]) for row in data["partial_answers"]] == [
-        (1, 1, "P1", "model"),
-        (1, 2, "P2", "model"),
-        (2, 1, "P3", "model"),
-    ]
+    partial_answers = [(row["level"], row["number"], row["hub_id"], row["by"]) for row in data["partial_answers"]]
+    assert partial_answers == [(1, 1, "P1", "model"), (1, 2, "P2", "model"), (2, 1, "P3", "model")]
     assert data["partial_answers"][2]["used_paths"] == [P3["paths"][0]["hash"]]
 
 
 def test_a_level_without_partial_answers_asks_for_no_final_one() -> None:
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        return {"sufficient": False, "answer": "", "used": None}
-
-    (reading,), chat = read(replies, item([P1], [P2, P3]))
-    assert chat is not None
+    nothing = {"sufficient": False, "answer": "", "used": None}
+    (reading,), chat = read(lambda *_: nothing, item([P1], [P2, P3]))
     assert chat.asked == [["hub.partial"], ["hub.partial", "hub.partial"]]
     assert (reading.answer, reading.kind, reading.triples) == ("", "none", None)
     assert reading.use is not None
     assert reading.use.spent.calls == 3
-    assert [(level["asked"], level["sufficient"]) for level in reading.data["hub_answers"]["levels"]] == [
-        (1, 0),
-        (2, 0),
-    ]
+    levels = reading.data["hub_answers"]["levels"]
+    assert [(level["asked"], level["sufficient"]) for level in levels] == [(1, 0), (2, 0)]
 
 
 def test_calls_tokens_and_seconds_are_told_by_level_and_hub_and_cached_replies_cost_nothing() -> None:
@@ -289,11 +275,9 @@ def test_calls_tokens_and_seconds_are_told_by_level_and_hub_and_cached_replies_c
 
 
 def test_numbers_that_no_statement_has_are_ignored_and_all_paths_count_instead() -> None:
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        return {"sufficient": True, "answer": "A.", "used": [0, 7], "citations": [1, 1, 4]}
-
-    (reading,), _ = read(replies, item([P1]))
-    assert stated(reading) == ["P1 author A1", "P1 venue V"] or stated(reading) == ["P1 venue V", "P1 author A1"]
+    said = {"sufficient": True, "answer": "A.", "used": [0, 7], "citations": [1, 1, 4]}
+    (reading,), _ = read(lambda *_: said, item([P1]))
+    assert sorted(stated(reading)) == ["P1 author A1", "P1 venue V"]
     assert ([one.number for one in reading.citations], reading.dropped_citations) == ([1], 2)
 
 
@@ -306,39 +290,27 @@ def test_the_filter_keeps_the_triples_that_support_the_answer() -> None:
         return helpful(name, inputs)
 
     (reading,), chat = read(replies, item([P1, P2]), filters=True)
-    assert chat is not None
     assert chat.asked[-1] == ["hub.filter"]
     assert stated(reading) == ["P2 author A2"]
     assert [triple.rank for triple in reading.triples or ()] == [1]
 
 
-def test_a_filter_that_fails_keeps_all() -> None:
-    (reading,), _ = read(
-        lambda name, inputs: "MalformedReplyError" if name == "hub.filter" else helpful(name, inputs),
-        item([P1, P2]),
-        filters=True,
-    )
+def test_what_the_filter_or_the_final_reply_leaves_out_when_it_fails() -> None:
+    """A filter keeps all; the merge comes in place of a final reply."""
+    (reading,), _ = read(helpful_but("hub.filter", "MalformedReplyError"), item([P1, P2]), filters=True)
     assert stated(reading) == ["P1 author A1", "P2 author A2"]
     assert reading.use is not None
     assert reading.use.error_class == "MalformedReplyError"
-
-
-def test_a_partial_reply_that_fails_is_replaced_by_rules_for_that_hub() -> None:
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        return "MalformedReplyError" if inputs.get("hub") == "Tactics" else helpful(name, inputs)
-
-    (reading,), _ = read(replies, item([P1, P2]))
-    assert reading.answer == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] About Views."
-    assert [row["by"] for row in reading.data["hub_answers"]["partial_answers"]] == ["rules", "model"]
-
-
-def test_a_final_reply_that_fails_is_replaced_by_the_merge() -> None:
-    (reading,), _ = read(
-        lambda name, inputs: "ReplyRefusedError" if name == "hub.final" else helpful(name, inputs), item([P1, P2])
-    )
+    (reading,), _ = read(helpful_but("hub.final", "ReplyRefusedError"), item([P1, P2]))
     assert (reading.answer, reading.kind) == ("About Tactics.", "generated")
     assert reading.reasoning == "[1] About Tactics.\n[2] About Views."
     assert [one.number for one in reading.citations] == [1, 2]
+
+
+def test_a_partial_reply_that_fails_is_replaced_by_rules_for_that_hub() -> None:
+    (reading,), _ = read(helpful_but("hub.partial", "MalformedReplyError", "Tactics"), item([P1, P2]))
+    assert reading.answer == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] About Views."
+    assert [row["by"] for row in reading.data["hub_answers"]["partial_answers"]] == ["rules", "model"]
 
 
 @pytest.mark.parametrize("task", ["hub.partial", "hub.final", "hub.filter"])
@@ -349,7 +321,6 @@ def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answ
 
     other = item([P2], [P3], question=Question("Who is the author of Views?", "q2"))
     (first, second), chat = read(replies, item([P1]), other, filters=True)
-    assert chat is not None
     assert first.answer == "[1] About Tactics."
     assert (second.outage is not None, second.answer) == (True, "")
     assert not any(inputs.get("hub") == "Joins" for batch in chat.batches for _, inputs in batch)
@@ -361,7 +332,7 @@ def test_a_server_that_rejects_requests_ends_everything() -> None:
 
 
 def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None:
-    (reading,), _ = read(None, item([P1, P2], [P3]))
+    reading = read_by_rules(item([P1, P2], [P3]))
     assert (reading.answer, reading.kind) == ("Ann Roe", "extracted")
     assert reading.reasoning == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] Views author Bob Low."
     assert [one.hub_id for one in reading.citations] == ["P1", "P2"]
@@ -371,12 +342,9 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
 
 
 def test_by_rules_a_triple_that_paths_share_is_said_once() -> None:
-    first, again = (
-        "Tactics author Ann Roe; Ann Roe works at Oslo.",
-        "Tactics author Ann Roe; Ann Roe was born in Rome.",
-    )
+    first, again = (f"Tactics author Ann Roe; Ann Roe {end}." for end in ("works at Oslo", "was born in Rome"))
     row = {**P1, "paths": [{**P1["paths"][0], "text": text} for text in (first, again, first)]}
-    (reading,), _ = read(None, item([row]))
+    reading = read_by_rules(item([row]))
     assert reading.reasoning == f"[1] {first} Ann Roe was born in Rome."
 
 
@@ -392,43 +360,37 @@ def test_where_a_model_fails_the_configured_least_confidence_counts(least: float
 
 def test_by_rules_hubs_below_the_least_score_contribute_nothing() -> None:
     weak = [hub("P1", "author Ann Roe", score=0.29), hub("P2", score=0.9)]
-    (reading,), _ = read(None, item(weak, [P3]))
+    reading = read_by_rules(item(weak, [P3]))
     assert [one.hub_id for one in reading.citations] == ["P3"]
-    (nothing,), _ = read(None, item(weak), min_partial_score=0.3)
+    nothing = read_by_rules(item(weak), min_partial_score=0.3)
     assert (nothing.answer, nothing.kind) == ("", "none")
-    (enough,), _ = read(None, item(weak), min_partial_score=0.29)
+    enough = read_by_rules(item(weak), min_partial_score=0.29)
     assert [one.hub_id for one in enough.citations] == ["P1"]
 
 
 def test_each_step_may_be_left_to_rules() -> None:
     (by_rules,), chat = read(helpful, item([P1, P2]), partial_by_model=False)
-    assert chat is not None
     assert chat.asked == [["hub.final"]]
     assert by_rules.triples is None
     (merged,), chat = read(helpful, item([P1, P2]), final_by_model=False)
-    assert chat is not None
     assert chat.asked == [["hub.partial", "hub.partial"]]
     assert merged.answer == "About Tactics."
 
 
 def test_without_hubs_nothing_is_asked_and_there_is_no_answer() -> None:
     (reading,), chat = read(helpful, item())
-    assert chat is not None
     assert chat.batches == []
     assert (reading.answer, reading.use, reading.notes, reading.data) == ("", None, (), {})
 
 
 def test_evidence_is_cut_to_the_budget_by_whole_lines() -> None:
-    (_,), chat = read(helpful, item([P1]), evidence_tokens=20)
-    assert chat is not None
-    shown = chat.batches[0][0][1]
-    assert shown["paths"] == "[1] Tactics author Ann Roe."
+    _, chat = read(helpful, item([P1]), evidence_tokens=20)
+    assert chat.batches[0][0][1]["paths"] == "[1] Tactics author Ann Roe."
 
 
 def test_paths_in_the_words_of_a_model_are_shown_with_their_triples() -> None:
     said = {**P1, "paths": [{**P1["paths"][0], "text": "Ann Roe wrote Tactics."}]}
     (_,), chat = read(helpful, item([said]))
-    assert chat is not None
     assert chat.batches[0][0][1]["paths"] == "[1] Ann Roe wrote Tactics. (Tactics, author, Ann Roe)"
 
 
@@ -459,7 +421,6 @@ def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int, mon
     for levels in ([rows], [rows, rows])[: parameters.most_levels]:
         is_last[0] = len(levels) == 1
         (_,), chat = read(replies, item(*levels), filters=True, evidence_tokens=budget)
-        assert chat is not None
         asked = [one for batch in chat.batches for one in batch]
         for task, bound in bounds.items():
             own = [inputs for what, inputs in asked if what == task]
@@ -469,6 +430,7 @@ def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int, mon
                 assert estimate_tokens(prompt) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
 
 
+MATERIAL = {"hub": "Old Crossing", "subject": "Old Crossing", "predicate": "material"}
 ANSWER = {
     "texts": ["Iron", "Steel"],
     "kind": "values",
@@ -476,22 +438,8 @@ ANSWER = {
     "hub_count": 1,
     "hubs": [{"id": "b1", "name": "Old Crossing"}],
     "triples": [
-        {
-            "id": "r1",
-            "hub": "Old Crossing",
-            "subject": "Old Crossing",
-            "predicate": "material",
-            "object": "Iron",
-            "hops": [["Old Crossing", "material", "Iron"]],
-        },
-        {
-            "id": "r2",
-            "hub": "Old Crossing",
-            "subject": "Old Crossing",
-            "predicate": "material",
-            "object": "Steel",
-            "hops": [["Old Crossing", "material", "Steel"]],
-        },
+        {**MATERIAL, "id": f"r{number}", "object": value, "hops": [["Old Crossing", "material", value]]}
+        for number, value in enumerate(("Iron", "Steel"), 1)
     ],
 }
 

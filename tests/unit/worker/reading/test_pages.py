@@ -19,17 +19,11 @@ ULM = ("Ulm", "Ulm (from the old Hulma) is a town on the Danube. It is old.")
 STRAUSS = ("Johann Strauss", "Johann Strauss was an Austrian composer born near Vienna in 1825.")
 
 
-def test_a_persons_page_is_known_by_its_parenthesis_or_its_definition() -> None:
-    assert own_page(*LYNCH).is_person
-    assert own_page(*STRAUSS).is_person
-    assert not own_page(*ULM).is_person
-    assert not own_page("", "").is_person
-
-
-def test_a_definition_skips_parentheses_and_takes_those_of_the_title() -> None:
-    own = own_page("Ulm (town)", ULM[1])
-    assert "town" in own.kinds
-    assert "hulma" not in own.kinds
+def test_a_page_says_what_it_is_by_parentheses_of_lead_or_title_and_its_definition() -> None:
+    pages = (LYNCH, STRAUSS, ULM, ("", ""))
+    assert [own_page(*page).is_person for page in pages] == [True, True, False, False]
+    kinds = own_page("Ulm (town)", ULM[1]).kinds
+    assert ("town" in kinds, "hulma" in kinds) == (True, False)
     assert "film" in own_page("Up (2009 film)", "Up.").kinds
 
 
@@ -86,68 +80,36 @@ def beside(text: str) -> Surroundings:
 
 
 @pytest.mark.parametrize(
-    ("text", "word", "noun"),
+    ("text", "expected"),
     [
-        ("Born in [London].", "in", "in"),
-        ("Born in the [Hague].", "in", "in"),
-        ("The author of the [Iliad] lived.", "of", "author"),
-        ("[London] is large.", "", ""),
-        ("A TOWN, [London]", "", ""),
+        # the word and the noun before, in lower case
+        ("Born in [London].", {"word_before": "in", "noun_before": "in"}),
+        ("Born in the [Hague].", {"word_before": "in", "noun_before": "in"}),
+        ("The author of the [Iliad] lived.", {"word_before": "of", "noun_before": "author"}),
+        *((text, {"word_before": "", "noun_before": ""}) for text in ("[London] is large.", "A TOWN, [London]")),
+        # the noun after
+        ("[Ely] is a village.", {"noun_after": "village"}),
+        *((text, {"noun_after": "city"}) for text in ("[Ely], the city", "[Ely] was city")),
+        *((text, {"noun_after": ""}) for text in ("[Ely].", "[Ely] Cathedral")),
+        # the participle of a passive
+        ("It was Commissioned by the [Duke].", {"passive_verb": "commissioned"}),
+        ("It was designed by the young architect [Wren].", {"passive_verb": "designed"}),
+        *((text, {"passive_verb": ""}) for text in ("It was built by [Wren].", "It stands by [Wren].")),
+        # a name that another lies in
+        ("He died at Missolonghi in [Greece].", {"is_wider": True}),
+        ("He died in Patras, in the [Morea].", {"is_wider": True}),
+        *((text, {"is_wider": False}) for text in ("He died in [Greece].", "Missolonghi and [Greece].")),
     ],
 )
-def test_the_word_and_the_noun_before_in_lower_case(text: str, word: str, noun: str) -> None:
-    assert (beside(text).word_before, beside(text).noun_before) == (word, noun)
+def test_what_stands_beside_a_span(text: str, expected: dict[str, object]) -> None:
+    assert {name: getattr(beside(text), name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "noun"),
-    [
-        ("[Ely] is a village.", "village"),
-        ("[Ely], the city", "city"),
-        ("[Ely] was city", "city"),
-        ("[Ely].", ""),
-        ("[Ely] Cathedral", ""),
-    ],
-)
-def test_the_noun_after(text: str, noun: str) -> None:
-    assert beside(text).noun_after == noun
-
-
-@pytest.mark.parametrize(
-    ("text", "verb"),
-    [
-        ("It was Commissioned by the [Duke].", "commissioned"),
-        ("It was designed by the young architect [Wren].", "designed"),
-        ("It was built by [Wren].", ""),
-        ("It stands by [Wren].", ""),
-    ],
-)
-def test_the_participle_of_a_passive(text: str, verb: str) -> None:
-    assert beside(text).passive_verb == verb
-
-
-@pytest.mark.parametrize(
-    ("text", "is_wider"),
-    [
-        ("He died at Missolonghi in [Greece].", True),
-        ("He died in Patras, in the [Morea].", True),
-        ("He died in [Greece].", False),
-        ("Missolonghi and [Greece].", False),
-    ],
-)
-def test_a_name_that_another_lies_in_is_wider(text: str, is_wider: bool) -> None:
-    assert beside(text).is_wider is is_wider
-
-
-def test_the_words_of_a_span_are_those_that_begin_in_it() -> None:
+def test_the_words_of_a_span_begin_in_it_and_at_most_so_many_characters_stand_before() -> None:
     words = [(0, 1), (2, 4), (5, 8), (9, 10)]
     assert Surroundings("a bb ccc d", 2, 8).word_range(words) == (1, 2)
     assert Surroundings("a bb ccc d", 0, 1).word_range(words) == (0, 0)
-
-
-def test_at_most_so_many_characters_before() -> None:
-    found = beside("abcdef [x]")
-    assert (found.last(3), found.last(99)) == ("ef ", "abcdef ")
+    assert [beside("abcdef [x]").last(count) for count in (3, 99)] == ["ef ", "abcdef "]
 
 
 Ask = Callable[..., Reading]

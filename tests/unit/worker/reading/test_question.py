@@ -18,139 +18,114 @@ from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_ques
 Parse = Callable[..., ParsedQuestion]
 
 
+GOLDEN = """
+Who was the first president of the association which published Journal of Psychotherapy Integration?
+PER | | associ first presid | president
+What is the name of the waterfall in the country where the Bubye River is found?
+LOC | waterfall | countri waterfal | located
+Which region is Corey Taylor's city of birth located?
+LOC | region | birth citi locat region | bornl located
+When was the astronomical clock built in the city where Karel Purkyně died?
+DATE | | astronom built citi clock |
+Who is the spouse of Big Eye's main director?
+PER | | director main spous | spouse director
+"""
+
+
 @pytest.mark.parametrize(
-    ("question", "expected", "head", "stems", "relations"),
-    [
-        (
-            "Who was the first president of the association which published Journal of Psychotherapy Integration?",
-            "PER",
-            (),
-            {"associ", "first", "presid"},
-            ["president"],
-        ),
-        (
-            "What is the name of the waterfall in the country where the Bubye River is found?",
-            "LOC",
-            ("waterfall",),
-            {"countri", "waterfal"},
-            ["located"],
-        ),
-        (
-            "Which region is Corey Taylor's city of birth located?",
-            "LOC",
-            ("region",),
-            {"birth", "citi", "locat", "region"},
-            ["bornl", "located"],
-        ),
-        (
-            "When was the astronomical clock built in the city where Karel Purkyně died?",
-            "DATE",
-            (),
-            {"astronom", "built", "citi", "clock"},
-            [],
-        ),
-        (
-            "Who is the spouse of Big Eye's main director?",
-            "PER",
-            (),
-            {"director", "main", "spous"},
-            ["spouse", "director"],
-        ),
-    ],
+    ("question", "parts"), [*zip(GOLDEN.split("\n")[1::2], GOLDEN.split("\n")[2::2], strict=False)]
 )
-def test_the_golden_questions_are_taken_apart_as_specified(
-    parsed: Parse, question: str, expected: str, head: tuple[str, ...], stems: set[str], relations: list[str]
-) -> None:
+def test_the_golden_questions_are_taken_apart_as_specified(parsed: Parse, question: str, parts: str) -> None:
+    """Expected type, head noun, stems and relations."""
+    (expected,), head, stems, relations = map(str.split, parts.split("|"))
     found = parsed(question, "Big Eye")
-    assert (found.expected, found.head, set(found.main_stems)) == (expected, head, stems)
+    assert (found.expected, found.head, set(found.main_stems)) == (expected, tuple(head), set(stems))
     assert [relation.name for relation in found.relations] == relations
 
 
 @pytest.mark.parametrize(
-    ("question", "expected"),
+    ("question", "part", "expected"),
     [
-        ("Who wrote it?", "PER"),
-        ("To whom was she married?", "PER"),
-        ("Where was she born?", "LOC"),
-        ("Where did she study?", "LOC"),
-        ("Where is the university located?", "LOC"),
-        ("When did it open?", "DATE"),
-        ("How many people live there?", "NUM"),
-        ("How did it end?", "ANY"),
-        ("In what year did it open?", "YEAR"),
-        ("On what date did it open?", "DATE"),
-        ("What time does it open?", "DATE"),
-        ("Which composer wrote it?", "PER"),
-        ("What nationality is she?", "NAT"),
-        ("Which cities are on it?", "LOC"),
-        ("What is the population of it?", "NUM"),
-        ("What is the area code of it?", "NUM"),
-        ("Which film came out in May?", "ANY"),
-        ("What does it mean?", "ANY"),
-        ("Whose tower is it?", "ANY"),
-        ("Is Warsaw a city?", "YES-NO"),
-        ("Did it open?", "YES-NO"),
-        ("Was Warsaw the capital of what country?", "LOC"),
-        ("Name it.", "ANY"),
-        ("", "ANY"),
+        # wh-word and head noun decide the type
+        *(
+            (question, "expected", "PER")
+            for question in ("Who wrote it?", "To whom was she married?", "Which composer wrote it?")
+        ),
+        *(
+            (question, "expected", "LOC")
+            for question in (
+                "Where was she born?",
+                "Where did she study?",
+                "Where is the university located?",
+                "Which cities are on it?",
+                "Was Warsaw the capital of what country?",
+            )
+        ),
+        *(
+            (question, "expected", "DATE")
+            for question in ("When did it open?", "On what date did it open?", "What time does it open?")
+        ),
+        *(
+            (question, "expected", "NUM")
+            for question in (
+                "How many people live there?",
+                "What is the population of it?",
+                "What is the area code of it?",
+            )
+        ),
+        *(
+            (question, "expected", "ANY")
+            for question in (
+                "How did it end?",
+                "Which film came out in May?",
+                "What does it mean?",
+                "Whose tower is it?",
+                "Name it.",
+                "",
+            )
+        ),
+        ("In what year did it open?", "expected", "YEAR"),
+        ("What nationality is she?", "expected", "NAT"),
+        *((question, "expected", "YES-NO") for question in ("Is Warsaw a city?", "Did it open?")),
+        # the asking wh-word among several
+        ("In which city was the man who wrote it born?", "wh", "which"),
+        ("The old man who wrote it was born in what city, and when?", "wh", "when"),
+        ("The old man who left died. What was the town where he lived called?", "wh", "what"),
+        ("The old town where the man lived lies in what country on the sea?", "wh", "what"),
+        ("The house he built and where nobody who can lives is old", "wh", "who"),
+        ("The man who wrote it was born in what city?", "wh", "who"),
+        ("Warsaw is big", "wh", ""),
+        # the head noun ends at function words, names and verbs
+        ("Which suspension bridge is it?", "head", ("suspension", "bridge")),
+        ("What is the term for it?", "head", ("term",)),
+        ("What is the title of the old song about it?", "head", ("old", "song")),
+        ("Which film won?", "head", ("film",)),
+        ("Which explorer accurately mapped the coast?", "head", ("explorer",)),
+        ("Which Polish city is it?", "head", ()),
+        ("Who is it?", "head", ()),
+        # the main clause is the sentence of the wh-word, or what stands behind the last comma; or else the names
+        (
+            "The probe is named after a painter. Who commissioned the chapel that holds his frescoes?",
+            "main_stems",
+            ("commiss", "chapel"),
+        ),
+        (
+            "The probe is named after a painter. Who commissioned the chapel that holds his frescoes?",
+            "verbs",
+            {"commissioned"},
+        ),
+        ("The bridge of the old town, built by monks, crosses what river?", "main_stems", ("cross", "river")),
+        ("Who is from Warsaw?", "main_stems", ("warsaw",)),
     ],
 )
-def test_wh_word_and_head_noun_decide_the_type(parsed: Parse, question: str, expected: str) -> None:
-    assert parsed(question).expected == expected
+def test_parts_of_a_question(parsed: Parse, question: str, part: str, expected: object) -> None:
+    titles = ["Warsaw"] if part == "main_stems" else []
+    assert getattr(parsed(question, *titles), part) == expected
 
 
-@pytest.mark.parametrize(
-    ("question", "wh"),
-    [
-        ("In which city was the man who wrote it born?", "which"),
-        ("The old man who wrote it was born in what city, and when?", "when"),
-        ("The old man who left died. What was the town where he lived called?", "what"),
-        ("The old town where the man lived lies in what country on the sea?", "what"),
-        ("The house he built and where nobody who can lives is old", "who"),
-        ("The man who wrote it was born in what city?", "who"),
-        ("Warsaw is big", ""),
-    ],
-)
-def test_the_asking_wh_word_is_found_among_several(parsed: Parse, question: str, wh: str) -> None:
-    assert parsed(question).wh == wh
-
-
-@pytest.mark.parametrize(
-    ("question", "head"),
-    [
-        ("Which suspension bridge is it?", ("suspension", "bridge")),
-        ("What is the term for it?", ("term",)),
-        ("What is the title of the old song about it?", ("old", "song")),
-        ("Which film won?", ("film",)),
-        ("Which explorer accurately mapped the coast?", ("explorer",)),
-        ("Which Polish city is it?", ()),
-        ("Who is it?", ()),
-    ],
-)
-def test_the_head_noun_ends_at_function_words_names_and_verbs(
-    parsed: Parse, question: str, head: tuple[str, ...]
-) -> None:
-    assert parsed(question).head == head
-
-
-def test_the_sentence_of_the_wh_word_is_the_main_clause(parsed: Parse) -> None:
-    found = parsed("The probe is named after a painter. Who commissioned the chapel that holds his frescoes?")
-    assert found.main_stems == ("commiss", "chapel")
-    assert found.verbs == {"commissioned"}
-
-
-def test_a_late_wh_word_takes_the_clause_behind_the_last_comma(parsed: Parse) -> None:
-    found = parsed("The bridge of the old town, built by monks, crosses what river?")
-    assert set(found.main_stems) == {"cross", "river"}
-
-
-def test_a_question_of_names_only_keeps_them_as_its_words(parsed: Parse) -> None:
-    assert set(parsed("Who is from Warsaw?", "Warsaw").main_stems) == {"warsaw"}
-
-
-def test_a_relation_of_another_type_is_not_asked_for(parsed: Parse) -> None:
-    assert [one.name for one in parsed("When was he born?").relations] == ["bornd"]
-    assert [one.name for one in parsed("Where was he born?").relations] == ["bornl"]
+@pytest.mark.parametrize(("question", "relation"), [("When was he born?", "bornd"), ("Where was he born?", "bornl")])
+def test_a_relation_of_another_type_is_not_asked_for(parsed: Parse, question: str, relation: str) -> None:
+    assert [one.name for one in parsed(question).relations] == [relation]
 
 
 def test_overlapping_names_leave_the_longest(parsed: Parse) -> None:

@@ -67,6 +67,12 @@ def built(case: dict[str, Any]) -> PropositionGraph:
     return propositions_from(case["members"], case["sources"], cosines, case["shape"])
 
 
+def test_a_name_is_no_synonym_of_itself() -> None:
+    nothing = np.empty((0, 2), dtype=np.int64)
+    graph = proposition_graph(nothing, nothing, np.array([[0, 0], [1, 0]]), np.array([1.0, 0.9]), (0, 2, 0))
+    assert pairs_of(graph.synonyms) == [(0, 1), (1, 0)]
+
+
 @given(tables())
 def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
     graph, (propositions, entities, passages) = built(case), case["shape"]
@@ -90,12 +96,6 @@ def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
 
 def pairs_of(rows: Rows) -> list[tuple[int, int]]:
     return [*zip(rows.owners.tolist(), rows.indices.tolist(), strict=True)]
-
-
-def test_a_name_is_no_synonym_of_itself() -> None:
-    nothing = np.empty((0, 2), dtype=np.int64)
-    graph = proposition_graph(nothing, nothing, np.array([[0, 0], [1, 0]]), np.array([1.0, 0.9]), (0, 2, 0))
-    assert pairs_of(graph.synonyms) == [(0, 1), (1, 0)]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5), st.data())
@@ -304,15 +304,13 @@ def chain_of_entities(count: int) -> PropositionGraph:
 
 def test_golden_first_walk(g_prop_1: Any) -> None:
     """G-PROP-1."""
-    index = g_prop_1.index()
-    similarities = g_prop_1.similarities()
+    index, similarities = g_prop_1.index(), g_prop_1.similarities()
     expected = [0.733333, 0.666667, 0.564103, 0.933333, 0.506171, 0.133333]
     assert similarities.propositions == pytest.approx(expected, abs=1e-6)
     first = focus(index.graph, index.walk, similarities, GOLDEN_1, 4)
     assert first is not None
     assert [g_prop_1.names[number] for number in first.propositions] == ["p4", "p1", "p2"]
     assert [g_prop_1.entities[number] for number in first.entities] == ["P", "S", "V", "M"]
-    assert first.scores == pytest.approx([0.036849, 0.042325, 0.064275, 0.030773], abs=1e-6)
     assert [g_prop_1.passages[number] for number in first.order] == ["d3", "d2", "d1", "d4"]
     seeds = np.array([float(name in {"M", "P", "S", "V"}) for name in [*g_prop_1.entities, *g_prop_1.passages]])
     found = dict(zip(g_prop_1.entities, pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
@@ -321,17 +319,18 @@ def test_golden_first_walk(g_prop_1: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "edges", "expected"),
+    ("weight", "edges", "expected"),
     [
-        ({"stage1_passage_weight": 0.05}, (2.0, "counts"), [0.0401, 0.04324, 0.062828, 0.033294]),
-        ({}, (1.0, "counts"), [0.051624, 0.057561, 0.09675, 0.041605]),
-        ({}, (1.0, "ones"), [0.051671, 0.057869, 0.094557, 0.041625]),
+        (0, (2.0, "counts"), [0.036849, 0.042325, 0.064275, 0.030773]),
+        (0.05, (2.0, "counts"), [0.0401, 0.04324, 0.062828, 0.033294]),
+        (0, (1.0, "counts"), [0.051624, 0.057561, 0.09675, 0.041605]),
+        (0, (1.0, "ones"), [0.051671, 0.057869, 0.094557, 0.041625]),
     ],
 )
-def test_golden_first_walk_with_other_weights(g_prop_1: Any, changes: Any, edges: Any, expected: list[float]) -> None:
-    """G-PROP-1."""
-    index = g_prop_1.index(*edges)
-    first = focus(index.graph, index.walk, g_prop_1.similarities(), replace(GOLDEN_1, **changes), 4)
+def test_golden_passages_of_the_first_walk(g_prop_1: Any, weight: float, edges: Any, expected: list[float]) -> None:
+    """G-PROP-1, by weight of passages among the seeds and by edges."""
+    index, rule = g_prop_1.index(*edges), replace(GOLDEN_1, stage1_passage_weight=weight)
+    first = focus(index.graph, index.walk, g_prop_1.similarities(), rule, 4)
     assert first is not None
     assert first.scores == pytest.approx(expected, abs=1e-6)
 
@@ -544,6 +543,8 @@ BETWEEN_6 = {"A-B": 2 * 2, "A-C": 2 * (1 + 0.85), "B-C": 2, "C-D": 2, "D-F": 2}
 CONTAINED_6 = "A-d1 B-d1 A-d2 B-d2 A-d3 C-d3 B-d4 C-d4 D-d4 E-d4 D-d5 F-d5"
 WEIGHTS_6: dict[str, float] = {**BETWEEN_6, **dict.fromkeys(CONTAINED_6.split(), 1)}
 NODES_6 = ["A", "B", "C", "D", "E", "F", "d1", "d2", "d3", "d4", "d5"]
+INSIDE_6 = [node for node in NODES_6 if node not in {"F", "d5"}]
+DENSE_6 = {"d1": 0.05, "d2": 0.05 * 0.5, "d3": 0.05 * 0.3 / 0.8, "d4": 0.05 * 0.6 / 0.8}
 
 
 def solved(plain_walk: Any, nodes: list[str], seeds: dict[str, float], restart: float) -> dict[str, float]:
@@ -589,9 +590,8 @@ def test_golden_6_by_hand(plain_walk: Any) -> None:
     assert [*explored.values()] == pytest.approx([2.451222, 1.685177, 0.766044], abs=1e-6)
     stage1 = solved(plain_walk, NODES_6, {"A": 1, "B": 1, "C": 1}, 0.25)
     assert stage1["d5"] == pytest.approx(0.012384, abs=1e-6)
-    inside = [node for node in NODES_6 if node not in {"F", "d5"}]
-    reset = {"A": 1, "B": 1, "C": c / b, "d1": 0.05, "d2": 0.05 * 0.5, "d3": 0.05 * 0.3 / 0.8, "d4": 0.05 * 0.6 / 0.8}
-    stage2 = solved(plain_walk, inside, reset, 0.55)
+    reset = {"A": 1, "B": 1, "C": c / b, **DENSE_6}
+    stage2 = solved(plain_walk, INSIDE_6, reset, 0.55)
     expected = [0.306923, 0.281, 0.246279, 0.027183, 0.004333, 0.036303, 0.03163, 0.027838, 0.038511]
     assert [*stage2.values()] == pytest.approx(expected, abs=1e-6)
 
@@ -654,11 +654,8 @@ def test_one_set_of_seeds_alone(g_prop_6: Any, plain_walk: Any, seeds: Any, expe
     """The passages' part of the seeds stays."""
     ranking = ranked(g_prop_6, replace(GOLDEN_6, seeds=seeds), 4)
     assert is_close(by_entity(g_prop_6, ranking, "weight"), expected)
-    inside = [node for node in NODES_6 if node not in {"F", "d5"}]
-    reset = {**expected, "d1": 0.05, "d2": 0.05 * 0.5, "d3": 0.05 * 0.3 / 0.8, "d4": 0.05 * 0.6 / 0.8}
-    judged = solved(plain_walk, inside, reset, 0.55)
-    inside = g_prop_6.passages[:4]
-    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in inside}, abs=1e-6)
+    judged = solved(plain_walk, INSIDE_6, {**expected, **DENSE_6}, 0.55)
+    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in DENSE_6}, abs=1e-6)
 
 
 def test_stage_1_alone_ranks_every_passage_by_the_first_walk(g_prop_6: Any) -> None:
@@ -692,9 +689,8 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(g_prop_6: An
         for entity, weight in zip(ranking.focus.entities.tolist(), ranking.focus.weights.tolist(), strict=True)
     }
     assert found == pytest.approx(means)
-    dense = {"d1": 0.05, "d2": 0.05 * 0.5, "d3": 0.05 * 0.3 / 0.8, "d4": 0.05 * 0.6 / 0.8, "d5": 0}
-    judged = solved(plain_walk, NODES_6, {**means, **dense}, 0.5)
-    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in dense}, abs=1e-9)
+    judged = solved(plain_walk, NODES_6, {**means, **DENSE_6}, 0.5)
+    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in g_prop_6.passages}, abs=1e-9)
 
 
 def changed(similarities: Similarities, **parts: Any) -> Similarities:
@@ -711,31 +707,31 @@ def test_without_a_similar_proposition_similarity_ranks(g_prop_6: Any, g_prop_5:
     assert rank_passages(g_prop_5.index(), [question], HIPPORAG2, 1, g_prop_5.encode)[0].fallback == "dense"
 
 
-def test_propositions_without_entities_start_nothing(make_named_graph: Any) -> None:
+@pytest.mark.parametrize(
+    ("first", "similar", "rule", "fallback", "passages"),
+    [
+        # propositions without entities start nothing
+        ("", [1, 0], PathRule(seed_propositions=1), "dense", ["d2", "d1"]),
+        # the best passage holds p2 only, which has no vector: a subgraph without propositions
+        ("A", [1, np.nan], PathRule(subgraph_passages=1), "stage1", ["d2", "d1"]),
+    ],
+)
+def test_what_ranks_where_nothing_can_start_or_be_searched(
+    make_named_graph: Any, first: str, similar: list[float], rule: PathRule, fallback: str, passages: list[str]
+) -> None:
     named = make_named_graph(
-        {"p1": ("d1", ""), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (0, 1)}, (1, 0), {"d1": 0.1, "d2": 0.2}
+        {"p1": ("d1", first), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2}
     )
-    ranking = ranked(named, PathRule(seed_propositions=1))
-    assert ranking.fallback == "dense"
-    assert by_passage(named, ranking) == {"d2": 0.2, "d1": 0.1}
-
-
-def test_a_subgraph_without_propositions_is_ranked_by_the_first_walk(make_named_graph: Any) -> None:
-    """The best passage holds p2 only, which has no vector."""
-    named = make_named_graph(
-        {"p1": ("d1", "A"), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2}
-    )
-    question = changed(named.similarities(), propositions=[1, np.nan])
-    rule = PathRule(subgraph_passages=1)
+    question = changed(named.similarities(), propositions=similar)
     ranking = rank_passages(named.index(), [question], rule, 2, named.encode)[0]
-    assert (ranking.fallback, ranking.found) == ("stage1", None)
-    assert [named.passages[number] for number in ranking.passages] == ["d2", "d1"]
+    assert ranking.fallback == fallback
+    assert [named.passages[number] for number in ranking.passages] == passages
+    assert fallback == "stage1" or by_passage(named, ranking) == {"d2": 0.2, "d1": 0.1}
 
 
 def test_without_a_seed_above_zero_the_first_walk_ranks(g_prop_5: Any) -> None:
     """All similarities are negative, and no weight is left for passages."""
-    named = replace(g_prop_5, question=(-1, 0))
-    ranking = ranked(named, PathRule(passage_weight=0))
+    ranking = ranked(replace(g_prop_5, question=(-1, 0)), PathRule(passage_weight=0))
     assert (ranking.fallback, ranking.seeds) == ("stage1", ())
     assert ranking.found is not None
 
