@@ -85,46 +85,40 @@ def test_every_two_strategies_are_compared_in_the_order_given() -> None:
     assert paired["b vs a"]["f1"]["difference"] == pytest.approx(-paired["a vs c"]["f1"]["difference"])
 
 
-def test_without_a_reader_answers_are_not_judged() -> None:
-    outcomes = [Outcome(tuple("abcde")), Outcome(error="broken"), Outcome(tuple("gh")), Outcome()]
-    report = evaluate(GOLD, {"ranked": outcomes, "read": FIRST}, record_of)
-    assert (report["strategies"]["ranked"]["em"], report["strategies"]["ranked"]["f1"]) == (None, None)
-    assert "em" not in report["paired"]["ranked vs read"]
-    assert "mrr" in report["paired"]["ranked vs read"]
+@pytest.mark.parametrize(
+    ("outcome", "em", "failures", "answered"),
+    [
+        (Outcome(), None, 0, {"share": None, "em": None, "f1": None}),
+        (Outcome(error="broken", is_read=False), None, 4, {"share": None, "em": None, "f1": None}),
+        (Outcome(error="broken"), 0, 4, {"share": 0, "em": None, "f1": None}),
+    ],
+    ids=["no reader", "failed without a reader", "failed"],
+)
+def test_failures_count_zero_but_for_answers_that_no_reader_was_to_give(
+    outcome: Outcome, em: float | None, failures: int, answered: dict[str, float | None]
+) -> None:
+    report = evaluate(GOLD, {"a": [outcome] * 4}, record_of)["strategies"]["a"]
+    assert (report["mrr"], report["em"], report["failures"], report["answered"]) == (0, em, failures, answered)
+    assert (report["calibration"], report["coverage"]) == ([], [])
 
 
-def test_without_a_reader_answers_are_not_judged_even_if_every_question_failed() -> None:
-    outcomes = [Outcome(error="broken", is_read=False)] * 4
-    report = evaluate(GOLD, {"ranked": outcomes}, record_of)["strategies"]["ranked"]
-    assert (report["mrr"], report["em"], report["failures"]) == (0, None, 4)
-
-
-def test_without_a_ranking_only_answers_are_judged_and_compared() -> None:
+def test_without_a_ranking_only_answers_are_judged_and_compared_and_without_a_reader_only_rankings() -> None:
     unranked = [Outcome(None, "Paris"), Outcome(None, error="broken"), Outcome(None, "Rome"), Outcome(None, "yes")]
-    report = evaluate(GOLD, {"first": FIRST, "closed-book": unranked}, record_of)
+    unread = [Outcome(tuple("abcde")), Outcome(error="broken"), Outcome(tuple("gh")), Outcome()]
+    report = evaluate(GOLD, {"first": FIRST, "closed-book": unranked, "unread": unread}, record_of)
     row = report["strategies"]["closed-book"]
     assert (row["recall@5"], row["mrr"], row["hit@1"]) == (None, None, None)
     assert row["em"] == pytest.approx(2 / 3)
     assert list(report["paired"]["first vs closed-book"]) == ["em", "f1"]
-    assert [group["strategies"]["closed-book"]["recall@5"] for group in report["by_hops"].values()] == [
-        None,
-        None,
-        None,
-    ]
+    assert [group["strategies"]["closed-book"]["recall@5"] for group in report["by_hops"].values()] == [None] * 3
+    assert (report["strategies"]["unread"]["em"], report["strategies"]["unread"]["f1"]) == (None, None)
+    assert list(report["paired"]["first vs unread"]) == [name for name in METRICS if name not in {"em", "f1"}]
 
 
-def test_when_everything_failed_everything_counts_zero() -> None:
-    report = evaluate(GOLD, {"broken": [Outcome(error="broken")] * 4}, record_of)["strategies"]["broken"]
-    assert (report["mrr"], report["em"], report["failures"]) == (0, 0, 4)
-
-
-def test_questions_without_any_gold_give_null() -> None:
+def test_questions_without_any_gold_and_no_question_at_all_give_null() -> None:
     report = evaluate([GoldQuestion("q")], {"a": [Outcome(("x",), "x", 0.1)], "b": [Outcome()]}, record_of)
     assert {report["strategies"]["a"][metric] for metric in METRICS} == {None}
     assert report["paired"] == {"a vs b": {}}
-
-
-def test_no_question_at_all_gives_an_empty_report() -> None:
     report = evaluate([], {"a": []}, record_of)
     assert (report["n"], report["excluded"], report["strategies"]["a"]["em"]) == (0, 0, None)
 
@@ -132,11 +126,6 @@ def test_no_question_at_all_gives_an_empty_report() -> None:
 def test_an_outcome_too_few_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="4 questions, but 3 outcomes"):
         evaluate(GOLD, {"first": FIRST[:3]}, record_of)
-
-
-def test_values_by_question_are_none_where_a_question_does_not_count() -> None:
-    values = question_values(GOLD, FIRST, record_of)
-    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
 
 
 def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None:
@@ -159,12 +148,6 @@ def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None
     ]
 
 
-def test_without_a_reader_there_is_no_answered_share() -> None:
-    report = evaluate(GOLD, {"ranked": [Outcome()] * 4}, record_of)["strategies"]["ranked"]
-    assert report["answered"] == {"share": None, "em": None, "f1": None}
-    assert (report["calibration"], report["coverage"]) == ([], [])
-
-
 def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
     outcomes = [
         Outcome(parts={"seed": 0.001, "reading": 0.01}, prompt_tokens=100, completion_tokens=7, cost_usd=0.1),
@@ -173,12 +156,8 @@ def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
         Outcome(),
     ]
     report = evaluate(GOLD, {"a": outcomes}, record_of)["strategies"]["a"]
-    assert report["tokens"] == {
-        "prompt": 150,
-        "completion": 7,
-        "prompt_per_question": 37.5,
-        "completion_per_question": 1.75,
-    }
+    totals = {"prompt": 150, "completion": 7}
+    assert report["tokens"] == {**totals, "prompt_per_question": 37.5, "completion_per_question": 1.75}
     assert report["cost_usd"] == pytest.approx(0.3)
     assert list(report["parts_ms"]) == ["seed", "reading"]
     assert report["parts_ms"]["seed"] == pytest.approx({"p50": 2, "p95": 2.9, "p99": 2.98, "mean": 2})
@@ -233,17 +212,16 @@ def test_triples_are_judged_beside_passages_where_a_question_has_golden_ones() -
     assert not set(TRIPLE_METRICS) & report["paired"]["hubs vs plain"].keys()
     paired = evaluate(TRIPLES_OF_QUESTIONS, {"a": outcomes, "b": [Outcome(triples=())] * 3}, record_of)["paired"]
     assert paired["a vs b"]["triple_recall@30"]["difference"] == 0.375
+    report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
+    assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
 
 
-def test_a_failed_question_counts_zero_among_triples_too() -> None:
+def test_a_failed_question_counts_zero_among_triples_too_and_one_without_gold_nothing() -> None:
     outcomes = [Outcome(error="gone", triples=()), Outcome(triples=(triple(3),)), Outcome(triples=())]
     values = question_values(TRIPLES_OF_QUESTIONS, outcomes, record_of)
     assert [row["triple_hit@10"] for row in values] == [0, 1, None]
-
-
-def test_without_golden_triples_there_are_no_metrics_of_them() -> None:
-    report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
-    assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
+    values = question_values(GOLD, FIRST, record_of)
+    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
 
 
 def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
@@ -258,11 +236,8 @@ def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
     ] + [GoldQuestion("q11", fields={"typed": None})]
     report = evaluate(gold, {"a": [Outcome(answer="Rome" if n % 2 else "") for n in range(12)]}, record_of)
     assert list(report["by_field"]) == ["operation", "typed"]
-    groups = report["by_field"]["operation"]
-    assert {name: (group["n"], group["strategies"]["a"]["em"]) for name, group in groups.items()} == {
-        "count": (6, 0),
-        "rank": (5, 1),
-    }
+    groups = {name: (one["n"], one["strategies"]["a"]["em"]) for name, one in report["by_field"]["operation"].items()}
+    assert groups == {"count": (6, 0), "rank": (5, 1)}
     assert [(name, group["n"]) for name, group in report["by_field"]["typed"].items()] == [("false", 6), ("true", 5)]
     assert "by_field" not in evaluate(GOLD, {"first": FIRST}, record_of)
 
@@ -313,13 +288,9 @@ def test_long_gold_answers_are_judged_by_f1_and_containment_alone() -> None:
 
 def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:
     """run.json in which every metric of a strategy has one value."""
+    facts = {"polyhop": "0.1.0", "index": "wiki", "version": 1, "reader": "rules", "depth": 100, "seed": 13}
     return {
-        "polyhop": "0.1.0",
-        "index": "wiki",
-        "version": 1,
-        "reader": "rules",
-        "depth": 100,
-        "seed": 13,
+        **facts,
         "questions": {"file": "q.jsonl", "sha256": "aa", "n": 2},
         "parameters": {},
         "settings": {"reader.min_confidence": 0.06},
@@ -369,15 +340,12 @@ def test_metrics_and_questions_of_both_runs_are_paired_second_minus_first() -> N
     ]
 
 
-def test_a_question_that_was_reworded_is_another_question() -> None:
+def test_a_question_that_was_reworded_is_another_question_and_what_was_not_measured_makes_no_difference() -> None:
     before, after = [row_of("a", "q1", 0.0)], [{**row_of("a", "q1", 1.0), "question": "Other words?"}]
     changes = compare_runs(run_of({"a": 0.0}), run_of({"a": 1.0}), (before, after))
     assert changes["questions"] == {"common": 0, "only_first": 1, "only_second": 1}
     assert changes["strategies"]["a"]["em"]["paired"] is None
     assert changes["most_changed"] == []
-
-
-def test_values_that_could_not_be_measured_make_no_difference() -> None:
     first, second = run_of({"a": 0.5}), run_of({"a": 0.5})
     first["results"]["a"]["em"] = None
     changes = compare_runs(first, second, ([row_of("a", "q", None)], [row_of("a", "q", 1.0)]))
@@ -411,17 +379,12 @@ def test_a_gate_is_read_with_and_without_a_strategy(text: str, gate: Gate) -> No
     assert parse_gate(text) == gate
 
 
-@pytest.mark.parametrize("text", ["recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"])
-def test_a_gate_written_otherwise_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="takes metric=value"):
-        parse_gate(text)
-
-
-def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        ConfigurationError,
-        match=r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\.",
-    ):
+def test_a_gate_written_otherwise_is_refused() -> None:
+    for text in ("recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"):
+        with pytest.raises(ConfigurationError, match="takes metric=value"):
+            parse_gate(text)
+    known = r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\."
+    with pytest.raises(ConfigurationError, match=known):
         parse_gate("bridge:recal@5=.5")
 
 
@@ -432,23 +395,32 @@ def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
     check_names([Gate("em", 0.1), Gate("em", 0.1, "bm25")], ["bridge", "bm25"])
 
 
-def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> None:
-    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)
-    assert [(row["strategy"], row["passed"]) for row in rows] == [("bridge", True), ("bm25", False)]
-    assert failure_sentence(rows) == "The gate failed: recall@5 of bm25 is 0.4992, below 0.65."
-    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
+NO_GOLD = "could not be measured (the questions have no gold for it, or"
+NO_ANSWERS = f"{NO_GOLD} their gold answers are too long or too short for it), 0.1 is wanted"
+NO_TRIPLES = f"{NO_GOLD} the strategy ranks no triples), 0.9 is wanted"
+OF_TRIPLES: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
 
 
-def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
-    sentence = failure_sentence(gate_rows([Gate("mrr", 0.65)], {"bm25": {"mrr": 0.649986}}))
-    assert sentence == "The gate failed: mrr of bm25 is 0.649986, below 0.65."
-
-
-def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
-    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
-    assert sentence is not None
-    assert "em of bridge could not be measured" in sentence
-    assert "bm25" not in sentence
+@pytest.mark.parametrize(
+    ("gate", "results", "failed"),
+    [
+        ("recall@5=.65", STRATEGIES, "recall@5 of bm25 is 0.4992, below 0.65"),  # an equal value passes
+        ("bridge:recall@5=.65", STRATEGIES, None),
+        ("mrr=.65", {"bm25": {"mrr": 0.649986}}, "mrr of bm25 is 0.649986, below 0.65"),  # not written like it
+        ("em=.1", STRATEGIES, f"em of bridge {NO_ANSWERS}"),
+        (
+            "triple_recall@10=.9",
+            OF_TRIPLES,
+            f"triple_recall@10 of bm25 {NO_TRIPLES}; triple_recall@10 of dense {NO_TRIPLES}",
+        ),
+    ],
+    ids=["equal", "named", "just below", "not measured", "triples"],
+)
+def test_a_gate_fails_for_every_strategy_that_is_below_it_or_was_not_measured(
+    gate: str, results: Results, failed: str | None
+) -> None:
+    sentence = failure_sentence(gate_rows([parse_gate(gate)], results))
+    assert sentence == (failed and f"The gate failed: {failed}.")
 
 
 def test_gates_for_what_is_not_measured_are_refused() -> None:
@@ -458,23 +430,13 @@ def test_gates_for_what_is_not_measured_are_refused() -> None:
         check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
     with pytest.raises(ConfigurationError, match=r"cannot judge mrr of 'closed-book', .*: em, f1, containment\.$"):
         check_measured([Gate("mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
+        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
 
 
 def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() -> None:
     results: Results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
     gates = [Gate("recall@5", 0.5), Gate("em", 0.15)]
-    rows = [
-        (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
-    ]
-    assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
-
-
-def test_a_gate_for_triples_fails_where_none_were_judged_and_says_why() -> None:
-    gate = parse_gate("triple_recall@10=.9")
-    results: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
-    sentence = failure_sentence(gate_rows([gate], results))
-    assert sentence is not None
-    assert sentence.count("(the questions have no gold for it, or the strategy ranks no triples), 0.9 is wanted") == 2
-    assert "hublink" not in sentence
-    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
-        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+    rows = gate_rows(gates, results, unranked="closed-book")
+    passed = [(row["strategy"], row["metric"], row["passed"]) for row in rows]
+    assert passed == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]

@@ -27,28 +27,24 @@ TIMINGS = {"strategies": {label: {"latency_ms": {"p50": None}} for label in LABE
 
 def _part(values: dict[str, list[float]]) -> Part:
     """Questions q0, q1, … with these values of mrr by label."""
-    rows = [
-        {"id": f"q{n}", "strategy": s, "mrr": v, "f1": v / 2} for s, each in values.items() for n, v in enumerate(each)
-    ]
     by_label = {s: [{"mrr": v, "f1": v / 2} for v in each] for s, each in values.items()}
+    rows = [{"id": f"q{n}", "strategy": s, **row} for s, each in by_label.items() for n, row in enumerate(each)]
     means = intervals(by_label, ["mrr", "f1"])
-    results = {
-        s: {"mrr": sum(v) / len(v), "f1": sum(v) / len(v) / 2, "intervals": means[s], "failures": 0}
-        for s, v in values.items()
-    }
-    paired = against(by_label, ["s"], ["mrr", "f1"])["s"]
+    points = [{"label": label, "values": list(given)} for label, given in TRIED.points.items()]
     run = {
         "strategies": list(values),
-        "results": results,
+        "results": {
+            s: {"mrr": sum(v) / len(v), "f1": sum(v) / len(v) / 2, "intervals": means[s], "failures": 0}
+            for s, v in values.items()
+        },
         "baseline": "s",
-        "paired": paired,
+        "paired": against(by_label, ["s"], ["mrr", "f1"])["s"],
         "polyhop": "1.0",
         "interval": {"level": 0.95, "kind": "bootstrap", "resamples": 10},
+        "ranges": [{"label": TRIED.label, "parameters": list(TRIED.parameters), "points": points}],
+        "questions": {"n": len(values["s"]), "file": "q.jsonl"},
     }
-    points = [{"label": label, "values": list(given)} for label, given in TRIED.points.items()]
-    ranges = [{"label": TRIED.label, "parameters": list(TRIED.parameters), "points": points}]
-    count = len(next(iter(values.values())))
-    return Part({**run, "ranges": ranges, "questions": {"n": count, "file": "q.jsonl"}}, rows)
+    return Part(run, rows)
 
 
 def _report(rest: dict[str, list[float]], best: float = 0.9) -> dict[str, Any]:
@@ -135,20 +131,15 @@ def test_the_sentences_say_what_the_rest_says(rest: dict[str, list[float]], verd
     )
 
 
-def test_where_no_setting_is_higher_there_is_nothing_to_change() -> None:
+def test_where_no_setting_is_higher_there_is_nothing_to_change_and_where_nothing_was_judged_it_is_refused() -> None:
     report = _report({"s": [0.2] * 12}, best=0.4)
     assert (report["chosen"], report["is_default"], report["rest"]["paired"]) == ("s", True, None)
     assert tuning_findings(report) == [
         "No setting has a higher mrr on the sample than the default; there is nothing to change."
     ]
-    page = BeautifulSoup(
-        tuning_page(report, _part({label: [0.4] * 12 for label in LABELS}).run, TIMINGS), "html.parser"
-    )
-    assert len(page.select("#parts table")) == 1
-
-
-def test_a_metric_that_judged_nothing_is_refused() -> None:
     sample = _part({label: [0.4] * 12 for label in LABELS})
+    page = BeautifulSoup(tuning_page(report, sample.run, TIMINGS), "html.parser")
+    assert len(page.select("#parts table")) == 1
     with pytest.raises(ConfigurationError, match="recall@5 judged nothing"):
         tuning_document("recall@5", "s", TRIED, sample, _part(BETTER), {})
 
