@@ -157,12 +157,8 @@ def test_nothing_of_nothing_is_no_share() -> None:
 
 def test_hubs_and_paths_are_counted_by_length_and_end() -> None:
     """Three hubs with 2, 0 and 1 paths, of lengths 1, 2, 1; one hub that no search found, four paths left out."""
-    arrays = {
-        "path-starts": np.array([0, 2, 2, 3]),
-        "triple-starts": np.array([0, 1, 3, 4]),
-        "end-kinds": np.array([0, 1, 0], np.int8),
-    }
-    assert list(path_rows(arrays, 4, 1)) == [
+    arrays = {"path-starts": np.array([0, 2, 2, 3]), "triple-starts": np.array([0, 1, 3, 4])}
+    assert list(path_rows({**arrays, "end-kinds": np.array([0, 1, 0], np.int8)}, 4, 1)) == [
         ("hubs", ALL, 2, 2, 0.5),
         ("paths", ALL, 3, 4, 3 / 7),
         ("hubs with paths", "0", 1, 0, 1.0),
@@ -390,18 +386,11 @@ def test_all_paths_of_a_hub_in_emission_order() -> None:
 
 
 def test_a_length_limit_ends_paths_and_names_where_they_would_go_on() -> None:
-    assert shown(paths_of("H1", 2)) == [
-        ("cites H2", "hub"),
-        ("author A1, wrote H2", "hub"),
-        ("title t1", "leaf"),
-        ("author A1, affiliation U1", "limit"),
-        ("venue V1, place C1", "limit"),
-    ]
-    assert candidates(paths_of("H1", 2)) == {
-        "H2": ("hub", "cites H2"),
-        "U1": ("limit", "author A1, affiliation U1"),
-        "C1": ("limit", "venue V1, place C1"),
-    }
+    to_u1, to_c1 = "author A1, affiliation U1", "venue V1, place C1"
+    whole = [("cites H2", "hub"), ("author A1, wrote H2", "hub"), ("title t1", "leaf")]
+    assert shown(paths_of("H1", 2)) == [*whole, (to_u1, "limit"), (to_c1, "limit")]
+    further = {"H2": ("hub", "cites H2"), "U1": ("limit", to_u1), "C1": ("limit", to_c1)}
+    assert candidates(paths_of("H1", 2)) == further
     found = paths_of("H1", 1)
     assert {path for path, _ in shown(found)} == {"cites H2", "author A1", "title t1", "venue V1"}
     assert set(candidates(found)) == {"H2", "A1", "V1"}

@@ -22,7 +22,6 @@ from polyhop.tasks.evaluation.metrics import (
     find_golden,
     hit_at,
     judged_ranking,
-    latency_milliseconds,
     mean_scores,
     ndcg_at,
     possible_subjects,
@@ -143,12 +142,6 @@ def test_a_first_gold_behind_the_depth_is_not_counted() -> None:
 )
 def test_pieces_are_judged_by_their_record_unless_gold_names_them(passages: str, gold: set[str], judged: str) -> None:
     assert judged_ranking(passages.split(), gold, lambda one: one.split("#")[0]) == judged.split()
-
-
-def test_latency_percentiles_are_interpolated() -> None:
-    expected = {"p50": 2.5, "p95": 3.85, "p99": 3.97, "mean": 2.5}
-    assert latency_milliseconds([0.001, 0.002, 0.003, 0.004]) == pytest.approx(expected)
-    assert latency_milliseconds([]) == dict.fromkeys(expected)
 
 
 @pytest.mark.parametrize(("prediction", "answers", "wanted"), CONTAINED)

@@ -1,11 +1,15 @@
-"""The report of `polyhop eval`, comparisons of stored reports, and gates."""
+"""The report of polyhop eval, comparisons of stored reports, gates, and tuning."""
 
 import json
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import parse_range
+from polyhop.tasks.evaluation.bootstrap import against, intervals
 from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
 from polyhop.tasks.evaluation.report import (
     CHANGED_QUESTIONS,
@@ -22,6 +26,15 @@ from polyhop.tasks.evaluation.report import (
     long_answer_words,
     parse_gate,
     question_values,
+)
+from polyhop.tasks.evaluation.tuning import (
+    Part,
+    check_parts,
+    chosen_setting,
+    is_judged,
+    tuning_document,
+    tuning_findings,
+    tuning_page,
 )
 
 GOLD = [
@@ -70,6 +83,8 @@ def test_failures_count_zero_are_listed_and_have_no_latency() -> None:
     report = evaluate(GOLD, {"second": SECOND}, record_of)["strategies"]["second"]
     assert (report["failures"], report["failed"]) == (1, [{"id": "q2", "error": "the index vanished"}])
     assert report["latency_ms"]["p99"] < 31
+    report_of_failures = evaluate(GOLD, {"a": [SECOND[1]] * 4}, record_of)["strategies"]["a"]
+    assert report_of_failures["latency_ms"] == dict.fromkeys(("p50", "p95", "p99", "mean"))
     assert report["recall@30"] == pytest.approx(2 / 3)
 
 
@@ -85,46 +100,40 @@ def test_every_two_strategies_are_compared_in_the_order_given() -> None:
     assert paired["b vs a"]["f1"]["difference"] == pytest.approx(-paired["a vs c"]["f1"]["difference"])
 
 
-def test_without_a_reader_answers_are_not_judged() -> None:
-    outcomes = [Outcome(tuple("abcde")), Outcome(error="broken"), Outcome(tuple("gh")), Outcome()]
-    report = evaluate(GOLD, {"ranked": outcomes, "read": FIRST}, record_of)
-    assert (report["strategies"]["ranked"]["em"], report["strategies"]["ranked"]["f1"]) == (None, None)
-    assert "em" not in report["paired"]["ranked vs read"]
-    assert "mrr" in report["paired"]["ranked vs read"]
+@pytest.mark.parametrize(
+    ("outcome", "em", "failures", "answered"),
+    [
+        (Outcome(), None, 0, {"share": None, "em": None, "f1": None}),
+        (Outcome(error="broken", is_read=False), None, 4, {"share": None, "em": None, "f1": None}),
+        (Outcome(error="broken"), 0, 4, {"share": 0, "em": None, "f1": None}),
+    ],
+    ids=["no reader", "failed without a reader", "failed"],
+)
+def test_failures_count_zero_but_for_answers_that_no_reader_was_to_give(
+    outcome: Outcome, em: float | None, failures: int, answered: dict[str, float | None]
+) -> None:
+    report = evaluate(GOLD, {"a": [outcome] * 4}, record_of)["strategies"]["a"]
+    assert (report["mrr"], report["em"], report["failures"], report["answered"]) == (0, em, failures, answered)
+    assert (report["calibration"], report["coverage"]) == ([], [])
 
 
-def test_without_a_reader_answers_are_not_judged_even_if_every_question_failed() -> None:
-    outcomes = [Outcome(error="broken", is_read=False)] * 4
-    report = evaluate(GOLD, {"ranked": outcomes}, record_of)["strategies"]["ranked"]
-    assert (report["mrr"], report["em"], report["failures"]) == (0, None, 4)
-
-
-def test_without_a_ranking_only_answers_are_judged_and_compared() -> None:
+def test_without_a_ranking_only_answers_are_judged_and_compared_and_without_a_reader_only_rankings() -> None:
     unranked = [Outcome(None, "Paris"), Outcome(None, error="broken"), Outcome(None, "Rome"), Outcome(None, "yes")]
-    report = evaluate(GOLD, {"first": FIRST, "closed-book": unranked}, record_of)
+    unread = [Outcome(tuple("abcde")), Outcome(error="broken"), Outcome(tuple("gh")), Outcome()]
+    report = evaluate(GOLD, {"first": FIRST, "closed-book": unranked, "unread": unread}, record_of)
     row = report["strategies"]["closed-book"]
     assert (row["recall@5"], row["mrr"], row["hit@1"]) == (None, None, None)
     assert row["em"] == pytest.approx(2 / 3)
     assert list(report["paired"]["first vs closed-book"]) == ["em", "f1"]
-    assert [group["strategies"]["closed-book"]["recall@5"] for group in report["by_hops"].values()] == [
-        None,
-        None,
-        None,
-    ]
+    assert [group["strategies"]["closed-book"]["recall@5"] for group in report["by_hops"].values()] == [None] * 3
+    assert (report["strategies"]["unread"]["em"], report["strategies"]["unread"]["f1"]) == (None, None)
+    assert list(report["paired"]["first vs unread"]) == [name for name in METRICS if name not in {"em", "f1"}]
 
 
-def test_when_everything_failed_everything_counts_zero() -> None:
-    report = evaluate(GOLD, {"broken": [Outcome(error="broken")] * 4}, record_of)["strategies"]["broken"]
-    assert (report["mrr"], report["em"], report["failures"]) == (0, 0, 4)
-
-
-def test_questions_without_any_gold_give_null() -> None:
+def test_questions_without_any_gold_and_no_question_at_all_give_null() -> None:
     report = evaluate([GoldQuestion("q")], {"a": [Outcome(("x",), "x", 0.1)], "b": [Outcome()]}, record_of)
     assert {report["strategies"]["a"][metric] for metric in METRICS} == {None}
     assert report["paired"] == {"a vs b": {}}
-
-
-def test_no_question_at_all_gives_an_empty_report() -> None:
     report = evaluate([], {"a": []}, record_of)
     assert (report["n"], report["excluded"], report["strategies"]["a"]["em"]) == (0, 0, None)
 
@@ -132,11 +141,6 @@ def test_no_question_at_all_gives_an_empty_report() -> None:
 def test_an_outcome_too_few_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="4 questions, but 3 outcomes"):
         evaluate(GOLD, {"first": FIRST[:3]}, record_of)
-
-
-def test_values_by_question_are_none_where_a_question_does_not_count() -> None:
-    values = question_values(GOLD, FIRST, record_of)
-    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
 
 
 def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None:
@@ -159,12 +163,6 @@ def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None
     ]
 
 
-def test_without_a_reader_there_is_no_answered_share() -> None:
-    report = evaluate(GOLD, {"ranked": [Outcome()] * 4}, record_of)["strategies"]["ranked"]
-    assert report["answered"] == {"share": None, "em": None, "f1": None}
-    assert (report["calibration"], report["coverage"]) == ([], [])
-
-
 def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
     outcomes = [
         Outcome(parts={"seed": 0.001, "reading": 0.01}, prompt_tokens=100, completion_tokens=7, cost_usd=0.1),
@@ -173,12 +171,8 @@ def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
         Outcome(),
     ]
     report = evaluate(GOLD, {"a": outcomes}, record_of)["strategies"]["a"]
-    assert report["tokens"] == {
-        "prompt": 150,
-        "completion": 7,
-        "prompt_per_question": 37.5,
-        "completion_per_question": 1.75,
-    }
+    totals = {"prompt": 150, "completion": 7}
+    assert report["tokens"] == {**totals, "prompt_per_question": 37.5, "completion_per_question": 1.75}
     assert report["cost_usd"] == pytest.approx(0.3)
     assert list(report["parts_ms"]) == ["seed", "reading"]
     assert report["parts_ms"]["seed"] == pytest.approx({"p50": 2, "p95": 2.9, "p99": 2.98, "mean": 2})
@@ -199,10 +193,11 @@ def test_hops_come_from_the_file_or_the_number_of_supporting_records_and_types_f
     assert [(kind, group["n"]) for kind, group in report["by_type"].items()] == [("bridge", 1)]
 
 
-def test_many_strategies_are_compared_with_the_baseline_only() -> None:
+def test_many_strategies_are_compared_with_the_baselines_only() -> None:
     names = [f"s{n}" for n in range(7)]
-    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s2"])["paired"]
-    assert list(paired) == ["s0 vs s2", "s1 vs s2", "s2 vs s3", "s2 vs s4", "s2 vs s5", "s2 vs s6"]
+    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s1", "s3"])["paired"]
+    pairs = "01 03 12 13 14 15 16 23 34 35 36"
+    assert list(paired) == [f"s{first} vs s{second}" for first, second in pairs.split()]
     assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15
 
 
@@ -233,17 +228,16 @@ def test_triples_are_judged_beside_passages_where_a_question_has_golden_ones() -
     assert not set(TRIPLE_METRICS) & report["paired"]["hubs vs plain"].keys()
     paired = evaluate(TRIPLES_OF_QUESTIONS, {"a": outcomes, "b": [Outcome(triples=())] * 3}, record_of)["paired"]
     assert paired["a vs b"]["triple_recall@30"]["difference"] == 0.375
+    report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
+    assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
 
 
-def test_a_failed_question_counts_zero_among_triples_too() -> None:
+def test_a_failed_question_counts_zero_among_triples_too_and_one_without_gold_nothing() -> None:
     outcomes = [Outcome(error="gone", triples=()), Outcome(triples=(triple(3),)), Outcome(triples=())]
     values = question_values(TRIPLES_OF_QUESTIONS, outcomes, record_of)
     assert [row["triple_hit@10"] for row in values] == [0, 1, None]
-
-
-def test_without_golden_triples_there_are_no_metrics_of_them() -> None:
-    report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
-    assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
+    values = question_values(GOLD, FIRST, record_of)
+    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
 
 
 def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
@@ -258,11 +252,8 @@ def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
     ] + [GoldQuestion("q11", fields={"typed": None})]
     report = evaluate(gold, {"a": [Outcome(answer="Rome" if n % 2 else "") for n in range(12)]}, record_of)
     assert list(report["by_field"]) == ["operation", "typed"]
-    groups = report["by_field"]["operation"]
-    assert {name: (group["n"], group["strategies"]["a"]["em"]) for name, group in groups.items()} == {
-        "count": (6, 0),
-        "rank": (5, 1),
-    }
+    groups = {name: (one["n"], one["strategies"]["a"]["em"]) for name, one in report["by_field"]["operation"].items()}
+    assert groups == {"count": (6, 0), "rank": (5, 1)}
     assert [(name, group["n"]) for name, group in report["by_field"]["typed"].items()] == [("false", 6), ("true", 5)]
     assert "by_field" not in evaluate(GOLD, {"first": FIRST}, record_of)
 
@@ -313,13 +304,9 @@ def test_long_gold_answers_are_judged_by_f1_and_containment_alone() -> None:
 
 def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:
     """run.json in which every metric of a strategy has one value."""
+    facts = {"polyhop": "0.1.0", "index": "wiki", "version": 1, "reader": "rules", "depth": 100, "seed": 13}
     return {
-        "polyhop": "0.1.0",
-        "index": "wiki",
-        "version": 1,
-        "reader": "rules",
-        "depth": 100,
-        "seed": 13,
+        **facts,
         "questions": {"file": "q.jsonl", "sha256": "aa", "n": 2},
         "parameters": {},
         "settings": {"reader.min_confidence": 0.06},
@@ -369,15 +356,12 @@ def test_metrics_and_questions_of_both_runs_are_paired_second_minus_first() -> N
     ]
 
 
-def test_a_question_that_was_reworded_is_another_question() -> None:
+def test_a_question_that_was_reworded_is_another_question_and_what_was_not_measured_makes_no_difference() -> None:
     before, after = [row_of("a", "q1", 0.0)], [{**row_of("a", "q1", 1.0), "question": "Other words?"}]
     changes = compare_runs(run_of({"a": 0.0}), run_of({"a": 1.0}), (before, after))
     assert changes["questions"] == {"common": 0, "only_first": 1, "only_second": 1}
     assert changes["strategies"]["a"]["em"]["paired"] is None
     assert changes["most_changed"] == []
-
-
-def test_values_that_could_not_be_measured_make_no_difference() -> None:
     first, second = run_of({"a": 0.5}), run_of({"a": 0.5})
     first["results"]["a"]["em"] = None
     changes = compare_runs(first, second, ([row_of("a", "q", None)], [row_of("a", "q", 1.0)]))
@@ -411,17 +395,12 @@ def test_a_gate_is_read_with_and_without_a_strategy(text: str, gate: Gate) -> No
     assert parse_gate(text) == gate
 
 
-@pytest.mark.parametrize("text", ["recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"])
-def test_a_gate_written_otherwise_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="takes metric=value"):
-        parse_gate(text)
-
-
-def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(
-        ConfigurationError,
-        match=r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\.",
-    ):
+def test_a_gate_written_otherwise_is_refused() -> None:
+    for text in ("recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"):
+        with pytest.raises(ConfigurationError, match="takes metric=value"):
+            parse_gate(text)
+    known = r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\."
+    with pytest.raises(ConfigurationError, match=known):
         parse_gate("bridge:recal@5=.5")
 
 
@@ -432,23 +411,32 @@ def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
     check_names([Gate("em", 0.1), Gate("em", 0.1, "bm25")], ["bridge", "bm25"])
 
 
-def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> None:
-    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)
-    assert [(row["strategy"], row["passed"]) for row in rows] == [("bridge", True), ("bm25", False)]
-    assert failure_sentence(rows) == "The gate failed: recall@5 of bm25 is 0.4992, below 0.65."
-    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
+NO_GOLD = "could not be measured (the questions have no gold for it, or"
+NO_ANSWERS = f"{NO_GOLD} their gold answers are too long or too short for it), 0.1 is wanted"
+NO_TRIPLES = f"{NO_GOLD} the strategy ranks no triples), 0.9 is wanted"
+OF_TRIPLES: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
 
 
-def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
-    sentence = failure_sentence(gate_rows([Gate("mrr", 0.65)], {"bm25": {"mrr": 0.649986}}))
-    assert sentence == "The gate failed: mrr of bm25 is 0.649986, below 0.65."
-
-
-def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
-    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
-    assert sentence is not None
-    assert "em of bridge could not be measured" in sentence
-    assert "bm25" not in sentence
+@pytest.mark.parametrize(
+    ("gate", "results", "failed"),
+    [
+        ("recall@5=.65", STRATEGIES, "recall@5 of bm25 is 0.4992, below 0.65"),  # an equal value passes
+        ("bridge:recall@5=.65", STRATEGIES, None),
+        ("mrr=.65", {"bm25": {"mrr": 0.649986}}, "mrr of bm25 is 0.649986, below 0.65"),  # not written like it
+        ("em=.1", STRATEGIES, f"em of bridge {NO_ANSWERS}"),
+        (
+            "triple_recall@10=.9",
+            OF_TRIPLES,
+            f"triple_recall@10 of bm25 {NO_TRIPLES}; triple_recall@10 of dense {NO_TRIPLES}",
+        ),
+    ],
+    ids=["equal", "named", "just below", "not measured", "triples"],
+)
+def test_a_gate_fails_for_every_strategy_that_is_below_it_or_was_not_measured(
+    gate: str, results: Results, failed: str | None
+) -> None:
+    sentence = failure_sentence(gate_rows([parse_gate(gate)], results))
+    assert sentence == (failed and f"The gate failed: {failed}.")
 
 
 def test_gates_for_what_is_not_measured_are_refused() -> None:
@@ -458,23 +446,161 @@ def test_gates_for_what_is_not_measured_are_refused() -> None:
         check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
     with pytest.raises(ConfigurationError, match=r"cannot judge mrr of 'closed-book', .*: em, f1, containment\.$"):
         check_measured([Gate("mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
+        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
 
 
 def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() -> None:
     results: Results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
     gates = [Gate("recall@5", 0.5), Gate("em", 0.15)]
-    rows = [
-        (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
+    rows = gate_rows(gates, results, unranked="closed-book")
+    passed = [(row["strategy"], row["metric"], row["passed"]) for row in rows]
+    assert passed == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
+
+
+TRIED = parse_range("s:width=1,2:b=x,y z")
+LABELS = ["s", *TRIED.points]
+WIDE = "s:width=2:b=y z"
+TIMINGS = {"strategies": {label: {"latency_ms": {"p50": None}} for label in LABELS}}
+
+
+def _part(values: dict[str, list[float]]) -> Part:
+    """Questions q0, q1, … with these values of mrr by label."""
+    by_label = {s: [{"mrr": v, "f1": v / 2} for v in each] for s, each in values.items()}
+    rows = [{"id": f"q{n}", "strategy": s, **row} for s, each in by_label.items() for n, row in enumerate(each)]
+    means = intervals(by_label, ["mrr", "f1"])
+    points = [{"label": label, "values": list(given)} for label, given in TRIED.points.items()]
+    run = {
+        "strategies": list(values),
+        "results": {
+            s: {"mrr": sum(v) / len(v), "f1": sum(v) / len(v) / 2, "intervals": means[s], "failures": 0}
+            for s, v in values.items()
+        },
+        "baseline": "s",
+        "paired": against(by_label, ["s"], ["mrr", "f1"])["s"],
+        "polyhop": "1.0",
+        "interval": {"level": 0.95, "kind": "bootstrap", "resamples": 10},
+        "ranges": [{"label": TRIED.label, "parameters": list(TRIED.parameters), "points": points}],
+        "questions": {"n": len(values["s"]), "file": "q.jsonl"},
+    }
+    return Part(run, rows)
+
+
+def _report(rest: dict[str, list[float]], best: float = 0.9) -> dict[str, Any]:
+    sample = _part({label: [best if label == WIDE else 0.4] * 12 for label in LABELS})
+    found = tuning_document("mrr", "s", TRIED, sample, _part(rest), {"k": "7"})
+    facts = {"index": "towns", "version": 3, "questions": {"file": "q.jsonl", "of": 24}, "seed": 13, "reader": "none"}
+    return {**facts, **found}
+
+
+BETTER = {"s": [0.2] * 12, WIDE: [0.7] * 11 + [0.1]}
+EQUAL = {"s": [0.2, 0.8] * 6, WIDE: [0.2, 0.8] * 5 + [0.8, 0.2]}
+WORSE = {"s": [0.9] * 12, WIDE: [0.2] * 12}
+
+
+def test_of_equal_settings_the_default_is_best_then_the_first() -> None:
+    for values, best in (([0.5, 0.4, 0.5], "s"), ([0.4, 0.5, 0.5], "s:b")):
+        labels = ("s", "s:b", "s:a")
+        run = {"results": {label: {"mrr": value} for label, value in zip(labels, values, strict=True)}}
+        assert chosen_setting("mrr", "s", labels, run) == best
+
+
+@pytest.mark.parametrize(
+    ("metric", "judged"), [("recall@5", 1), ("mrr", 1), ("em", 2), ("f1", 2), ("triple_mrr", 3), ("triple_f1@10", 3)]
+)
+def test_a_metric_judges_the_questions_that_have_its_gold(metric: str, judged: int) -> None:
+    records = {
+        1: QuestionRecord("1", "?", supporting=("p",)),
+        2: QuestionRecord("2", "?", answers=("a",)),
+        3: QuestionRecord("3", "?", golden_triples=("(a, b, c)",)),
+    }
+    assert [number for number, record in records.items() if is_judged(record, metric)] == [judged]
+
+
+@pytest.mark.parametrize(("sizes", "refused"), [((10, 10), False), ((9, 30), True), ((30, 9), True)])
+def test_too_few_judged_questions_on_either_side_are_refused(sizes: tuple[int, int], *, refused: bool) -> None:
+    judged = [QuestionRecord(str(n), "?", supporting=("p",)) for n in range(30)]
+    parts = [[*judged[:size], *([QuestionRecord("u", "?")] * 5)] for size in sizes]
+    if not refused:
+        check_parts(parts, "mrr")
+        return
+    with pytest.raises(ConfigurationError) as refused_by:
+        check_parts(parts, "mrr")
+    assert str(refused_by.value).endswith(
+        f"there are {sizes[0]} to tune on and {sizes[1]} to keep back; take more questions, another --sample, or "
+        "another --metric (of 49 questions, 39 have supporting passages, 0 have answers, 0 have golden triples)."
+    )
+
+
+def test_the_document_has_both_parts_the_paired_test_and_how_to_use_the_setting() -> None:
+    report = _report(BETTER)
+    assert (report["default"], report["chosen"], report["is_default"]) == ("s", WIDE, False)
+    assert report["grid"] == {"width": ["1", "2"], "b": ["x", "y z"]}
+    assert [row["label"] for row in report["tried"]] == LABELS
+    assert [row["values"] for row in report["tried"][:2]] == [{}, {"width": "1", "b": "x"}]
+    assert report["tuning"]["chosen"] == {"mean": pytest.approx(0.9), "low": 0.9, "high": 0.9}
+    rest = report["rest"]
+    assert (rest["n"], rest["judged"], rest["default"]["mean"]) == (12, 12, pytest.approx(0.2))
+    assert (rest["paired"]["wins"], rest["paired"]["losses"]) == (11, 1)
+    assert rest["paired"]["difference"] == pytest.approx(rest["chosen"]["mean"] - 0.2)
+    assert rest["paired"]["p"] < 0.05
+    assert rest["paired"]["significant"]
+    assert list(rest["metrics"]) == ["f1"]
+    assert rest["metrics"]["f1"]["paired"]["difference"] == pytest.approx(rest["paired"]["difference"] / 2)
+    assert report["use"] == {"strategy": "s", "param": ["k=7", "width=2", "b=y z"], "label": WIDE}
+
+
+@pytest.mark.parametrize(
+    ("rest", "verdict", "use"),
+    [
+        (BETTER, "better by more than chance.", "to use it: "),
+        (EQUAL, "no more than chance, so the default is as good a choice.", "to use it all the same: "),
+        (WORSE, "worse by more than chance: keep the default.", "to use it all the same: "),
+    ],
+    ids=["better", "equal", "worse"],
+)
+def test_the_sentences_say_what_the_rest_says(rest: dict[str, list[float]], verdict: str, use: str) -> None:
+    first, second, third = tuning_findings(_report(rest))
+    assert first == f"Highest mrr on the sample: {WIDE} with 0.900; the default has 0.400."
+    assert second.startswith("On the 12 questions kept back, chosen minus default: ")
+    assert second.endswith(verdict)
+    assert third == (
+        f"Nothing was changed; {use}polyhop ask QUESTION --index towns --strategy s --param k=7 --param width=2 "
+        "--param 'b=y z'"
+    )
+
+
+def test_where_no_setting_is_higher_there_is_nothing_to_change_and_where_nothing_was_judged_it_is_refused() -> None:
+    report = _report({"s": [0.2] * 12}, best=0.4)
+    assert (report["chosen"], report["is_default"], report["rest"]["paired"]) == ("s", True, None)
+    assert tuning_findings(report) == [
+        "No setting has a higher mrr on the sample than the default; there is nothing to change."
     ]
-    assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
+    sample = _part({label: [0.4] * 12 for label in LABELS})
+    page = BeautifulSoup(tuning_page(report, sample.run, TIMINGS), "html.parser")
+    assert len(page.select("#parts table")) == 1
+    with pytest.raises(ConfigurationError, match="recall@5 judged nothing"):
+        tuning_document("recall@5", "s", TRIED, sample, _part(BETTER), {})
 
 
-def test_a_gate_for_triples_fails_where_none_were_judged_and_says_why() -> None:
-    gate = parse_gate("triple_recall@10=.9")
-    results: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
-    sentence = failure_sentence(gate_rows([gate], results))
-    assert sentence is not None
-    assert sentence.count("(the questions have no gold for it, or the strategy ranks no triples), 0.9 is wanted") == 2
-    assert "hublink" not in sentence
-    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
-        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+def test_the_page_shows_sample_and_rest_side_by_side_and_all_that_was_tried() -> None:
+    run = _part({label: [0.9 if label == WIDE else 0.4] * 12 for label in LABELS}).run
+    page = BeautifulSoup(tuning_page(_report(BETTER), run, TIMINGS), "html.parser")
+    first, second = page.select("#parts table")
+    cells = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in first.select("tbody tr")]
+    assert cells[0] == ["default", "s", "0.400 [0.400, 0.400]", "0.200 [0.200, 0.200]"]
+    assert cells[1][:3] == ["chosen", WIDE, "0.900 [0.900, 0.900]"]
+    assert [row.find("th").get_text() for row in second.select("tbody tr")] == ["mrr", "f1"]  # type: ignore[union-attr]
+    assert second.select("td.better")
+    assert not page.select("#ranges img")
+    assert len(page.select("#ranges tbody tr")) == len(TRIED.points)
+    facts = {item.dt.get_text(): item.dd.get_text() for item in page.select(".facts div") if item.dt and item.dd}
+    assert (facts["Tuned on"], facts["Kept back"], facts["Settings tried"]) == ("12, random, seed 13", "12", "5")
+
+
+@pytest.mark.parametrize(("words", "refused"), [(2, "containment"), (11, "em")])
+def test_a_metric_that_gold_answers_of_this_length_do_not_have_is_refused(words: int, refused: str) -> None:
+    parts = [[QuestionRecord(str(n), "?", answers=("word " * words,)) for n in range(10)]] * 2
+    check_parts(parts, "f1")
+    with pytest.raises(ConfigurationError, match=f"not judged by {refused}; take --metric f1"):
+        check_parts(parts, refused)
