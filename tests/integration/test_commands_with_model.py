@@ -49,43 +49,55 @@ def reply(answer: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the root that the first test publishes."""
-    return tmp_path_factory.mktemp("model-evaluation")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the roots that the first tests publish."""
+    return tmp_path_factory.mktemp("kept")
 
 
 @pytest.fixture
-def command(built: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
-    """A command in this process on a copy of an index that the model extracted."""
-    monkeypatch.chdir(tmp_path)
-    settings = {
-        "OPENAI_API_KEY": "not-a-key",
-        "POLYHOP_ROOT": str(tmp_path / "root"),
-        "POLYHOP_MODELS__EXTRACT": "openai/scripted",
-        "POLYHOP_MODELS__READ": "openai/scripted",
-        "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__PRICE": "1,2",
-        "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
-        "POLYHOP_STRATEGIES": "bm25,bridge-lexical",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    for name, rows in (("corpus", RECORDS), ("questions", QUESTIONS)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+def opened(
+    kept: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Command]]:
+    """Opens an index: commands in this process, in a folder with these files and a copy of the root."""
 
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, arguments)
+    def start(name: str, files: dict[str, list[Any]], settings: dict[str, str], *index: str) -> Command:
+        monkeypatch.chdir(tmp_path)
+        known = {
+            "OPENAI_API_KEY": "not-a-key",
+            "POLYHOP_ROOT": str(tmp_path / "root"),
+            "POLYHOP_MODELS__READ": "openai/scripted",
+            "POLYHOP_MODELS__API_BASE": model_server.url,
+            "POLYHOP_MODELS__PRICE": "1,2",
+            "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
+        }
+        for variable, value in (known | settings).items():
+            monkeypatch.setenv(variable, value)
+        for file, rows in files.items():
+            Path(f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
-    model_server.respond(respond)
-    if not (built / "root").exists():
-        done = run("index", "corpus.jsonl", "--index", "towns", "--set", "extraction.extractor=model", "--json")
-        assert done.exit_code == 0, done.exception
-        close_chats()
-        shutil.copytree("root", built / "root")
-    else:
-        shutil.copytree(built / "root", "root")
-    yield run
+        def run(*arguments: str) -> Result:
+            close_chats()
+            return CliRunner().invoke(app, arguments)
+
+        if (kept / name).exists():
+            shutil.copytree(kept / name, "root")
+        else:
+            done = run("index", *index, "--index", name)
+            assert done.exit_code == 0, (done.exception, done.output)
+            shutil.copytree("root", kept / name)
+        return run
+
+    yield start
     close_chats()
+
+
+@pytest.fixture
+def command(opened: Callable[..., Command], model_server: Any) -> Command:
+    """Commands on an index that the model extracted."""
+    model_server.respond(respond)
+    files = {"corpus": RECORDS, "questions": QUESTIONS}
+    settings = {"POLYHOP_MODELS__EXTRACT": "openai/scripted", "POLYHOP_STRATEGIES": "bm25,bridge-lexical"}
+    return opened("towns", files, settings, "corpus.jsonl", "--set", "extraction.extractor=model")
 
 
 @pytest.fixture
@@ -95,7 +107,6 @@ def evaluated(command: Command) -> Callable[..., Any]:
     def run(*options: str) -> Any:
         done = command("eval", "questions.jsonl", "--index", "towns", "--json", *options)
         assert done.exception is None, done.exception
-        close_chats()
         return json.loads(done.stdout)
 
     return run
@@ -166,7 +177,6 @@ def test_replies_of_no_use_leave_questions_unanswered_and_outages_fail_them(
     assert (row["em"], row["answered"]["share"], row["failures"]) == (0, 0, 0)
     assert taken["fallbacks"] == 5
     assert "5 left unanswered" in command("eval", "questions.jsonl", "--index", "towns", *options).stdout
-    close_chats()
     model_server.respond(lambda asked: {"kind": "error", "status": 503} if "Town 2" in asked.prompt else respond(asked))
     row = evaluated(*options)["strategies"]["closed-book"]
     assert [failed["id"] for failed in row["failed"]] == ["q2"]
@@ -235,31 +245,14 @@ CORPUS = [
 QUESTION = "Where was Ada Lovelace born?"
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("chains")
-    (where / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CORPUS), encoding="utf-8")
-    options = ("--index", "ada", "--set", "strategies=bm25,qasa,naive-vector", "--root", str(where / "root"))
-    done = CliRunner().invoke(app, ["index", str(where / "corpus.jsonl"), *options])
-    assert done.exit_code == 0, done.output
-    return where / "root"
-
-
 @pytest.fixture
-def ask(root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+def ask(opened: Callable[..., Command], model_server: Any) -> Callable[..., Result]:
     """`polyhop ask` of the question by a model that reads chains."""
-    for name, value in {
-        "OPENAI_API_KEY": "not-a-key",
-        "POLYHOP_ROOT": str(root),
-        "POLYHOP_MODELS__READ": "openai/scripted",
-        "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__READ_PASSAGES": "0",
-    }.items():
-        monkeypatch.setenv(name, value)
-    reply = {"kind": "reply", "content": json.dumps({"reasoning": "A chain says so.", "answer": "London"})}
-    model_server.respond(lambda asked: reply if asked.task == "qa.chains" else "reply")
-    yield lambda *options: CliRunner().invoke(app, ["ask", QUESTION, "--index", "ada", "--json", *options])
-    close_chats()
+    settings = {"POLYHOP_STRATEGIES": "bm25,qasa,naive-vector", "POLYHOP_MODELS__READ_PASSAGES": "0"}
+    run = opened("ada", {"corpus": CORPUS}, settings, "corpus.jsonl")
+    said = {"kind": "reply", "content": json.dumps({"reasoning": "A chain says so.", "answer": "London"})}
+    model_server.respond(lambda asked: said if asked.task == "qa.chains" else "reply")
+    return lambda *options: run("ask", QUESTION, "--index", "ada", "--json", *options)
 
 
 @pytest.mark.parametrize(("strategy", "seen"), [("qasa", "Chains:"), ("naive-vector", "London")])
@@ -301,21 +294,20 @@ TEXTS = [
 ]
 
 
-def triple(subject: str, predicate: str, value: dict[str, Any]) -> dict[str, Any]:
-    node: dict[str, Any] = {"id": subject, "name": PAPERS.get(subject, (subject,))[0], "types": []}
-    if subject in PAPERS:
-        node["types"] = ["Paper"]
-    return {"subject": node, "predicate": predicate, "object": value}
+def node(own_id: str, name: str, *types: str) -> dict[str, Any]:
+    return {"id": own_id, "name": name, "types": list(types)}
 
 
 def graph() -> list[dict[str, Any]]:
     """A field with two papers, one of which cites a third."""
-    papers = {own: {"id": own, "name": name, "types": ["Paper"]} for own, (name, _, _) in PAPERS.items()}
-    rows = [triple("Software Design", "contains", papers[own]) for own in ("P1", "P2")]
+    papers = {own: node(own, name, "Paper") for own, (name, _, _) in PAPERS.items()}
+    field = node("Software Design", "Software Design")
+    rows = [(field, "contains", papers[own]) for own in ("P1", "P2")]
     for own, (_, author, method) in PAPERS.items():
-        rows.append(triple(own, "author", {"id": author.replace(" ", "_"), "name": author, "types": ["Person"]}))
-        rows.append(triple(own, "method", {"id": f"M{own}", "name": method, "types": ["Method"]}))
-    return [*rows, triple("P2", "cites", papers["P3"])]
+        rows.append((papers[own], "author", node(author.replace(" ", "_"), author, "Person")))
+        rows.append((papers[own], "method", node(f"M{own}", method, "Method")))
+    rows.append((papers["P2"], "cites", papers["P3"]))
+    return [{"subject": one, "predicate": predicate, "object": other} for one, predicate, other in rows]
 
 
 def block(prompt: str, name: str) -> str:
@@ -355,47 +347,12 @@ REPLIES: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def hub_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for the root that the first test publishes."""
-    return tmp_path_factory.mktemp("hublink")
-
-
 @pytest.fixture
-def hub_command(
-    hub_root: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Command]:
-    monkeypatch.chdir(tmp_path)
-    settings = {
-        "OPENAI_API_KEY": "not-a-key",
-        "POLYHOP_ROOT": str(tmp_path / "root"),
-        "POLYHOP_MODELS__READ": "openai/scripted",
-        "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__PRICE": "1,2",
-        "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
-        "POLYHOP_STRATEGIES": "hublink,hublink-topic",
-        "POLYHOP_HUBS__TYPES": "Paper",
-    }
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    Path("graph.jsonl").write_text("".join(json.dumps(row) + "\n" for row in graph()), encoding="utf-8")
-
-    def run(*arguments: str) -> Result:
-        close_chats()
-        return CliRunner().invoke(app, arguments)
-
-    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TEXTS), encoding="utf-8")
+def hub_command(opened: Callable[..., Command], model_server: Any) -> Command:
     model_server.respond(hub_reply)
-    if not (hub_root / "root").exists():
-        done = run(
-            "index", "--graph", "graph.jsonl", "--graph-sources", "texts.jsonl", "--index", "papers", "--json"
-        )  # fmt: skip
-        assert done.exit_code == 0, (done.exception, done.output)
-        shutil.copytree("root", hub_root / "root")
-    else:
-        shutil.copytree(hub_root / "root", "root")
-    yield run
-    close_chats()
+    settings = {"POLYHOP_STRATEGIES": "hublink,hublink-topic", "POLYHOP_HUBS__TYPES": "Paper"}
+    sources = ("--graph", "graph.jsonl", "--graph-sources", "texts.jsonl")
+    return opened("papers", {"graph": graph(), "texts": TEXTS}, settings, *sources)
 
 
 @pytest.fixture
@@ -480,19 +437,17 @@ def test_the_same_question_again_is_free_and_answered_alike(asked: Callable[...,
     assert again["reading"]["usage"] == first["reading"]["usage"]
 
 
+ASK = ("ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink")
+
+
 def test_the_budget_holds_before_the_first_call(hub_command: Command) -> None:
-    done = hub_command(
-        "ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink", "--set", "max_cost_usd=0.000001"
-    )
+    done = hub_command(*ASK, "--set", "max_cost_usd=0.000001")
     assert done.exit_code != 0
     assert "budget" in str(done.exception).lower() + done.output.lower()
 
 
 def test_the_terminal_shows_partial_answers_and_the_cited_hub(hub_command: Command) -> None:
-    done = hub_command(
-        "ask", "Who wrote the survey?", "--index", "papers", "--strategy", "hublink", "--explain", "--param",
-        "number_of_hubs=3",
-    )  # fmt: skip
+    done = hub_command(*ASK, "--explain", "--param", "number_of_hubs=3")
     assert "  [1]     [P3] Joins of Tables" in done.output
     assert "Partial answer 1  " in done.output
     assert "Model  4 requests; at most 4 for a question" in done.output

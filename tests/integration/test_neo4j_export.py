@@ -1,29 +1,64 @@
-"""Export to a real Neo4j: only the difference is written; verify finds and repairs what others did to it.
+"""A real Neo4j: exports of the difference alone, killed ones too; vectors; graphs that are read from it.
 
-Kills, races and equality with a fresh export: tests/contract/test_graph_store.py, on the same server.
+Verify finds and repairs what others did. Races, and equality with a fresh export:
+tests/contract/test_graph_store.py, on the same server. By hand with more kills:
+POLYHOP_KILLS=25 uv run pytest -n 0 tests/integration/test_neo4j_export.py
 """
 
 import json
+import os
+import random
 import shutil
-from collections.abc import Callable, Iterator
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from graph_fixture import address_of, changes, connect_to, mark_all, published_hashes, snapshot, wipe_marks
+from command_processes import Commands
+from graph_fixture import (
+    TOLERANCE,
+    address_of,
+    assert_whole_batches,
+    changes,
+    connect_to,
+    mark_all,
+    published_hashes,
+    snapshot,
+    wipe_marks,
+)
 from neo4j_process import Neo4jServer
 
-from polyhop.flows.export import ExportReport, run_export
+from polyhop.api import open_index
+from polyhop.doctor import check_neo4j
+from polyhop.flows.export import ExportReport, Published, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import repair, run_verify
+from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
-from polyhop.schemas.records import Address
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    ContractError,
+    MissingArtefactError,
+    PolyhopError,
+    SourceError,
+    StoreError,
+    StoreUnavailableError,
+)
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.ports import HUB_KINDS
+from polyhop.schemas.records import Address, BadRecord, GraphServer
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, require_version
+from polyhop.schemas.settings import EncoderSettings, GraphSettings, Settings, parse_settings
+from polyhop.schemas.text import node_id
+from polyhop.warehouse.artefacts import GRAPH, vectors_of
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, require_version, vector_index
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.warehouse.open import find_address
+from polyhop.warehouse.open import find_address, open_published, read_graph_server
 
 pytestmark = pytest.mark.neo4j
 TOWNS = 24
@@ -41,18 +76,22 @@ def records(numbers: range, edition: int = 1) -> list[dict[str, object]]:
     ]
 
 
+def publish(settings: Settings, rows: Sequence[Mapping[str, object]], index: str, **more: Any) -> int:
+    """Makes these rows, in a file beside the root, the current version; gives its number."""
+    path = settings.root.parent / f"{index}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return run_index(settings, IndexRequest(index, path, **more), DirectRunner()).version
+
+
 class Corpus:
     """A root whose index is published from records, and exported."""
 
     def __init__(self, folder: Path, server: Neo4jServer) -> None:
-        self._folder = folder
         self.settings = Settings(root=folder / "root", strategies=("bm25",))
         self.address = address_of(server)
 
     def publish(self, rows: list[dict[str, object]], index: str = "towns") -> int:
-        path = self._folder / "corpus.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return run_index(self.settings, IndexRequest(index, path, replaces=True), DirectRunner()).version
+        return publish(self.settings, rows, index, replaces=True)
 
     def export(self, index: str = "towns") -> ExportReport:
         return run_export(self.settings, index, self.address, DirectRunner())
@@ -63,6 +102,16 @@ def connection(neo4j_server: Neo4jServer) -> Iterator[Neo4jConnection]:
     opened = connect_to(neo4j_server)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def emptied(connection: Neo4jConnection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Neo4jConnection]:
+    """The server, empty, whose user and password are in the environment."""
+    monkeypatch.setenv("NEO4J_USER", connection.address.user)
+    monkeypatch.setenv("NEO4J_PASSWORD", connection.address.password)
+    connection.write([("MATCH (n) DETACH DELETE n", {})])
+    yield connection
+    connection.write([("MATCH (n) DETACH DELETE n", {})])
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +131,8 @@ def many(tmp_path_factory: pytest.TempPathFactory, neo4j_server: Neo4jServer) ->
 
 
 @pytest.fixture
-def corpus(many: Corpus, tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection) -> Corpus:
+def corpus(many: Corpus, tmp_path: Path, neo4j_server: Neo4jServer, emptied: Neo4jConnection) -> Corpus:
     """An empty database, and a root of its own with the index of all towns."""
-    connection.write([("MATCH (n) DETACH DELETE n", {})])
     shutil.copytree(many.settings.root, tmp_path / "root")
     return Corpus(tmp_path, neo4j_server)
 
@@ -154,53 +202,47 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_verify_finds_damage_and_repairs_it(few: Corpus, connection: Neo4jConnection, damage: str) -> None:
-    connection.write([("MATCH (n) DETACH DELETE n", {})])
+def test_verify_finds_damage_and_repairs_it(few: Corpus, emptied: Neo4jConnection, damage: str) -> None:
     few.export()
-    whole = snapshot(connection, "towns")
+    whole = snapshot(emptied, "towns")
     assert run_verify(few.settings, "towns", few.address).ok
-    connection.write([(DAMAGE[damage], {})])
+    emptied.write([(DAMAGE[damage], {})])
     report = run_verify(few.settings, "towns", few.address)
     assert {name for name, found in report.differences.items() if found} == {"neo4j"}
     repair(few.settings, report, few.address)
     assert run_verify(few.settings, "towns", few.address).ok
-    assert snapshot(connection, "towns") == whole
+    assert snapshot(emptied, "towns") == whole
 
 
-def test_nobody_at_the_address_is_said_in_one_sentence() -> None:
-    for named_by in ("--uri", "--graph"):
-        address = Address("bolt://127.0.0.1:1", "neo4j", "secret", named_by=named_by)
-        with pytest.raises(
-            StoreUnavailableError, match=rf"No Neo4j server answers at bolt://127\.0\.0\.1:1 .* check {named_by}\.$"
-        ):
-            Neo4jConnection(address)
-
-
-def test_wrong_credentials_are_said_in_one_sentence(neo4j_server: Neo4jServer) -> None:
-    with pytest.raises(ConfigurationError, match="refuses user 'neo4j'; check the user and NEO4J_PASSWORD") as caught:
-        Neo4jConnection(Address(neo4j_server.uri, "neo4j", "wrong-secret"))
+@pytest.mark.parametrize(
+    ("changed", "error", "said"),
+    [
+        *(
+            pytest.param({"uri": "bolt://127.0.0.1:1", "named_by": name}, StoreUnavailableError,
+                         rf"No Neo4j server answers at bolt://127\.0\.0\.1:1 .* check {name}\.$", id=f"nobody {name}")
+            for name in ("--uri", "--graph")
+        ),
+        pytest.param({"password": "wrong-secret"}, ConfigurationError,
+                     r"refuses user 'neo4j'; check the user and NEO4J_PASSWORD", id="password"),
+        pytest.param({"uri": "ftp://x"}, ConfigurationError,
+                     "'ftp://x' is not an address of a Neo4j server", id="no address"),
+        pytest.param({"database": "elsewhere"}, ConfigurationError, "has no database 'elsewhere'", id="database"),
+    ],
+)  # fmt: skip
+def test_an_address_that_leads_nowhere_is_refused_in_one_sentence(
+    neo4j_server: Neo4jServer, changed: dict[str, str], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said) as caught:
+        Neo4jConnection(replace(address_of(neo4j_server), **changed))
     assert "wrong-secret" not in str(caught.value)
 
 
-def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'ftp://x' is not an address of a Neo4j server"):
-        Neo4jConnection(Address("ftp://x", "neo4j", "secret"))
-
-
-def test_an_unknown_database_is_refused(neo4j_server: Neo4jServer) -> None:
-    with pytest.raises(ConfigurationError, match="has no database 'elsewhere'"):
-        Neo4jConnection(Address(neo4j_server.uri, neo4j_server.user, neo4j_server.password, "elsewhere"))
-
-
 @pytest.mark.parametrize("version", ["5.25.9", "4.4.0", "5.9"])
-def test_an_old_server_is_refused(version: str) -> None:
+def test_an_old_server_is_refused_and_a_new_one_will_do(version: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"is version {version}; Polyhop needs 5.26 or newer"):
         require_version(version, "bolt://old")
-
-
-@pytest.mark.parametrize("version", ["5.26.0", "5.26.25", "2025.10.1"])
-def test_a_new_server_will_do(version: str) -> None:
-    require_version(version, "bolt://new")
+    for newer in ("5.26.0", "5.26.25", "2025.10.1"):
+        require_version(newer, "bolt://new")
 
 
 def test_addresses_come_from_options_before_the_environment() -> None:
@@ -247,3 +289,456 @@ def test_the_commands_keep_their_json(few: Corpus, neo4j_server: Neo4jServer, po
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("polyhop: Neo4j at ")
     assert len(wrong.stderr.splitlines()) == 1
+
+
+def test_a_neo4j_server_says_its_version_and_edition(
+    neo4j_server: Neo4jServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEO4J_URI", neo4j_server.uri)
+    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.password)
+    said = check_neo4j(Settings())
+    assert "community edition" in said
+    assert said.endswith(" indexes of Polyhop online")
+    monkeypatch.setenv("NEO4J_PASSWORD", "wrong")
+    with pytest.raises(PolyhopError, match=r"refuses user .*NEO4J_PASSWORD"):
+        check_neo4j(Settings())
+
+
+HARBOURS = "harbours"
+PASSAGES = 400
+KILLS = int(os.environ.get("POLYHOP_KILLS", "3"))
+LAST = 0.6
+"""Share of all rows after which a kill is due at the latest."""
+COUNT = (
+    "RETURN COUNT { (:Document|Paragraph|Entity {index: $index}) } "
+    "+ COUNT { (:Document|Paragraph|Entity {index: $index})-->() } AS count"
+)
+
+
+def _kill_one(
+    commands: Commands, settings: Settings, server: Neo4jServer, connection: Neo4jConnection, total: int
+) -> None:
+    """Starts an export and kills it when it has written more rows than were there, up to a number left to chance."""
+    epoch = _epoch(connection)
+    held = _count(connection)
+    wanted = random.randint(held, max(held, int(LAST * total)))
+    variables = {"POLYHOP_ROOT": str(settings.root), "NEO4J_URI": server.uri, "NEO4J_PASSWORD": server.password}
+    with Path(os.devnull).open("w") as nothing:
+        process = commands.start(("export", "neo4j", "--index", HARBOURS), settings.root, variables, nothing)
+    end = time.monotonic() + 120
+    try:
+        while _epoch(connection) == epoch or _count(connection) < wanted:
+            assert process.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < end, "it wrote too little in 120 s"
+            time.sleep(random.uniform(0, 0.05))
+    finally:
+        process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
+def _epoch(connection: Neo4jConnection) -> int:
+    """How many exports have begun."""
+    rows = connection.read("MATCH (v:PolyhopIndex {name: $index}) RETURN v.epoch AS epoch", {"index": HARBOURS})
+    return int(rows[0]["epoch"]) if rows else 0
+
+
+def _count(connection: Neo4jConnection) -> int:
+    return int(connection.read(COUNT, {"index": HARBOURS})[0]["count"])
+
+
+@pytest.mark.rare
+def test_an_export_process_killed_at_any_moment_and_run_again_ends_right(
+    commands: Commands, tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection
+) -> None:
+    settings = Settings(root=tmp_path / "root", strategies=("bm25",))
+    rows = [
+        {
+            "id": f"p{n:05d}",
+            "title": f"Port {n}",
+            "text": f"Port {n} lies on Bay {n % 97}. Captain Odo {n} sailed to Cape {n % 89} with Admiral {n % 61}.",
+        }
+        for n in range(PASSAGES)
+    ]
+    publish(settings, rows, HARBOURS)
+    wanted = published_hashes(settings, HARBOURS)
+    total = sum(map(len, wanted.values()))
+    for _ in range(KILLS):
+        _kill_one(commands, settings, neo4j_server, connection, total)
+        assert Neo4jStore(connection, HARBOURS).recorded() is None
+        assert_whole_batches(connection, HARBOURS, wanted)
+    assert not run_verify(settings, HARBOURS, address_of(neo4j_server)).ok
+    run_export(settings, HARBOURS, address_of(neo4j_server), DirectRunner())
+    report = run_verify(settings, HARBOURS, address_of(neo4j_server))
+    assert [found for found in report.differences.values() if found] == []
+    assert Neo4jStore(connection, HARBOURS).recorded() is not None
+
+
+CITIES = [
+    {"id": "Oslo", "title": "Oslo", "text": "Oslo lies on the Oslo Fjord in Norway."},
+    {"id": "Bergen", "title": "Bergen", "text": "Bergen is a city in Norway near Mount Ulriken."},
+]
+
+
+@pytest.fixture(scope="module")
+def spaces(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A root with an index that has vectors, and one that has none."""
+    root = tmp_path_factory.mktemp("vectors") / "root"
+    for index, strategies in (("with", ("naive-vector",)), ("without", ("bm25", "graph"))):
+        publish(Settings(root=root, strategies=strategies), CITIES, index)
+    return Settings(root=root)
+
+
+@pytest.fixture
+def both(emptied: Neo4jConnection, spaces: Settings) -> Neo4jConnection:
+    """A database that holds both indexes."""
+    for index in ("with", "without"):
+        run_export(spaces, index, emptied.address, DirectRunner())
+    return emptied
+
+
+@pytest.mark.rare
+def test_vectors_of_another_encoder_with_1536_dimensions_replace_those_before(
+    connection: Neo4jConnection, model_server: Any, tmp_path: Path
+) -> None:
+    """The export follows the dimension of the version, both ways."""
+    served = EncoderSettings(name="litellm:openai/scripted", dimension=1536, api_base=model_server.url)
+    sizes = "MATCH (e:Entity {index: 'served'}) WHERE e.is_named RETURN DISTINCT size(e.embedding) AS d"
+    for encoder, dimension in ((served, 1536), (EncoderSettings(name="local"), 384)):
+        chosen = Settings(root=tmp_path / "root", strategies=("naive-vector",), encoder=encoder)
+        publish(chosen, CITIES, "served")
+        run_export(chosen, "served", connection.address, DirectRunner())
+        assert connection.read(sizes) == [{"d": dimension}]
+        assert Neo4jStore(connection, "served").has_vector_index(dimension)
+        assert run_verify(chosen, "served", connection.address).ok
+
+
+def test_every_named_entity_has_the_vector_of_the_index(spaces: Settings, both: Neo4jConnection) -> None:
+    rows = both.read(
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named RETURN e.folded_key AS key, e.embedding AS v ORDER BY key"
+    )
+    published = open_published(spaces.root, "with")
+    assert [row["key"] for row in rows] == list(published.artefact(GRAPH).keys)
+    vectors = np.asarray(published.artefact(vectors_of("entity")))
+    assert np.array([row["v"] for row in rows]) == pytest.approx(vectors, abs=1e-6)
+    published.close()
+    assert both.read("MATCH (e:Entity {index: 'without'}) WHERE e.embedding IS NOT NULL RETURN e") == []
+
+
+def test_the_vector_index_searches_one_index_only(spaces: Settings, both: Neo4jConnection) -> None:
+    with Published(spaces, "with") as published:
+        vector = published.vectors()[0].tolist()
+    found = both.read(
+        "CALL db.index.vector.queryNodes($name, 50, $vector) YIELD node, score RETURN node.index AS index, score",
+        {"name": vector_index("with"), "vector": vector},
+    )
+    assert {row["index"] for row in found} == {"with"}
+    assert max(row["score"] for row in found) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named WITH e LIMIT 1 REMOVE e.embedding",
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named WITH e LIMIT 1 SET e.embedding = [i IN range(1, 384) | 1]",
+        f"DROP INDEX {vector_index('with')}",
+    ],
+)
+def test_verify_finds_and_mends_vectors(spaces: Settings, both: Neo4jConnection, damage: str) -> None:
+    address = both.address
+    assert run_verify(spaces, "with", address).ok
+    both.alter(damage)
+    report = run_verify(spaces, "with", address)
+    assert report.differences["neo4j"] != []
+    repair(spaces, report, address)
+    assert run_verify(spaces, "with", address).ok
+
+
+def test_retrieval_wants_the_version_and_its_vectors(spaces: Settings, both: Neo4jConnection) -> None:
+    Neo4jStore(both, "with").spreading(1, ())
+    with pytest.raises(ContractError, match="holds version 1 of index 'with', not version 2; run: polyhop export"):
+        Neo4jStore(both, "with").spreading(2, ())
+    with pytest.raises(MissingArtefactError, match="vectors:entity"):
+        Neo4jStore(both, "without").spreading(1, ())
+
+
+PEOPLE = """
+CREATE (ada:Person:Writer {id: 'p1', name: 'Ada', born: date('1815-12-10'), tall: 1.65, noble: true})
+SET ada.papers = ['A', 'B']
+CREATE (bob:Person {id: 2, title: 'Bob', vector: [x IN range(1, 20) | x * 0.5], at: point({x: 1.0, y: 2.0}), sons: 8})
+CREATE (bare {kind: ['Ghost', 'Shade'], seen: datetime('1840-01-01T10:00:00Z'), lived: duration('P36Y')})
+CREATE (ada)-[:KNOWS {since: 1833, as: 'is a friend of'}]->(bob), (ada)-[:KNOWS]->(ada), (bare)-[:HAUNTS]->(bob)
+"""
+MAPPING = Neo4jMapping(("id", "uri"), ("name", "title"), (), ())
+
+
+def read(connection: Neo4jConnection, mapping: Neo4jMapping = MAPPING) -> list[GraphLine | BadRecord]:
+    return list(read_graph_server(GraphServer(connection.address.uri), mapping))
+
+
+def literals(found: list[GraphLine | BadRecord], own_id: str) -> set[tuple[str, str, str]]:
+    return {
+        (line.predicate, line.object.name, line.object.datatype.removeprefix(XSD))
+        for line in found
+        if isinstance(line, Statement) and line.subject.id == own_id and line.object.is_literal
+    }
+
+
+def test_nodes_properties_and_relationships_are_read(emptied: Neo4jConnection) -> None:
+    emptied.write([(PEOPLE, {})])
+    found = read(emptied)
+    (element,) = (row["id"] for row in emptied.read("MATCH (n) WHERE n.seen IS NOT NULL RETURN elementId(n) AS id"))
+    described = {line.node.id: line.node for line in found if isinstance(line, Description)}
+    assert described == {
+        "p1": Node("p1", "Ada", ("Person", "Writer"), is_literal=False),
+        "2": Node("2", "Bob", ("Person",), is_literal=False),
+        element: Node(element, "", (), is_literal=False),
+    }
+    stated = {
+        (line.subject.id, line.predicate, line.object.id)
+        for line in found
+        if isinstance(line, Statement) and not line.object.is_literal
+    }
+    assert stated == {("p1", "KNOWS", "2"), ("p1", "KNOWS", "p1"), (element, "HAUNTS", "2")}
+    assert literals(found, "p1") == {
+        ("born", "1815-12-10", "date"),
+        ("tall", "1.65", "double"),
+        ("noble", "true", "boolean"),
+        ("papers", "A", ""),
+        ("papers", "B", ""),
+    }
+    wkt = "http://www.opengis.net/ont/geosparql#wktLiteral"
+    assert literals(found, "2") == {("at", "POINT(1.0 2.0)", wkt), ("sons", "8", "integer")}
+    assert literals(found, element) == {
+        ("kind", "Ghost", ""),
+        ("kind", "Shade", ""),
+        ("seen", "1840-01-01T10:00:00.000000000+00:00", "dateTime"),
+        ("lived", "P36Y", "duration"),
+    }
+
+
+def test_properties_mean_what_the_settings_say(emptied: Neo4jConnection) -> None:
+    emptied.write([(PEOPLE, {})])
+    found = read(emptied, Neo4jMapping(("name",), ("id",), ("kind",), ("none", "as")))
+    described = [line.node for line in found if isinstance(line, Description)]
+    assert {(one.id, one.name) for one in described if not one.types} >= {("Ada", "p1")}
+    assert [one.types for one in described if one.types] == [("Ghost", "Shade")]
+    predicates = {line.predicate for line in found if isinstance(line, Statement) and not line.object.is_literal}
+    assert predicates == {"is a friend of", "KNOWS", "HAUNTS"}
+    assert not {line.predicate for line in found if isinstance(line, Statement)} & {"kind", "since"}
+
+
+def test_a_node_that_cannot_be_stored_is_set_aside_alone(emptied: Neo4jConnection) -> None:
+    emptied.write([(PEOPLE, {}), ("CREATE (:Odd {id: 'a' + $control, name: 'odd'})", {"control": "\x01"})])
+    bad = [line for line in read(emptied) if isinstance(line, BadRecord)]
+    assert [(one.source, one.reason) for one in bad] == [
+        (emptied.address.uri, "the id contains a control character (U+0001)")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE (:A {id: 1}), (:B {id: '1'})", "2 nodes at .* have the id '1' .*; set graph.neo4j_ids to properties"),
+        ("MATCH (n) DETACH DELETE n", "holds no node in database 'neo4j'; check NEO4J_DATABASE"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_refused_in_one_sentence(
+    emptied: Neo4jConnection, statement: str, said: str
+) -> None:
+    emptied.write([(statement, {})])
+    with pytest.raises(SourceError, match=said):
+        read(emptied)
+
+
+def test_a_wrong_password_and_a_missing_one_are_said(emptied: Neo4jConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_PASSWORD", "mistaken")
+    with pytest.raises(ConfigurationError, match=r"refuses user 'neo4j'; check NEO4J_USER and NEO4J_PASSWORD"):
+        read(emptied)
+    monkeypatch.delenv("NEO4J_PASSWORD")
+    with pytest.raises(ConfigurationError, match=r"Neo4j needs a password; set NEO4J_PASSWORD\.$"):
+        read(emptied)
+
+
+def indexed(settings: Settings, connection: Neo4jConnection) -> IndexReport:
+    request = IndexRequest("people", GraphServer(connection.address.uri), kind="graph")
+    return run_index(settings, request, DirectRunner())
+
+
+def test_a_database_is_indexed_again_only_when_it_changes_and_not_by_our_own_export(
+    emptied: Neo4jConnection, tmp_path: Path
+) -> None:
+    emptied.write([(PEOPLE.replace("CREATE (bare {", "CREATE (bare {uri: 'x:bare', "), {})])
+    settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
+    first = indexed(settings, emptied)
+    assert (first.version, first.counts["relations"], first.counts["entities"]) == (1, 14, 14)
+    assert run_export(settings, "people", emptied.address, DirectRunner()).created > 0
+    assert indexed(settings, emptied).changed is False
+    emptied.write([("MATCH (n {id: 'p1'}) SET n.name = 'Ada Lovelace'", {})])
+    assert indexed(settings, emptied).version == 2
+    assert run_verify(settings, "people").ok
+    folder = Layout(settings.root).index("people")
+    manifest = folder.version(2).path / "manifest.json"
+    assert json.loads(manifest.read_text())["source"] == emptied.address.uri
+    password = emptied.address.password
+    held = [path for path in settings.root.rglob("*") if path.is_file() and password.encode() in path.read_bytes()]
+    assert held == []
+
+
+def test_a_graph_of_many_pages_is_streamed(emptied: Neo4jConnection, tmp_path: Path) -> None:
+    emptied.write([("UNWIND range(1, 6000) AS n CREATE (:Town {id: n, name: 'Town ' + n})", {})])
+    emptied.alter("CREATE INDEX town_ids IF NOT EXISTS FOR (n:Town) ON (n.id)")
+    emptied.alter("CALL db.awaitIndexes(60)")
+    ring = "UNWIND range(1, 6000) AS n MATCH (a:Town {id: n}), (b:Town {id: n % 6000 + 1}) CREATE (a)-[:NEXT]->(b)"
+    emptied.write([(ring, {})])
+    settings = Settings(root=tmp_path / "root", strategies=("graph-search",), graph=GraphSettings(neo4j_ids="id"))
+    report = indexed(settings, emptied)
+    emptied.alter("DROP INDEX town_ids")
+    assert (report.counts["entities"], report.counts["relations"]) == (6000, 6000)
+
+
+RING = 12
+
+
+def triples() -> list[Any]:
+    """Towns in a ring, each its own neighbour too, with a year; every third has the same name."""
+    towns = [{"id": f"t{n}", "name": "Newtown" if n % 3 == 0 else f"Town {n}", "types": ["Town"]} for n in range(RING)]
+    ring = [
+        {"subject": towns[n], "predicate": predicate, "object": towns[(n + step) % RING]}
+        for n in range(RING)
+        for predicate, step in (("next to", 1), ("near", 0), ("road to", 5))
+    ]
+    return [*ring, *({"subject": towns[n], "predicate": "founded", "object": 1800 + n} for n in range(RING))]
+
+
+def test_a_graph_is_exported_whole_and_spreads_there_as_it_does_here(
+    emptied: Neo4jConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = emptied.address
+    settings = Settings(root=tmp_path / "root", strategies=("qasa",))
+    publish(settings, triples(), "towns", kind="graph")
+
+    report = run_export(settings, "towns", address, DirectRunner())
+    held = snapshot(emptied, "towns")
+    expected = {name: sorted(hashes) for name, hashes in published_hashes(settings, "towns").items()}
+    assert {name: [row[0] for row in rows] for name, rows in held.items()} == expected
+    assert (len(held["entities"]), len(held["relations"])) == (2 * RING, 4 * RING)
+    loops = emptied.read("MATCH (e:Entity {index: 'towns'})-[r:RELATES_TO]->(e) RETURN count(r) AS count", {})
+    assert loops == [{"count": RING}]
+    assert report.created == 6 * RING
+    assert run_export(settings, "towns", address, DirectRunner()).created == 0
+    assert run_verify(settings, "towns", address).differences["neo4j"] == []
+
+    monkeypatch.setenv("NEO4J_URI", address.uri)
+    with open_index("towns", settings=settings) as index:
+        question = "Which road leads from Newtown to Town 7?"
+        thin = {"engine": "neo4j", "thin_client": True}
+        here, there, thinly = (
+            index.ask(question, strategy="qasa", parameters=p) for p in ({}, {"engine": "neo4j"}, thin)
+        )
+        for rows, number in (("nodes", "weight"), ("paths", "score"), ("seeds", "weight")):
+            for other in (there, thinly):
+                locally, remotely = here.evidence[rows], other.evidence[rows]
+                assert [row | {number: 0} for row in locally] == [row | {number: 0} for row in remotely]
+                sums = [row[number] for row in remotely]  # of cosines, which Neo4j computes in float32
+                assert [row[number] for row in locally] == pytest.approx(sums, abs=TOLERANCE)
+        assert len(here.evidence["nodes"]) == RING
+        # what only the server knows: no entity is called Newtown any more, and all are described otherwise
+        altered = "MATCH (e:Entity {index: 'towns'}) SET e.description = 'As served.', e.key = 'other ' + e.key"
+        emptied.write([(altered, {})])
+        there, thinly = (index.ask(question, strategy="qasa", parameters=p) for p in ({"engine": "neo4j"}, thin))
+        described = [{node["description"] for node in one.evidence["nodes"]} for one in (there, thinly)]
+        assert described == [{node["description"] for node in here.evidence["nodes"]}, {"As served."}]
+        by_name = [[seed["match"] for seed in one.evidence["seeds"]].count("exact") for one in (there, thinly)]
+        assert by_name == [RING // 3, 0]
+
+
+Triple = Mapping[str, object]
+
+
+def thing(own_id: str, name: str, *types: str) -> dict[str, object]:
+    return {"id": own_id, "name": name, "types": list(types)}
+
+
+def stated(subject: Mapping[str, object], predicate: str, value: object) -> Triple:
+    return {"subject": subject, "predicate": predicate, "object": value}
+
+
+ONE, TWO, LOST = (thing(f"P{n}", f"Paper {n}", "Paper") for n in (1, 2, 3))
+ADA, UNI = thing("A1", "Ada"), thing("U1", "Uni Y")
+PAPERS = [
+    stated(ONE, "author", ADA),
+    stated(ADA, "works at", UNI),
+    stated(UNI, "employs", ADA),
+    stated(ONE, "cites", TWO),
+    stated(TWO, "year", 2024),
+    stated(LOST, "year", 1999),
+]
+CHANGED = [*PAPERS[:3], stated(ONE, "cites", LOST), *PAPERS[4:], stated(UNI, "lies in", thing("O", "Oslo"))]
+PATHS = (
+    "MATCH (e:Entity {index: $index})<-[:IS_ENTITY]-(h:Hub)-[has:HAS_PATH]->(p:HubPath)-[passes:PASSES]->(t:Entity) "
+    "WITH e, h, has, p, passes, t ORDER BY passes.ordinal "
+    "WITH e, h, has, p, collect([passes.relation, t.name]) AS steps ORDER BY e.name, has.ordinal "
+    "RETURN e.name AS hub, h.path_count AS paths, p.length AS length, p.end_kind AS ends, p.text AS text, steps"
+)
+CANDIDATES = (
+    "MATCH (h:Hub {index: $index})-[c:HAS_CANDIDATE]->(e:Entity) "
+    "MATCH (h)-[:HAS_PATH]->(p:HubPath {path_hash: c.path_hash}) "
+    "RETURN h.id AS hub, e.name AS name, c.kind AS kind, p.text AS text ORDER BY hub"
+)
+
+
+def paths(connection: Neo4jConnection) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in connection.read(PATHS, {"index": "papers"})]
+
+
+def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
+    emptied: Neo4jConnection, tmp_path: Path
+) -> None:
+    settings = parse_settings(
+        {"flags": {"root": str(tmp_path / "root"), "strategies": "hublink", "hubs.types": "Paper", "hubs.start": "P1"}}
+    )
+    address = emptied.address
+
+    publish(settings, PAPERS, "papers", kind="graph")
+    report = run_export(settings, "papers", address, DirectRunner())
+    ada_twice = [["author", "Ada"], ["works at", "Uni Y"], ["employs", "Ada"]]
+    year = ("Paper 2", 1, 1, "leaf", "Paper 2 year 2024.", [["year", "2024"]])
+    assert paths(emptied) == [
+        ("Paper 1", 2, 1, "hub", "Paper 1 cites Paper 2.", [["cites", "Paper 2"]]),
+        ("Paper 1", 2, 3, "revisit", "Paper 1 author Ada; Ada works at Uni Y; Uni Y employs Ada.", ada_twice),
+        year,
+    ]
+    assert emptied.read(CANDIDATES, {"index": "papers"}) == [
+        {"hub": node_id("P1"), "name": "Paper 2", "kind": "hub", "text": "Paper 1 cites Paper 2."}
+    ]
+    lost = emptied.read("MATCH (h:Hub {index: 'papers', id: $id}) RETURN properties(h) AS hub", {"id": node_id("P3")})
+    assert (lost[0]["hub"]["path_count"], "index_level" in lost[0]["hub"]) == (0, False)
+    assert [report.counts[kind] for kind in HUB_KINDS] == [3, 3, 3, 3, 5, 1]
+    assert run_verify(settings, "papers", address).ok
+
+    before = published_hashes(settings, "papers")
+    mark_all(emptied, "papers")
+    publish(settings, CHANGED, "papers", kind="graph")
+    report = run_export(settings, "papers", address, DirectRunner())
+    after = published_hashes(settings, "papers")
+    wanted = changes(before, after)
+    assert {"created": report.created, "updated": report.updated, "deleted": report.deleted} == wanted
+    total = sum(map(len, after.values()))
+    assert wipe_marks(emptied, "papers") == total - wanted["created"] - wanted["updated"]
+    found = {text for *_, text, _ in paths(emptied)}
+    assert {"Paper 1 cites Paper 3.", "Paper 3 year 1999."} < found
+    assert not found & {"Paper 1 cites Paper 2.", "Paper 2 year 2024."}
+    assert run_verify(settings, "papers", address).ok
+
+
+def test_a_database_without_hubs_gets_nothing_of_them(emptied: Neo4jConnection, tmp_path: Path) -> None:
+    for name in ("polyhop_hub_id", "polyhop_hub_path_id"):
+        emptied.alter(f"DROP CONSTRAINT {name} IF EXISTS")
+    settings = parse_settings({"flags": {"root": str(tmp_path / "root"), "strategies": "bm25"}})
+    publish(settings, CITIES, "plain")
+    report = run_export(settings, "plain", emptied.address, DirectRunner())
+    assert not (report.counts.keys() | report.seconds.keys()) & set(HUB_KINDS)
+    names = emptied.read("SHOW CONSTRAINTS YIELD name RETURN collect(name) AS names", {})[0]["names"]
+    assert not [name for name in names if "hub" in name]
+    record = emptied.read("MATCH (v:PolyhopIndex {name: 'plain'}) RETURN keys(v) AS keys", {})[0]["keys"]
+    assert not [key for key in record if "hub" in key]

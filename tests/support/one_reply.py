@@ -15,9 +15,11 @@ class OneReply:
         self._reply = reply
         self._is_cached = is_cached
         self.requests: list[ChatRequest[Any]] = []
+        self.batches: list[int] = []
 
     def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
         self.requests += requests
+        self.batches.append(len(requests))
         return [self._outcome(request) for request in requests]
 
     def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
