@@ -6,7 +6,7 @@ quick:
     uv run ruff format --check .
     uv run mypy
     uv run lint-imports
-    uv run pytest tests/unit tests/contract -m "not slow and not neo4j"
+    uv run pytest tests/unit tests/contract -m "not slow and not rare and not neo4j"
 
 # Everything, with every server it needs: the test command of README.md.
 all:
