@@ -129,6 +129,14 @@ def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator
     own.kill_all()
 
 
+@pytest.fixture(scope="session")
+def demo_root(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path:
+    """A root with the demo's index, which tests only read."""
+    folder = tmp_path_factory.mktemp("demo")
+    indexed(Settings(root=folder), demo_folder / "corpus.jsonl", "demo")
+    return folder
+
+
 @pytest.fixture
 def root(published: Path, tmp_path: Path) -> Path:
     """A root of its own for each test, and the files beside it: a copy of the folder that the file publishes."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import no_network
 import pytest
-from dockerfile_steps import DockerfileError, Image, base_image, build, copied, instructions
+from dockerfile_steps import Image, base_image, build
 from no_network import without_network
 
 pytestmark = pytest.mark.rare
@@ -131,47 +131,11 @@ def test_without_the_extra_a_model_is_refused_with_what_to_install(tool: Path, i
     (tmp_path / "corpus.jsonl").write_text('{"title": "Ada", "text": "Ada Lovelace was born in London."}\n')
     model = ["--extractor", "model", "--set", "models.extract=openai/gpt-4o-mini"]
     program, environment = str(tool / "bin" / "polyhop"), {**image.environment, "POLYHOP_ROOT": str(tmp_path / "root")}
-    done = subprocess.run(
-        [program, "index", "corpus.jsonl", "--index", "ada", *model],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [program, "index", "corpus.jsonl", "--index", "ada", *model]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install 'polyhop[models]'" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_step_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
-    (tmp_path / "Dockerfile").write_text("FROM base\nRUN echo first && \\\n  ls /nowhere\n")
-    with pytest.raises(DockerfileError, match=r"RUN echo first && ls /nowhere\nended with (?s:.*)nowhere"):
-        build(tmp_path / "Dockerfile", tmp_path, Path("/usr/bin"))
-
-
-@pytest.mark.parametrize(
-    "line", ["ADD https://example.org/x /x", "COPY a b", "VOLUME /nowhere", "COPY --from=build /x /x"]
-)
-def test_an_instruction_that_cannot_be_run_is_refused(tmp_path: Path, line: str) -> None:
-    (tmp_path / "Dockerfile").write_text(f"FROM base\n{line}\n")
-    with pytest.raises(DockerfileError, match=line.split(maxsplit=1)[0]):
-        build(tmp_path / "Dockerfile", tmp_path, Path("/usr/bin"))
-
-
-def test_the_context_is_what_dockerignore_leaves(tmp_path: Path) -> None:
-    context, target = tmp_path / "context", tmp_path / "target"
-    for name in ("kept/a.py", "kept/__pycache__/a.pyc", "secret.txt"):
-        (context / name).parent.mkdir(parents=True, exist_ok=True)
-        (context / name).write_text("x")
-    (context / ".dockerignore").write_text("*\n!kept\n**/__pycache__\n")
-    target.mkdir()
-    copied(context, target)
-    assert sorted(path.relative_to(target).as_posix() for path in target.rglob("*")) == ["kept", "kept/a.py"]
-
-
-def test_continued_lines_are_one_instruction() -> None:
-    assert instructions("# no\nRUN a \\\n    && b\n\nCMD []\n") == ["RUN a && b", "CMD []"]
 
 
 def bytes_by_name(folder: Path) -> dict[str, int]:

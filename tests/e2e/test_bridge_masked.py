@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from plain_bridge_masked import PlainBridgeMasked
+from small_indexes import indexed, write_rows
 
 from polyhop.api import Index, open_index
 from polyhop.flows.evaluate import run_evaluation
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.languages import ANALYSERS
-from polyhop.schemas.requests import EvaluationRequest, IndexRequest
+from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import ReaderSettings, Settings
 from polyhop.warehouse.artefacts import ALIASES, NAMES, vectors_of
 from polyhop.warehouse.files.layout import Layout
@@ -73,9 +72,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path:
     """A root with two indexes of the demo for strategies that walk its graph; one is for bridge-masked, too."""
     root = tmp_path_factory.mktemp("masked")
     for name, strategies in (("without", OF_THE_GRAPH), ("with", (*OF_THE_GRAPH, NAME))):
-        run_index(
-            Settings(root=root, strategies=strategies), IndexRequest(name, demo_folder / "corpus.jsonl"), DirectRunner()
-        )
+        indexed(Settings(root=root, strategies=strategies), demo_folder / "corpus.jsonl", name)
     return root
 
 
@@ -122,10 +119,7 @@ def test_all_other_strategies_rank_as_without_it(demo: Path, demo_folder: Path) 
 class Musique:
     """An index of MuSiQue's first questions: their gold passages, and a part of the others.
 
-    Attributes:
-        root: With the index `musique`.
-        questions: Their file.
-        whole: All 100 questions and 1,879 passages (POLYHOP_WHOLE_MUSIQUE=1), whose vectors take most of a minute.
+    `whole`: all 100 questions and 1,879 passages (POLYHOP_WHOLE_MUSIQUE=1), whose vectors take most of a minute.
     """
 
     root: Path
@@ -144,9 +138,8 @@ def musique(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Musi
         gold = {passage for line in questions for passage in json.loads(line)["supporting"]}
         passages = [line for n, line in enumerate(passages) if n % OTHERS == 0 or json.loads(line)["id"] in gold]
     for name, lines in (("questions", questions), ("corpus", passages)):
-        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    settings = Settings(root=folder / "root", strategies=("bridge", NAME))
-    run_index(settings, IndexRequest("musique", folder / "corpus.jsonl"), DirectRunner())
+        write_rows(folder / f"{name}.jsonl", [], *lines)
+    indexed(Settings(root=folder / "root", strategies=("bridge", NAME)), folder / "corpus.jsonl", "musique")
     return Musique(folder / "root", folder / "questions.jsonl", whole)
 
 

@@ -14,26 +14,11 @@ from parameters import heat_maps, several, values_of
 from small_indexes import Run, indexed, publish, write_rows
 
 from polyhop.api import open_index
-from polyhop.flows.evaluate import (
-    evaluate_index,
-    labels_of,
-    left_out_sentences,
-    run_evaluation,
-    tune_index,
-    with_strategies,
-)
+from polyhop.flows import evaluate as flow
 from polyhop.flows.prefect_deploy import DeployedIndex, deployments
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    GateFailedError,
-    SourceError,
-    StoreConflictError,
-    StoreError,
-    UnknownIdError,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.requests import EvaluationRequest, TuningRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.report import METRICS
 from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerMetrics, WorkerOptions
 from polyhop.worker.session import IndexPool
@@ -53,6 +38,7 @@ QUESTIONS: list[dict[str, object]] = [
 ]
 IDS = [question["id"] for question in QUESTIONS]
 DETERMINISTIC = {"run.json", "questions.jsonl"}
+BOOTSTRAP = "percentile bootstrap of the mean over questions"
 COUNT = 24
 """Towns to tune on."""
 
@@ -77,7 +63,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "lengths",
     )
     write_rows(folder / "questions.jsonl", QUESTIONS, "{broken")
-    write_rows(folder / "unanswered.jsonl", [{**question, "answers": []} for question in QUESTIONS])
     names = ({"question": f"Town {n}?", "supporting": [f"p{n}"], "answers": ["a river"]} for n in range(COUNT))
     write_rows(folder / "names.jsonl", [{"id": f"q{n}", **row} for n, row in enumerate(names)])
     return folder
@@ -134,7 +119,7 @@ def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
     changes = json.loads(command("eval --compare 1 2 --json").stdout)
     assert (changes["changed"], changes["most_changed"]) == ({}, [])
     assert "no metric changed" in command("eval --compare 1 2").stdout
-    assert isinstance(command("eval --compare 1 9").exception, UnknownIdError)
+    assert isinstance(command("eval --compare 1 9").exception, errors.UnknownIdError)
 
 
 def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
@@ -146,7 +131,7 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
         baselines=("bm25",),
         min_confidence=1.0,
     )
-    evaluation = run_evaluation(Settings(root=root), request)
+    evaluation = flow.run_evaluation(Settings(root=root), request)
     run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
     assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
     assert run["questions"]["file"] == "questions.jsonl"
@@ -154,6 +139,8 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
     assert (run["strategies"], run["baseline"], run["parameters"]) == (["bm25:b=0.5", "bm25"], "bm25", {"k1": "1.2"})
     assert list(run["paired"]) == ["bm25:b=0.5"]
     assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "rules", 100, 1)
+    assert run["interval"] == {"kind": BOOTSTRAP, "level": 0.95, "resamples": 10_000, "seed": 13}
+    assert all(run["results"]["bm25"]["intervals"].values())
     assert run["settings"]["reader.min_confidence"] == 1
     assert run["settings"]["index.extraction.extractor"] == "rules"
     assert [(hops, group["n"]) for hops, group in run["by_hops"].items()] == [("1", 3), ("2", 3)]
@@ -170,13 +157,13 @@ def test_all_strategies_are_those_that_the_index_can_serve_and_the_others_are_on
     request = EvaluationRequest(
         root.parent / "questions.jsonl", "towns", ("all",), baselines=("bm25",), is_stored=False
     )
-    evaluation = evaluate_index(Settings(root=root), request)
+    evaluation = flow.evaluate_index(Settings(root=root), request)
     report, left_out = evaluation.report, evaluation.report["left_out"]
     assert {"bm25", "bridge-lexical"} <= set(report["strategies"])
     assert "vectors:passage" in left_out["dense"]
     assert set(left_out).isdisjoint(report["strategies"])
     assert report["run"] is None
-    (line,) = (sentence for sentence in left_out_sentences(evaluation) if "of 'all' left out" in sentence)
+    (line,) = (sentence for sentence in flow.left_out_sentences(evaluation) if "of 'all' left out" in sentence)
     assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
     assert [name for name, reason in left_out.items() if f"'{name}'" not in reason.split(" needs ")[0]] == []
 
@@ -184,14 +171,15 @@ def test_all_strategies_are_those_that_the_index_can_serve_and_the_others_are_on
 def test_the_deployed_evaluation_asks_what_the_index_was_built_for(root: Path) -> None:
     (deployed,) = (each for each in deployments([DeployedIndex("towns")]) if each.kind == "evaluation")
     request = EvaluationRequest(Path("questions.jsonl"), "towns", (deployed.parameters["strategies"],))
-    assert labels_of(with_strategies(Settings(root=root), request)) == ["bm25", "bridge-lexical"]
+    assert flow.labels_of(flow.with_strategies(Settings(root=root), request)) == ["bm25", "bridge-lexical"]
 
 
 def test_an_evaluation_prints_calibration_hops_and_the_baseline(evaluate: Command) -> None:
     done = evaluate("--strategies bm25,bridge-lexical --no-store --baseline bridge-lexical --fail-below recall@5=0")
     assert done.exception is None
     said = ("em of shown", "sentence hit", "Confidence stated -> exact match observed", "1 (3)")
-    assert [part for part in (*said, "bm25 vs bridge-lexical") if part not in done.stdout] == []
+    means = f"95 % intervals of the means ({BOOTSTRAP}, 10,000 resamples)"
+    assert [part for part in (*said, "bm25 vs bridge-lexical", means) if part not in done.stdout] == []
     assert "line 7 was left out" in done.stderr
 
 
@@ -206,32 +194,13 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, e
     assert "Supporting ids in no passage of the index: 2" in stored(report, "summary.md")
 
 
-@pytest.mark.parametrize(
-    ("file", "error", "sentence"),
-    [
-        ("questions.jsonl", ConfigurationError, "would replace the questions"),
-        ("root", StoreError, "that is a folder; name a file"),
-        ("root/nothere/rows.jsonl", StoreError, "there is no folder .*; create it first"),
-    ],
-)
-def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
-    root: Path, monkeypatch: pytest.MonkeyPatch, file: str, error: type[Exception], sentence: str
-) -> None:
-    monkeypatch.setattr("polyhop.flows.evaluate.open_published", None)
-    questions = root.parent / "questions.jsonl"
-    before = questions.read_bytes()
-    with pytest.raises(error, match=sentence):
-        run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", ("bm25",), out=root.parent / file))
-    assert questions.read_bytes() == before
-
-
 def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_asked(
     root: Path, evaluate: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", None)
     (root / "evaluations").touch()
     done = evaluate("--strategies bm25")
-    assert isinstance(done.exception, StoreError)
+    assert isinstance(done.exception, errors.StoreError)
     assert "Cannot write the evaluation" in str(done.exception)
 
 
@@ -257,57 +226,55 @@ ALL = "eval questions.jsonl --index towns"
         (f"{ALL} --strategies bm25:b=.3,k1=2", "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
         (f"{ALL} --strategies bm25:b=.3,2", "Parameter 'b' of strategy 'bm25' is '2'"),
         ("tune questions.jsonl --index towns --metric recall@7", "Unknown metric 'recall@7' to tune by"),
-        (
-            "tune names.jsonl --index lengths --strategy bm25 --sample 20",
-            "there are 20 to tune on and 4 to keep back",
-        ),
+        ("tune names.jsonl --index lengths --strategy bm25 --sample 20", "there are 20 to tune on and 4 to keep back"),
     ],
 )
 def test_a_wrong_experiment_is_refused_in_one_sentence_and_stores_nothing(
     command: Command, root: Path, line: str, sentence: str
 ) -> None:
     done = command(line)
-    assert isinstance(done.exception, ConfigurationError)
+    assert isinstance(done.exception, errors.ConfigurationError)
     assert sentence in str(done.exception)
     assert done.stdout == ""
     assert not [*root.glob("evaluations/*"), *root.glob("tunings/*")]
 
 
-def test_an_evaluation_that_cannot_be_made_says_why_and_stores_nothing(evaluate: Command, root: Path) -> None:
-    questions, bad = root.parent / "questions.jsonl", write_rows(root.parent / "bad.jsonl", [{"id": 1}])
-    for request, error, sentence in (
-        (EvaluationRequest(root.parent / "nothere.jsonl", "towns", ("bm25",)), SourceError, r"nothere\.jsonl"),
-        (
-            EvaluationRequest(bad, "towns", ("bm25",)),
-            SourceError,
-            r"no usable question in .*bad\.jsonl: line 1: there is no question",
-        ),
-        (
-            EvaluationRequest(questions, "towns", ("bm25",), min_confidence=2),
-            ConfigurationError,
-            "The least confidence is 2; it must be within 0 to 1",
-        ),
-        (
-            EvaluationRequest(questions, "towns", ("bm25",), sample=0),
-            ConfigurationError,
-            "A sample has at least 1 question, not 0",
-        ),
-    ):
-        with pytest.raises(error, match=sentence):
-            evaluate_index(Settings(root=root), request)
-    assert evaluate("--sample 0").exit_code == 2
+@pytest.mark.parametrize(
+    ("given", "error", "sentence"),
+    [
+        ({"questions": "nothere.jsonl"}, errors.SourceError, r"nothere\.jsonl"),
+        ({"questions": "bad.jsonl"}, errors.SourceError, r"no usable question in .*bad\.jsonl: line 1: there is no"),
+        ({"min_confidence": 2}, errors.ConfigurationError, "The least confidence is 2; it must be within 0 to 1"),
+        ({"sample": 0}, errors.ConfigurationError, "A sample has at least 1 question, not 0"),
+        ({"out": "questions.jsonl"}, errors.ConfigurationError, "would replace the questions"),
+        ({"out": "root"}, errors.StoreError, "that is a folder; name a file"),
+        ({"out": "root/nothere/rows.jsonl"}, errors.StoreError, "there is no folder .*; create it first"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_made_says_why_before_anything_is_asked_and_stores_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    monkeypatch.chdir(root.parent)
+    monkeypatch.setattr("polyhop.flows.evaluate.open_published", None)
+    write_rows(Path("bad.jsonl"), [{"id": 1}])
+    before = Path("questions.jsonl").read_bytes()
+    files = {name: Path(value) for name, value in given.items() if name in {"questions", "out"}}
+    request = {"questions": Path("questions.jsonl"), "index": "towns", "strategies": ("bm25",), **given, **files}
+    with pytest.raises(error, match=sentence):
+        flow.evaluate_index(Settings(root=root), EvaluationRequest(**request))
+    assert Path("questions.jsonl").read_bytes() == before
     assert not list(root.glob("evaluations/*"))
 
 
 def test_an_evaluation_reports_its_run_its_gates_and_its_progress(root: Path, evaluate: Command) -> None:
     questions, seen = root.parent / "questions.jsonl", []
     request = EvaluationRequest(questions, "towns", ("bm25",), fail_below=("recall@5=.1", "bm25:em=1"))
-    report = evaluate_index(Settings(root=root), request, lambda *progress: seen.append(progress)).report
+    report = flow.evaluate_index(Settings(root=root), request, lambda *progress: seen.append(progress)).report
     assert [(row["metric"], row["passed"]) for row in report["gates"]] == [("recall@5", True), ("em", False)]
     assert Path(report["folder"]) == root / "evaluations" / f"{report['run']:06d}"
     assert seen == [("bm25", done, 6) for done in range(1, 7)]
     failed = evaluate("--strategies bm25 --no-store --fail-below mrr=0 --fail-below all@2=1 --fail-below em=1")
-    assert isinstance(failed.exception, GateFailedError)
+    assert isinstance(failed.exception, errors.GateFailedError)
     assert "em of bm25" in str(failed.exception)
     assert "mrr" not in str(failed.exception)
 
@@ -368,7 +335,7 @@ def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentenc
 def test_a_closed_index_says_so(root: Path) -> None:
     index = open_index("towns", root=root)
     index.close()
-    with pytest.raises(StoreError, match=r"^Index 'towns' is closed; open it again"):
+    with pytest.raises(errors.StoreError, match=r"^Index 'towns' is closed; open it again"):
         index.ask("Which river does Town 1 lie on?", strategy="bm25")
 
 
@@ -449,25 +416,6 @@ def test_the_command_of_algorithms_md_has_what_the_figures_of_sprig_show(command
     assert all(len(several(one)) > 1 for one in (sizes, weighting, penalty, mode))
 
 
-def test_every_metric_has_its_interval_and_null_where_nothing_is_judged(
-    evaluate: Command, evaluated: Callable[..., Any]
-) -> None:
-    report = evaluated("--strategies bm25", questions="unanswered.jsonl")
-    result = report["strategies"]["bm25"]
-    for metric in METRICS:
-        interval = result["intervals"][metric]
-        assert (interval is None) == (result[metric] is None) == (metric in {"em", "f1"})
-        assert interval is None or interval["low"] <= result[metric] <= interval["high"]
-    said = "percentile bootstrap of the mean over questions"
-    assert report["interval"] == {"kind": said, "level": 0.95, "resamples": 10_000, "seed": 13}
-    assert stored(report)["results"]["bm25"]["intervals"]["em"] is None
-    assert said in stored(report, "report.html")
-    printed = evaluate("--strategies bm25 --no-store", "unanswered.jsonl").stdout
-    assert f"95 % intervals of the means ({said}, 10,000 resamples)" in printed
-    low, high = (result["intervals"]["recall@5"][end] for end in ("low", "high"))
-    assert f"bm25      [{low:.3f}, {high:.3f}]" in printed
-
-
 def test_runs_that_were_stored_before_samples_ranges_and_intervals_are_listed_and_compared(
     command: Command, evaluated: Callable[..., Any]
 ) -> None:
@@ -490,7 +438,7 @@ def test_the_request_of_python_reads_lists_and_ranges_as_the_command_does(root: 
     questions = root.parent / "questions.jsonl"
     given = [("bm25:b=.3,.5", "bridge-lexical"), ("bm25:b=.3,.5,bridge-lexical",)]
     runs = [
-        run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", strategies, sample=2)).run
+        flow.run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", strategies, sample=2)).run
         for strategies in given
     ]
     assert runs[0] == runs[1]
@@ -551,18 +499,20 @@ def test_answers_are_read_where_the_metric_judges_them(command: Command) -> None
 
 
 def test_a_version_that_is_published_meanwhile_ends_the_tuning(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = root.parent / "lengths.jsonl"
+    corpus, evaluate = root.parent / "lengths.jsonl", flow.run_evaluation
 
     def evaluate_and_publish(*arguments: object) -> object:
-        found = run_evaluation(*arguments)  # type: ignore[arg-type]
+        found = evaluate(*arguments)  # type: ignore[arg-type]
         corpus.write_text(corpus.read_text(encoding="utf-8").replace("river", "lake"), encoding="utf-8")
         indexed(Settings(root=root, strategies=("bm25",)), corpus, "lengths", source_name="lengths")
         return found
 
     monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", evaluate_and_publish)
     request = TuningRequest(root.parent / "names.jsonl", "lengths", "bm25:b=0,.75", is_stored=False)
-    with pytest.raises(StoreConflictError, match=r"Version 2 of 'lengths' was published while version 1 was tuned"):
-        tune_index(Settings(root=root, strategies=("bm25",)), request)
+    with pytest.raises(
+        errors.StoreConflictError, match=r"Version 2 of 'lengths' was published while version 1 was tuned"
+    ):
+        flow.tune_index(Settings(root=root, strategies=("bm25",)), request)
 
 
 FACTS = {

@@ -3,17 +3,15 @@
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from small_indexes import Run, indexed, printed, write_rows
 
 from polyhop.api import Index, open_index
-from polyhop.commands.index import index as index_command
 from polyhop.commands.index import print_plan
 from polyhop.flows.maintain import run_verify
 from polyhop.flows.plan import plan_index
@@ -33,8 +31,6 @@ from polyhop.warehouse.tables.version_rows import read_name_records
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 from polyhop.worker.strategies.registry import STRATEGIES
-
-SettingsFor = Callable[..., Settings]
 
 
 def node(own_id: str, name: str, *types: str) -> dict[str, object]:
@@ -175,20 +171,6 @@ def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_rela
     assert made(settings, other, replaces=True).counts["relations"] == 7
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"source": Path("c.jsonl"), "graph": "g.jsonl"}, "an index is made from one of them"),
-        ({"graph": "g.jsonl", "extractor": "rules"}, "nothing is extracted from it"),
-        ({"source": Path("c.jsonl"), "graph_sources": Path("t.jsonl")}, "texts for nodes need their graph"),
-        ({}, "name a SOURCE"),
-    ],
-)
-def test_wrong_usage_is_said(wrong: dict[str, Path | str], said: str) -> None:
-    with pytest.raises(typer.BadParameter, match=said):
-        index_command(index="people", **wrong)  # type: ignore[arg-type]
-
-
 def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
     mills = people.graph.find_entities("mill")
     assert [(entity.id, entity.key, entity.type) for entity in mills] == [
@@ -210,7 +192,7 @@ def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "is_same", "reason"),
     [
-        ("Ada Lovelace", "ada lovelace", True, ""),
+        ("Ada Lovelace", "ada lovelace", True, ".*"),
         ("Ada Lovelace", "Charles Babbage", False, "they are two nodes of the graph .* and nodes are never merged"),
         ("Mill", "Windmill", False, "the graph .* has no node, or several, of the name 'Mill'"),
     ],
@@ -218,7 +200,7 @@ def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
 def test_nodes_are_never_said_to_be_merged(people: Index, a: str, b: str, is_same: bool, reason: str) -> None:
     found = explain(a, b, read_name_records(Layout(people.session.settings.root), "people", keys_of(a, b)))
     assert found.same == is_same
-    assert re.match(reason.replace(".*", "that this index was made from,? ?"), found.reason)
+    assert re.fullmatch(reason, found.reason)
 
 
 @pytest.mark.parametrize("question", ["Where was Charles Babbage born?", "what is it"])
@@ -357,28 +339,41 @@ def never_built(*_: object) -> Strategy:
     raise AssertionError
 
 
-@pytest.fixture
-def settings_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[SettingsFor]:
-    """Settings of a root, with a strategy that needs hubs and the scripted server as the model."""
-    points = {"of-hubs": EntryPoint("of-hubs", __name__, registry.GROUP)}
-    monkeypatch.setattr(registry, "extensions", lambda _group: points)
-    strategy("of-hubs", "For tests.", Parameters, needs={"hubs"})(never_built)
+class Hubs:
+    """Index runs of a graph with hubs, with the scripted server as the model."""
 
-    def make(root: str = "one", **more: object) -> Settings:
+    def __init__(self, folder: Path, server: Any) -> None:
+        self.folder = folder
+        self.server = server
+        self.source = write_rows(folder / "graph.jsonl", statements())
+
+    def settings(self, root: str = "one", **more: object) -> Settings:
         values = {
-            "root": str(tmp_path / root),
+            "root": str(self.folder / root),
             "strategies": "of-hubs",
             "hubs.types": "Paper",
             "hubs.textualiser": "model",
             "models.extract": "openai/scripted",
-            "models.api_base": model_server.url,
+            "models.api_base": self.server.url,
             "models.price": "1.0,2.0",
             "models.max_attempts": 1,
             "batch_size": 5,
         }
         return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
 
-    yield make
+    def texts(self) -> dict[str, int]:
+        """Paths by textualiser."""
+        rows = paths(self.settings(), "SELECT textualiser, count(*) AS paths FROM hub_paths GROUP BY ALL")
+        return {row["textualiser"]: row["paths"] for row in rows}
+
+
+@pytest.fixture
+def hubs(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hubs]:
+    """With a strategy that needs them."""
+    points = {"of-hubs": EntryPoint("of-hubs", __name__, registry.GROUP)}
+    monkeypatch.setattr(registry, "extensions", lambda _group: points)
+    strategy("of-hubs", "For tests.", Parameters, needs={"hubs"})(never_built)
+    yield Hubs(tmp_path, model_server)
     del DECLARED["of-hubs"]
 
 
@@ -392,116 +387,95 @@ def statements(papers: int = COUNT, venue: str = "Conference on Architecture") -
     return found
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    return write_rows(tmp_path / "graph.jsonl", statements())
-
-
-def texts_of(settings: Settings) -> dict[str, int]:
-    """Paths by textualiser."""
-    query = "SELECT textualiser, count(*) AS paths FROM hub_paths GROUP BY ALL"
-    return {row["textualiser"]: row["paths"] for row in query_rows(Layout(settings.root), "people", query).to_pylist()}
-
-
 def paths(settings: Settings, query: str = "FROM hub_paths ORDER BY ALL") -> list[Any]:
     rows: list[Any] = query_rows(Layout(settings.root), "people", query).to_pylist()
     return rows
 
 
-def test_a_changed_graph_asks_for_changed_paths_only(
-    settings_for: SettingsFor, source: Path, model_server: Any
-) -> None:
-    settings = settings_for()
-    assert made(settings, source).model.calls == model_server.count() == 2 * COUNT
-    assert texts_of(settings) == {"openai/scripted": 2 * COUNT}
+def test_a_changed_graph_asks_for_changed_paths_only(hubs: Hubs) -> None:
+    settings = hubs.settings()
+    assert made(settings, hubs.source).model.calls == hubs.server.count() == 2 * COUNT
+    assert hubs.texts() == {"openai/scripted": 2 * COUNT}
     first = "SELECT text FROM hub_paths ORDER BY text LIMIT 1"
     assert paths(settings, first) == [{"text": "Paper about subject 0 publication year 2000."}]
-    assert not made(settings, source).changed
-    assert model_server.count() == 2 * COUNT
+    assert not made(settings, hubs.source).changed
+    assert hubs.server.count() == 2 * COUNT
 
-    write_rows(source, statements(COUNT + 1, venue="Workshop"))
-    assert made(settings, source).model.calls == 3  # the venue of one paper, and both paths of the new one
-    assert model_server.count() == 2 * COUNT + 3
-    afresh = settings_for("other")
-    made(afresh, source)
+    write_rows(hubs.source, statements(COUNT + 1, venue="Workshop"))
+    assert made(settings, hubs.source).model.calls == 3  # the venue of one paper, and both paths of the new one
+    assert hubs.server.count() == 2 * COUNT + 3
+    afresh = hubs.settings("other")
+    made(afresh, hubs.source)
     assert paths(afresh) == paths(settings)
 
 
-def test_what_failed_has_the_words_of_the_template_until_the_next_run(
-    settings_for: SettingsFor, source: Path, model_server: Any
-) -> None:
-    settings = settings_for()
-    model_server.shares({"wrong_schema": 0.3}, seed=5)
-    made(settings, source)
-    failed = texts_of(settings)["template"]
+def test_what_failed_has_the_words_of_the_template_until_the_next_run(hubs: Hubs) -> None:
+    settings = hubs.settings()
+    hubs.server.shares({"wrong_schema": 0.3}, seed=5)
+    made(settings, hubs.source)
+    failed = hubs.texts()["template"]
     assert 0 < failed < 2 * COUNT
     template = "FROM hub_paths WHERE textualiser = 'template' AND text LIKE '% published in %.'"
     assert paths(settings, template)
-    model_server.reset()
-    assert (made(settings, source).changed, model_server.count()) == (True, failed)
-    assert texts_of(settings) == {"openai/scripted": 2 * COUNT}
+    hubs.server.reset()
+    assert (made(settings, hubs.source).changed, hubs.server.count()) == (True, failed)
+    assert hubs.texts() == {"openai/scripted": 2 * COUNT}
 
 
-def test_an_empty_text_is_replaced_by_the_template_and_not_asked_for_again(
-    settings_for: SettingsFor, source: Path, model_server: Any
-) -> None:
-    settings = settings_for()
-    model_server.respond(lambda _request: {"content": '{"text": "  "}'})
-    made(settings, source)
-    assert texts_of(settings) == {"template": 2 * COUNT}
-    calls = model_server.count()
-    assert not made(settings, source).changed
-    assert model_server.count() == calls
+def test_an_empty_text_is_replaced_by_the_template_and_not_asked_for_again(hubs: Hubs) -> None:
+    settings = hubs.settings()
+    hubs.server.respond(lambda _request: {"content": '{"text": "  "}'})
+    made(settings, hubs.source)
+    assert hubs.texts() == {"template": 2 * COUNT}
+    calls = hubs.server.count()
+    assert not made(settings, hubs.source).changed
+    assert hubs.server.count() == calls
 
 
-def test_paths_of_the_same_words_are_one_question(settings_for: SettingsFor, source: Path, model_server: Any) -> None:
-    write_rows(source, [stated(node(own_id, "Twin", "Paper"), "is", "alike") for own_id in ("T1", "T2")])
-    settings = settings_for()
-    assert plan_index(settings, source, kind="graph").to_json()["calls"] == 1
-    made(settings, source)
-    assert model_server.count() == 1
-    assert texts_of(settings) == {"openai/scripted": 2}
+def test_paths_of_the_same_words_are_one_question(hubs: Hubs) -> None:
+    write_rows(hubs.source, [stated(node(own_id, "Twin", "Paper"), "is", "alike") for own_id in ("T1", "T2")])
+    settings = hubs.settings()
+    assert plan_index(settings, hubs.source, kind="graph").to_json()["calls"] == 1
+    made(settings, hubs.source)
+    assert hubs.server.count() == 1
+    assert hubs.texts() == {"openai/scripted": 2}
 
 
-def test_the_plan_of_a_graph_comes_within_15_percent_and_asks_nothing(
-    settings_for: SettingsFor, source: Path, model_server: Any, shared_data: Path
-) -> None:
+def test_the_plan_of_a_graph_comes_within_15_percent_and_asks_nothing(hubs: Hubs, shared_data: Path) -> None:
     lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()[:800]
-    settings = settings_for(batch_size=500)
-    write_rows(source, [], *lines)
-    planned = plan_index(settings, source, kind="graph").to_json()
-    assert (model_server.count(), planned["nodes"], planned["relations"]) == (0, 774, 800)
-    taken = made(settings, source).model
+    settings = hubs.settings(batch_size=500)
+    write_rows(hubs.source, [], *lines)
+    planned = plan_index(settings, hubs.source, kind="graph").to_json()
+    assert (hubs.server.count(), planned["nodes"], planned["relations"]) == (0, 774, 800)
+    taken = made(settings, hubs.source).model
     assert planned["calls"] == taken.calls > 0
     assert planned["cost_usd"]["expected"] == pytest.approx(taken.cost_usd, rel=0.15)
-    assert plan_index(settings, source, kind="graph").to_json()["calls"] == 0
+    assert plan_index(settings, hubs.source, kind="graph").to_json()["calls"] == 0
 
 
-def test_a_budget_ends_the_run_before_it_is_exceeded_and_nothing_is_paid_twice(
-    settings_for: SettingsFor, source: Path, model_server: Any
-) -> None:
+def test_a_budget_ends_the_run_before_it_is_exceeded_and_nothing_is_paid_twice(hubs: Hubs) -> None:
     with pytest.raises(BudgetExceededError):
-        made(settings_for(max_tokens=3000), source)
-    assert 0 < model_server.count() < 2 * COUNT
-    made(settings_for(), source)
-    assert model_server.count() == 2 * COUNT
+        made(hubs.settings(max_tokens=3000), hubs.source)
+    assert 0 < hubs.server.count() < 2 * COUNT
+    made(hubs.settings(), hubs.source)
+    assert hubs.server.count() == 2 * COUNT
 
 
-def test_a_graph_whose_paths_a_template_writes_needs_no_model(settings_for: SettingsFor, source: Path) -> None:
-    plan = plan_index(settings_for(hubs__textualiser="template", models__extract=""), source, kind="graph")
+def test_a_graph_whose_paths_a_template_writes_needs_no_model(hubs: Hubs) -> None:
+    plan = plan_index(hubs.settings(hubs__textualiser="template", models__extract=""), hubs.source, kind="graph")
     assert (plan.to_json()["calls"], plan.to_json()["steps"], plan.model) == (0, {}, "")
 
 
 @pytest.mark.parametrize(("textualiser", "not_planned"), [("model", ["hub.path_text"]), ("template", [])])
 def test_paths_of_a_text_corpus_are_named_without_a_number(
-    settings_for: SettingsFor,
+    hubs: Hubs,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     textualiser: str,
     not_planned: list[str],
 ) -> None:
     corpus = write_rows(tmp_path / "corpus.jsonl", CORPUS)
-    plan = plan_index(settings_for(hubs__textualiser=textualiser), corpus)
+    plan = plan_index(hubs.settings(hubs__textualiser=textualiser), corpus)
     print_plan(plan)
     assert (plan.to_json()["not_planned"], "hub.path_text" in plan.to_json()["steps"]) == (not_planned, False)
     said = "besides, hub.path_text is asked about paths of hubs, which are known once relations are extracted"

@@ -11,14 +11,14 @@ import shutil
 import signal
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import kill_points
 import pytest
 from command_processes import Commands, Prepare
 from kill_points import Change, changes_in
+from small_indexes import printed, write_rows
 
 from polyhop.api import open_index
 from polyhop.flows.maintain import run_verify
@@ -38,30 +38,15 @@ STRATEGIES = ("bm25", "dense")
 QUESTIONS = ("What lies on the River 3?", "Where is Town 5?")
 USUAL_POINTS = {
     "first": (".CURRENT*CURRENT",),
-    "index": (
-        "embed-passage*.done",
-        "LanceTable.optimize",
-        ".CURRENT*CURRENT",
-        "os.remove index.duckdb",
-    ),
+    "index": ("embed-passage*.done", "LanceTable.optimize", ".CURRENT*CURRENT", "os.remove index.duckdb"),
     "maintain": ("os.remove index.duckdb", "Tags.delete"),
     "use": (".PINNED*PINNED", ".CURRENT*CURRENT"),
 }
 """Of all changes those that a test run kills at: the first that holds these words, in order."""
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """A command, what it starts from and what it must lead to.
-
-    Attributes:
-        start: Name of the root that it is run on.
-        command: Its arguments.
-        seen: Versions that a reader may see after it was killed; 0: none.
-        following: The command that is run next, to its end.
-        current: The current version then.
-        left: All versions then.
-    """
+class Scenario(NamedTuple):
+    """A command on a root, which versions a reader may see after a kill (0: none), and what the next command leaves."""
 
     start: str
     command: tuple[str, ...]
@@ -77,7 +62,7 @@ USE = ("versions", "--index", "towns", "--use", "2", "--json")
 SCENARIOS = {
     "first": Scenario("none", FIRST, (0, 1), FIRST, 1, (1,)),
     "index": Scenario("two", INDEX, (2, 3), INDEX, 3, (3,)),
-    "maintain": Scenario("three", ("maintain", "--set", "keep_versions=1"), (3,), INDEX, 3, (3,)),
+    "maintain": Scenario("three", ("maintain", "--set", "keep_versions=1", "--json"), (3,), INDEX, 3, (3,)),
     "use": Scenario("three", USE, (2, 3), USE, 2, (1, 2, 3)),
 }
 
@@ -119,12 +104,16 @@ class Place:
             for n in range(9 + edition)
             for mark in [f"Edition {edition}." if n % 3 == 0 else "Always."]
         ]
-        (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[edition - 1 :]))
+        write_rows(folder / "corpus.jsonl", rows[edition - 1 :])
 
     def copy(self, source: str, target: str) -> Path:
         """A root like another; the encoder's file, which nobody changes, is the same."""
+
+        def link_or_copy(one: str, other: str) -> None:
+            (os.link if one.endswith(".onnx") else shutil.copy2)(one, other)
+
         shutil.rmtree(self.root(target), ignore_errors=True)
-        return Path(shutil.copytree(self.root(source), self.root(target), copy_function=_link_or_copy))
+        return Path(shutil.copytree(self.root(source), self.root(target), copy_function=link_or_copy))
 
     def keep(self, name: str) -> None:
         """Keeps what a kill left wrong, to be looked at."""
@@ -141,9 +130,7 @@ class Place:
 
     def run(self, root: str, *arguments: str, prepare: Prepare | None = None) -> Any:
         """A command to its end; what it prints as JSON."""
-        done = self.start(root, arguments, prepare)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if "--json" in arguments else None
+        return printed(self.start(root, arguments, prepare))
 
     def start(self, root: str, arguments: Sequence[str], prepare: Prepare | None) -> Any:
         environment = {
@@ -154,22 +141,18 @@ class Place:
         return self.commands.run(arguments, self.folder, environment, prepare)
 
 
-def _link_or_copy(source: str, target: str) -> None:
-    (os.link if source.endswith(".onnx") else shutil.copy2)(source, target)
-
-
 @pytest.fixture(scope="module")
 def place(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("kills"), commands)
 
 
-def answers(root: Path, version: int | None = None) -> list[list[Any]]:
-    """Rankings of the questions, with scores."""
+def answers(root: Path, version: int) -> list[list[Any]]:
     with open_index("towns", settings=Settings(root=root), version=version) as index:
         return _ranked(index)
 
 
 def _ranked(index: Any) -> list[list[Any]]:
+    """Rankings of the questions, with scores."""
     found = [answer for strategy in STRATEGIES for answer in index.ask_batch(QUESTIONS, strategy=strategy)]
     return [[(passage["id"], passage["score"]) for passage in answer.passages] for answer in found]
 
@@ -193,23 +176,15 @@ def finished_batches(changes: Iterable[Change]) -> set[str]:
     return {batch for batch in finished if "/ingest/" not in batch and "/resolve-" not in batch}
 
 
-def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> bool:
-    """Kills the command of a scenario, looks at what is there, runs the next one; whether there was time for the kill.
-
-    Args:
-        place: Where everything lies.
-        name: Of the scenario.
-        kill: What kills the command.
-        is_read: Whether the version before is open all the time.
-    """
+def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> None:
+    """Kills the command of a scenario, looks at what is there, runs the next one; `is_read`: beside an open version."""
     scenario, root, index = SCENARIOS[name], place.copy(SCENARIOS[name].start, "killed"), place.index("killed")
     with ExitStack() as reading:
         if is_read:
             opened = reading.enter_context(open_index("towns", settings=Settings(root=root)))
             before = opened.version
         done = place.start("killed", scenario.command, kill)
-        was_killed = done.returncode == -signal.SIGKILL
-        assert was_killed or done.returncode == 0, done.stderr
+        assert done.returncode in {0, -signal.SIGKILL}, done.stderr  # 0: there was no time for the kill
         if is_read:
             assert _ranked(opened) == place.answers[before], "who read before"
         version = check_reader(place, scenario)
@@ -227,7 +202,6 @@ def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> 
         place.run("killed", *scenario.following)
     check_end(place, scenario)
     close_encoders()
-    return was_killed  # type: ignore[no-any-return]
 
 
 def check_reader(place: Place, scenario: Scenario) -> int:
@@ -255,14 +229,9 @@ def check_end(place: Place, scenario: Scenario) -> None:
         assert content(index, version) == place.content[version]
         assert answers(place.root("killed"), version) == place.answers[version]
     assert run_verify(Settings(root=place.root("killed")), "towns").ok
-    assert sorted(path.name for path in index.path.iterdir()) == [
-        "CURRENT",
-        *(["PINNED"] if "--use" in scenario.command else []),
-        "WRITER",
-        "runs.jsonl",
-        "vectors",
-        "versions",
-    ]
+    pinned = ["PINNED"] if "--use" in scenario.command else []
+    files = ["CURRENT", *pinned, "WRITER", "runs.jsonl", "vectors", "versions"]
+    assert sorted(path.name for path in index.path.iterdir()) == files
     assert sorted(path.name for path in index.versions.iterdir()) == [f"{version:06d}" for version in scenario.left]
     assert index.lease.read_bytes() == b""
     assert list(index.path.rglob("*.tmp")) == []
@@ -289,14 +258,11 @@ def _points(changes: Sequence[Change], usual: Sequence[str]) -> list[int]:
         return [number for number in map(int, POINTS.split(",")) if number <= len(changes)]
     found, start = [], 0
     for words in usual:
-        start = next(n for n in range(start, len(changes)) if _is_match(changes[n].what, words)) + 1
+        first, _, last = words.partition("*")
+        matches = (n for n in range(start, len(changes)) if first in (what := changes[n].what) and what.endswith(last))
+        start = next(matches) + 1
         found.append(start)
     return found
-
-
-def _is_match(change: str, words: str) -> bool:
-    first, _, last = words.partition("*")
-    return first in change and change.endswith(last)
 
 
 def check_all(place: Place, name: str, kills: Iterable[tuple[str, Prepare, bool]]) -> None:
@@ -318,14 +284,11 @@ def test_after_a_kill_at_a_change_of_files_versions_are_whole_and_the_next_run_e
     place: Place, name: str
 ) -> None:
     changes = place.changes[name]
-    check_all(
-        place,
-        name,
-        (
-            (f"at change {number}: {changes[number - 1].what}", place.dies_at("killed", number), number % 2 == 0)
-            for number in _points(changes, USUAL_POINTS[name])
-        ),
+    kills = (
+        (f"at change {number}: {changes[number - 1].what}", place.dies_at("killed", number), number % 2 == 0)
+        for number in _points(changes, USUAL_POINTS[name])
     )
+    check_all(place, name, kills)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -343,5 +306,7 @@ def test_after_a_kill_at_any_moment_versions_are_whole_and_the_next_run_ends_rig
 
 def test_comparing_versions_changes_nothing(place: Place) -> None:
     place.copy("three", "compared")
-    place.run("compared", "versions", "--index", "towns", "--diff", "1", "3", prepare=place.dies_at("compared", 0))
+    place.run(
+        "compared", "versions", "--index", "towns", "--diff", "1", "3", "--json", prepare=place.dies_at("compared", 0)
+    )
     assert place.noted() == []

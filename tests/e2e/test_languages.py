@@ -1,16 +1,14 @@
 """Corpora in six languages, each of our own writing, indexed and asked in their language."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_indexes import Run, indexed
 
 from polyhop.api import open_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.requests import IndexRequest
+from polyhop.flows.reports import IndexReport
 from polyhop.schemas.settings import parse_settings
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "languages"
@@ -23,9 +21,10 @@ def questions_of(code: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / f"{code}-questions.jsonl").read_text("utf-8").splitlines()]
 
 
-def index(root: Path, code: str, language: str) -> None:
-    given = {"root": str(root), "strategies": "bm25,bridge-lexical,bridge", "corpus.language": language}
-    run_index(parse_settings({"flags": given}), IndexRequest(code, DATA / f"{code}-corpus.jsonl"), DirectRunner())
+def index(root: Path, code: str, language: str, corpus: Path | None = None) -> IndexReport:
+    strategies = "bm25,bridge-lexical" if corpus else "bm25,bridge-lexical,bridge"
+    given = {"root": str(root), "strategies": strategies, "corpus.language": language}
+    return indexed(parse_settings({"flags": given}), corpus or DATA / f"{code}-corpus.jsonl", code)
 
 
 def missed(root: Path, code: str, strategy: str) -> set[str]:
@@ -59,8 +58,7 @@ def test_the_rules_are_silent_about_what_they_cannot_read_and_say_so(tmp_path: P
 def test_one_index_of_several_languages_is_asked_in_each(tmp_path: Path) -> None:
     lines = [(DATA / f"{code}-corpus.jsonl").read_text("utf-8") for code in ("de", "ru", "zh")]
     (tmp_path / "mixed.jsonl").write_text("".join(lines), "utf-8")
-    given = {"root": str(tmp_path), "strategies": "bm25,bridge-lexical", "corpus.language": "auto"}
-    run_index(parse_settings({"flags": given}), IndexRequest("mixed", tmp_path / "mixed.jsonl"), DirectRunner())
+    index(tmp_path, "mixed", "auto", tmp_path / "mixed.jsonl")
     with open_index("mixed", root=tmp_path) as opened:
         for code in ("de", "ru", "zh"):
             for row in questions_of(code)[:3]:
@@ -70,13 +68,12 @@ def test_one_index_of_several_languages_is_asked_in_each(tmp_path: Path) -> None
 
 def test_another_language_derives_words_and_names_again_and_nothing_else(tmp_path: Path) -> None:
     index(tmp_path, "de", "en")
-    given = {"root": str(tmp_path), "strategies": "bm25,bridge-lexical,bridge", "corpus.language": "de"}
-    report = run_index(parse_settings({"flags": given}), IndexRequest("de", DATA / "de-corpus.jsonl"), DirectRunner())
+    report = index(tmp_path, "de", "de")
     assert {"extract", "lexical-plain", "lexical-stems"}.isdisjoint(report.reused)
     assert "embed-passage" in report.reused
 
 
-def test_an_unknown_language_is_one_sentence(polyhop: Callable[..., Any]) -> None:
+def test_an_unknown_language_is_one_sentence(polyhop: Run) -> None:
     done = polyhop("index", DATA / "de-corpus.jsonl", "--index", "one", "--set", "corpus.language=xx")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no language 'xx'" in done.stderr

@@ -1,22 +1,22 @@
 """README.md and the how-to pages tell the truth: commands run, settings exist, the demo prints what is shown."""
 
-import importlib.util
-import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from fakes import loaded
+from small_indexes import Run, printed, write_rows
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from polyhop.worker.strategies.registry import STRATEGIES
+
 WriteCorpus = Callable[..., Path]
 PROJECT = Path(__file__).resolve().parents[2]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 HOW_TO = PROJECT / "docs" / "how-to"
 REFERENCE = PROJECT / "docs" / "reference"
+TEXT = "Ada Lovelace was born in London, on the River Thames."
 MOST_LINES = 249
 MOST_PICTURE_BYTES = 200_000
 
@@ -26,18 +26,11 @@ def how_to(*names: str) -> list[str]:
     return [(HOW_TO / f"{name}.md").read_text(encoding="utf-8") for name in names]
 
 
-@pytest.fixture(scope="module")
-def tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("readme_tables", PROJECT / "benchmarks" / "readme_tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+tables: Any = loaded("../benchmarks/readme_tables.py")
 
 
 @pytest.mark.parametrize("part", ["settings", "musique", "strategies"])
-def test_tables_are_those_of_the_settings_and_of_the_measured_results(tables: ModuleType, part: str) -> None:
+def test_tables_are_those_of_the_settings_and_of_the_measured_results(part: str) -> None:
     marker, produce, pages = tables.PARTS[part]
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -55,8 +48,9 @@ def test_the_readme_is_short_and_its_pictures_are_small() -> None:
 def test_the_demo_prints_what_the_readme_shows(new_polyhop: Run) -> None:
     shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
     assert shown is not None
-    printed = new_polyhop("demo").stdout.replace(f"{PROJECT}/", "")
-    assert _without_times(printed) == _without_times(shown.group(1))
+    told = new_polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    assert _without_times(told) == _without_times(shown.group(1))
+    assert printed(new_polyhop("demo", "--json"))["index"]["changed"] is False
 
 
 def _without_times(text: str) -> list[str]:
@@ -68,12 +62,10 @@ def test_the_commands_on_an_own_corpus_run(
     polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    text = "Ada Lovelace was born in London, on the River Thames."
-    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": text, "metadata": {"year": 1815}}])
-    (tmp_path / "questions.jsonl").write_text(
-        '{"question": "Where was Ada Lovelace born?", "answers": ["London"], "supporting": ["1"]}\n'
-    )
-    (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
+    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": TEXT, "metadata": {"year": 1815}}])
+    gold = {"answers": ["London"], "supporting": ["1"]}
+    write_rows(tmp_path / "questions.jsonl", [{"question": "Where was Ada Lovelace born?", **gold}])
+    write_rows(tmp_path / "predictions.jsonl", [{"id": "q1", "prediction": "London", **gold}])
     start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
     pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
     assert run_all(polyhop, start, *how_to(*pages), env={"POLYHOP_MODELS__API_BASE": model_server.url}) >= 27
@@ -86,31 +78,21 @@ def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> 
         {"id": "a1", "name": "Ada", "types": ["Person"]},
     )
     oslo = {"id": "u1", "name": "University of Oslo", "types": ["University"]}
-    write_lines(
-        tmp_path / "triples.jsonl",
-        {"subject": paper, "predicate": "author", "object": person},
-        {"subject": person, "predicate": "affiliation", "object": oslo},
-    )
-    write_lines(tmp_path / "texts.jsonl", {"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."})
+    author = {"subject": paper, "predicate": "author", "object": person}
+    write_rows(tmp_path / "triples.jsonl", [author, {"subject": person, "predicate": "affiliation", "object": oslo}])
+    write_rows(tmp_path / "texts.jsonl", [{"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."}])
     golden = ["(p1:On Graphs, author, a1:Ada)"]
-    write_lines(tmp_path / "kg-questions.jsonl", {"question": "Who wrote On Graphs?", "golden_triples": golden})
+    write_rows(tmp_path / "kg-questions.jsonl", [{"question": "Who wrote On Graphs?", "golden_triples": golden}])
     assert run_all(polyhop, *how_to("knowledge-graphs")) == 5
-
-
-def write_lines(path: Path, *rows: dict[str, Any]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.mark.rare
 def test_the_commands_with_a_model_and_with_neo4j_run(
     polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, neo4j_server: Any
 ) -> None:
-    write_corpus(
-        [{"id": "1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}]
-    )
-    (tmp_path / "openie.jsonl").write_text(
-        '{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": [["Ada Lovelace", "born in", "London"]]}\n'
-    )
+    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": TEXT}])
+    triples = [["Ada Lovelace", "born in", "London"]]
+    write_rows(tmp_path / "openie.jsonl", [{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": triples}])
     env = {
         "POLYHOP_MODELS__API_BASE": model_server.url,
         "NEO4J_URI": neo4j_server.uri,
@@ -136,7 +118,5 @@ def test_ci_runs_exactly_the_readmes_test_command() -> None:
 
 
 def test_every_strategy_is_in_the_reference() -> None:
-    from polyhop.worker.strategies.registry import STRATEGIES
-
     page = (REFERENCE / "strategies.md").read_text(encoding="utf-8")
     assert [name for name in STRATEGIES if f"`{name}`" not in page] == []

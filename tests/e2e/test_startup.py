@@ -2,48 +2,29 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import loaded
 
-PROJECT = Path(__file__).resolve().parents[2]
 ALLOWED = 1.5
 """Times the aim, on a machine as fast as the one that the aims were set on: a yardstick is measured beside each run."""
 
 RUNS = 8
 
 
-def _benchmark() -> Any:
-    spec = spec_from_file_location("startup", PROJECT / "benchmarks" / "startup.py")
-    assert spec
-    assert spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-startup = _benchmark()
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with the demo's index."""
-    folder: Path = tmp_path_factory.mktemp("startup") / "polyhop-data"
-    startup.processor_seconds(("demo",), folder)
-    return folder
+startup: Any = loaded("../benchmarks/startup.py")
 
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("name", startup.COMMANDS)
-def test_a_command_starts_within_its_processor_seconds(root: Path, name: str) -> None:
+def test_a_command_starts_within_its_processor_seconds(demo_root: Path, name: str) -> None:
     """The least of several runs counts: what else the machine does only adds; the yardstick's too."""
     arguments, aim = startup.COMMANDS[name]
-    taken, yardsticks = [startup.processor_seconds(arguments, root)], [startup.yardstick()]
+    taken, yardsticks = [startup.processor_seconds(arguments, demo_root)], [startup.yardstick()]
     while len(taken) < RUNS and min(taken) > ALLOWED * aim * startup.slowness(min(yardsticks)):
-        taken.append(startup.processor_seconds(arguments, root))
+        taken.append(startup.processor_seconds(arguments, demo_root))
         yardsticks.append(startup.yardstick())
     assert min(taken) <= ALLOWED * aim * startup.slowness(min(yardsticks)), (taken, yardsticks)
 
@@ -57,13 +38,13 @@ def test_a_command_starts_within_its_processor_seconds(root: Path, name: str) ->
     ],
 )  # fmt: skip
 def test_a_command_imports_no_package_that_it_does_not_use(
-    root: Path, command: tuple[str, ...], unwanted: set[str], polyhop: Callable[..., Any]
+    demo_root: Path, command: tuple[str, ...], unwanted: set[str]
 ) -> None:
     code = (
         "import sys, polyhop.cli\n"
         "try:\n    polyhop.cli.main()\nfinally:\n    print('|', *sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *command, "--root", str(root)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *command, "--root", str(demo_root)], capture_output=True, text=True, check=True
     )
     assert unwanted & set(done.stderr.rpartition("|")[2].split()) == set()
