@@ -119,9 +119,9 @@ def test_settings_reach_a_process_by_environment_as_they_are() -> None:
     assert environment_settings(made) == {"root": "a b", "strategies": "bm25,dense", "queue.url": url}
 
 
-DONE = {"question": "Who?", "state": QuestionState.DONE, "strategy": "bm25", "metadata": {}, "result": {}}
-DONE |= {"answer": "Ann", "answers": ("Ann",), "supporting": ("p1", "p9")}
-ROW = ResultRow(**dict.fromkeys(field.name for field in fields(ResultRow)) | DONE)
+NOTHING: dict[str, Any] = dict.fromkeys(field.name for field in fields(ResultRow))
+ASKED = {"question": "Who?", "answers": ("Ann",), "supporting": ("p1", "p9"), "metadata": {}, "strategy": "bm25"}
+ROW = ResultRow(**NOTHING | ASKED | {"state": QuestionState.DONE, "answer": "Ann", "result": {}})
 FAILED = replace(ROW, state=QuestionState.DEAD, error="gone")
 
 
