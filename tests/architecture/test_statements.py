@@ -149,7 +149,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         name = table.name.removeprefix("raw_")
         connection.register(f"empty_{name}", table.arrow.empty_table())
         rows[f"SELECT *{extra.get(name, '')} FROM empty_{name}"] = (f"resolve.{name}", f"extract.{name}")
-    parts = {}
+    parts: dict[str, list[str]] = {}
     for number, (query, names) in enumerate(rows.items()):
         path = str(folder / f"{number}.parquet")
         connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")

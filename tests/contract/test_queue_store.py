@@ -213,7 +213,8 @@ def test_a_row_that_cannot_be_read_is_one_sentence(queue: QuestionQueue, url: st
     queue.finish([finished(queue.claim(["default"], "w", 2)[0])])
     assert examine_queue(url).questions == 3
     damage(queue, "UPDATE {} SET {} = '[1'".format(*column.split(".")))
-    readers = [lambda: [queue.job(job_id), *queue.results(job_id)], lambda: examine_queue(url)]
+    readers: list[Callable[[], object]] = [lambda: [queue.job(job_id), *queue.results(job_id)]]
+    readers.append(lambda: examine_queue(url))
     if column.startswith("jobs"):
         readers.append(lambda: queue.claim(["default"], "w"))
     for read in readers:

@@ -50,5 +50,5 @@ def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
 
 
 def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
-    values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True}
+    values: dict[str, Any] = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True}
     return FailedQuestion(claimed.lease_token, **values | changes)
