@@ -32,66 +32,51 @@ EVERYTHING = (ANN, BEN, CAT, DAN, EVA, UP, DOWN, RED, WORLD, TIMES, ATA, MANASLU
 @pytest.mark.parametrize(
     ("question", "answer", "rule", "values"),
     [
-        (
-            "Who lived longer, Ann Roe or Cat Loe?",
-            "Cat Loe",
-            "life span",
-            ["12 June 1516 to 3 May 1560", "1510 to 1599"],
-        ),
-        (
-            "Who died younger, Ann Roe or Eva Doe?",
-            "Ann Roe",
-            "life span",
-            ["12 June 1516 to 3 May 1560", "1862 to 1931"],
-        ),
-        ("Who died first, Ann Roe or Cat Loe?", "Ann Roe", "death", ["3 May 1560", "1599"]),
-        ("Who is younger, Ann Roe or Ben Poe?", "Ben Poe", "birth", ["12 June 1516", "January 20, 1546"]),
-        ("Was Ben Poe or Ann Roe born first?", "Ann Roe", "birth", ["January 20, 1546", "12 June 1516"]),
-        ("Between Ann Roe and Ben Poe, who is older?", "Ann Roe", "birth", ["12 June 1516", "January 20, 1546"]),
-        ("Who was born later, Ann Roe or Eva Doe?", "Eva Doe", "birth", ["12 June 1516", "1862"]),
-        ("Which film came out later, Down Low or Up High?", "Up High", "date", ["1977", "1988"]),
-        ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low", "date", ["1988", "1977", "1994"]),
-        ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low", "date", ["1994", "1988", "1977"]),
-        ("Which magazine is older, Lute Times or Guitar World?", "Guitar World", "date", ["1981", "July 1980"]),
-        ("Which has more editors, Lute Times or Guitar World?", "Guitar World", "number", ["12", "30"]),
-        ("Which has fewer editors, Lute Times or Guitar World?", "Lute Times", "number", ["12", "30"]),
-        ("Which peak stands higher, Muztagh Ata or Manaslu?", "Manaslu", "number", ["7,546 m", "8,163 metres"]),
-        (
-            "Which film has the director born first, Up High or Down Low?",
-            "Down Low",
-            "birth",
-            ["January 20, 1546", "1510"],
-        ),
+        ("Who lived longer, Ann Roe or Cat Loe?", "Cat Loe", "life span", "12 June 1516 to 3 May 1560; 1510 to 1599"),
+        ("Who died younger, Ann Roe or Eva Doe?", "Ann Roe", "life span", "12 June 1516 to 3 May 1560; 1862 to 1931"),
+        ("Who died first, Ann Roe or Cat Loe?", "Ann Roe", "death", "3 May 1560; 1599"),
+        ("Who is younger, Ann Roe or Ben Poe?", "Ben Poe", "birth", "12 June 1516; January 20, 1546"),
+        ("Was Ben Poe or Ann Roe born first?", "Ann Roe", "birth", "January 20, 1546; 12 June 1516"),
+        ("Between Ann Roe and Ben Poe, who is older?", "Ann Roe", "birth", "12 June 1516; January 20, 1546"),
+        ("Who was born later, Ann Roe or Eva Doe?", "Eva Doe", "birth", "12 June 1516; 1862"),
+        ("Which film came out later, Down Low or Up High?", "Up High", "date", "1977; 1988"),
+        ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low", "date", "1988; 1977; 1994"),
+        ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low", "date", "1994; 1988; 1977"),
+        ("Which magazine is older, Lute Times or Guitar World?", "Guitar World", "date", "1981; July 1980"),
+        ("Which has more editors, Lute Times or Guitar World?", "Guitar World", "number", "12; 30"),
+        ("Which has fewer editors, Lute Times or Guitar World?", "Lute Times", "number", "12; 30"),
+        ("Which peak stands higher, Muztagh Ata or Manaslu?", "Manaslu", "number", "7,546 m; 8,163 metres"),
+        ("Which film has the director born first, Up High or Down Low?", "Down Low", "birth", "January 20, 1546; 1510"),
         (
             "Who was born later, the director of Up High or the director of Down Low?",
             "Ben Poe",
             "birth",
-            ["January 20, 1546", "1510"],
+            "January 20, 1546; 1510",
         ),
-        ("Is the Ossan longer than 20 kilometres?", "yes", "number", ["31 km"]),
-        ("Is the Ossan longer than 20 miles?", "no", "number", ["31 km"]),
-        ("Does Lute Times have more than 50 pages?", "no", "number", ["40"]),
-        ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", "date", ["May 1889", "1933"]),
-        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", "date", ["May 1937", "May 1889"]),
-        ("Were Ann Roe and Cat Loe born in the same year?", "no", "birth", ["12 June 1516", "1510"]),
-        ("Were Ann Roe and Cat Loe born in the same century?", "yes", "birth", ["12 June 1516", "1510"]),
-        ("Did Ann Roe die before Cat Loe?", "yes", "death", ["3 May 1560", "1599"]),
-        ("Do Ann Roe and Ben Poe share the same nationality?", "no", "country", ["england", "united states"]),
-        ("Are Ann Roe and Cat Loe from the same country?", "yes", "country", ["england", "united kingdom"]),
+        ("Is the Ossan longer than 20 kilometres?", "yes", "number", "31 km"),
+        ("Is the Ossan longer than 20 miles?", "no", "number", "31 km"),
+        ("Does Lute Times have more than 50 pages?", "no", "number", "40"),
+        ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", "date", "May 1889; 1933"),
+        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", "date", "May 1937; May 1889"),
+        ("Were Ann Roe and Cat Loe born in the same year?", "no", "birth", "12 June 1516; 1510"),
+        ("Were Ann Roe and Cat Loe born in the same century?", "yes", "birth", "12 June 1516; 1510"),
+        ("Did Ann Roe die before Cat Loe?", "yes", "death", "3 May 1560; 1599"),
+        ("Do Ann Roe and Ben Poe share the same nationality?", "no", "country", "england; united states"),
+        ("Are Ann Roe and Cat Loe from the same country?", "yes", "country", "england; united kingdom"),
         ("Were Ann Roe and Cat Loe both writers?", "yes", "statement", None),
         ("Is Dan Moe a painter?", "yes", "statement", None),
-        ("When was Ann Roe born?", "12 June 1516", "birth", ["12 June 1516"]),
-        ("In what year was Manaslu climbed?", "1956", "date", ["1956"]),
-        ("How long is the Ossan?", "31 km", "number", ["31 km"]),
-        ("How many islands has the Ossan?", "4", "number", ["4"]),
+        ("When was Ann Roe born?", "12 June 1516", "birth", "12 June 1516"),
+        ("In what year was Manaslu climbed?", "1956", "date", "1956"),
+        ("How long is the Ossan?", "31 km", "number", "31 km"),
+        ("How many islands has the Ossan?", "4", "number", "4"),
     ],
 )
 def test_an_answer_comes_with_its_rule_and_all_values(
-    ask: Ask, question: str, answer: str, rule: str, values: list[str] | None
+    ask: Ask, question: str, answer: str, rule: str, values: str | None
 ) -> None:
     reading = ask(question, *EVERYTHING)
     assert (reading.answer, reading.kind, reading.rule) == (answer, "computed", rule)
-    assert values is None or [value.value for value in reading.values] == values
+    assert values is None or "; ".join(value.value for value in reading.values) == values
     assert reading.confidence == CONFIDENCES[rule]
     shown = [value.sentence for value in reading.values]
     assert None not in shown
@@ -135,12 +120,9 @@ def test_nothing_is_answered_no_because_nothing_was_found(ask: Ask, question: st
     assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
 
 
-def test_a_year_does_not_decide_against_a_day_of_that_year(ask: Ask) -> None:
+def test_a_year_does_not_decide_against_a_day_of_that_year_and_a_negation_states_nothing(ask: Ask) -> None:
     later = ("Up Low", "Up Low is a film that was released on 3 May 1988.")
     assert ask("Which film came out first, Up High or Up Low?", UP, later).answer == ""
-
-
-def test_a_negation_states_nothing(ask: Ask) -> None:
     assert ask("Did Sam Scott make Red Sand?", ("Sam Scott", "Sam Scott never made Red Sand.")).answer == ""
 
 

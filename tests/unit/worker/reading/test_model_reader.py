@@ -1,7 +1,6 @@
 """Readers with a model: what they show it of passages or chains, what they keep of replies, what failures become."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -284,17 +283,6 @@ def test_a_question_that_leaves_no_room_is_read_by_rules_and_says_so() -> None:
     assert reading.answer == "Ada"
     assert reading.use is not None
     assert (reading.use.error_class, reading.use.spent.calls) == ("ContextTooLongError", 0)
-
-
-def test_a_reply_of_no_use_is_replaced_and_an_outage_is_no_answer() -> None:
-    (reading,) = read_chains(OneReply("MalformedReplyError"), chained())
-    assert (reading.answer, reading.outage) == ("Ada", None)
-    assert reading.use is not None
-    assert (reading.use.error_class, reading.use.usage.prompt_tokens) == ("MalformedReplyError", 60)
-    (reading,) = read_chains(OneReply("ModelUnavailableError"), chained())
-    assert reading.answer == ""
-    assert reading.outage is not None
-    assert replace(reading, use=None, outage=None) == Reading("")
 
 
 def closed_book(chat: OneReply) -> ClosedBookReader:

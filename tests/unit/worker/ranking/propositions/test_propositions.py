@@ -363,19 +363,6 @@ def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them(make
     assert [named.passages[number] for number in first.order] == ["d2", "d1", "d4", "d3"]
 
 
-def test_a_subgraph_has_the_entities_of_its_passages_and_their_searchable_propositions(g_prop_6: Any) -> None:
-    """G-PROP-6's d1 and d3: A, B, C; p1 and p2 come from d1, p3 from d3, and p2 has no vector."""
-    index = g_prop_6.index()
-    has_vector = np.array([name != "p2" for name in g_prop_6.names])
-    part = subgraph(index.graph, index.walk, np.array([2, 0]), has_vector)
-    assert [g_prop_6.entities[number] for number in part.entities] == ["A", "B", "C"]
-    assert [g_prop_6.names[number] for number in part.propositions] == ["p1", "p3"]
-    assert part.passages.tolist() == [2, 0]
-    expected = [[0, 4, 3.7, 1, 1], [4, 0, 2, 0, 1], [3.7, 2, 0, 1, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0]]
-    assert part.graph.weights.toarray() == pytest.approx(np.array(expected))
-    assert part.graph.strengths == pytest.approx(np.sum(expected, axis=1))  # type: ignore[arg-type]
-
-
 def test_a_second_walk_without_seeds_is_none(g_prop_6: Any) -> None:
     index = g_prop_6.index()
     part = subgraph(index.graph, index.walk, np.array([0]), np.ones(7, dtype=np.bool_))
