@@ -629,10 +629,15 @@ def wait_for(is_reached: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def unhandled(number: int, _frame: object) -> None:
+    raise AssertionError(f"nothing handles signal {number}")
+
+
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """A worker of this process may handle signals."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+    """A worker of this process may handle signals; what it leaves ends no test process."""
+    before: dict[int, Any] = {signal.SIGALRM: signal.getsignal(signal.SIGALRM)}
+    before |= {number: signal.signal(number, unhandled) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number, handler in before.items():
@@ -825,7 +830,7 @@ def test_a_worker_that_is_to_stop_finishes_its_batch_closes_its_indexes_and_leav
         return text.upper()
 
     job, pool = submit(queue, *"abcd"), Pool(behave)
-    worker = worker_of(queue, pool, until_empty=False, batch=2)
+    worker = worker_of(queue, pool, batch=2)
     worker.handle_signals()
     assert worker.run().finished == 2
     assert states(queue, job) == {"a": "done", "b": "done", "c": "queued", "d": "queued"}
@@ -843,7 +848,7 @@ def test_a_second_signal_gives_the_batch_back_at_once(queue: QuestionQueue, sign
         return text
 
     job = submit(queue, *"abcd")
-    worker = worker_of(queue, Pool(behave), until_empty=False, batch=2)
+    worker = worker_of(queue, Pool(behave), batch=2)
     worker.handle_signals()
     report = worker.run()
     assert (asked, report.released, report.finished) == (["first"], 2, 0)
@@ -851,6 +856,7 @@ def test_a_second_signal_gives_the_batch_back_at_once(queue: QuestionQueue, sign
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(120, method="thread")  # the worker takes SIGALRM, by which a test is ended else
 def test_an_idle_worker_ends_soon_after_a_signal(queue: QuestionQueue, signals: None) -> None:
     """It looks at the queue every 30 seconds only."""
     submit(queue, "a")
