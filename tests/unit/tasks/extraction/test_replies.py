@@ -122,7 +122,7 @@ def test_a_document_by_hand() -> None:
     assert (batch.computed, batch.has_failed) == (5, False)
 
 
-def test_rules_stand_in_for_a_failed_document_and_are_flagged() -> None:
+def test_rules_answer_for_a_failed_document_and_are_flagged() -> None:
     batch = run(failing("kg.extract", "d1"))
     assert extractors(batch, 1) == {"ann roe": "rules", "cy": "model", "date:1990": "model", "rome": "rules"}
     assert [label for _, label in batch.pages[1].relations] == ["rules"] * len(batch.pages[1].relations) != []

@@ -62,8 +62,8 @@ def test_golden_title_aliases() -> None:
     assert title_aliases(["B", "Ax (y)", "Ax (y)"]) == title_aliases(["Ax (y)", "B"])
 
 
-PERSONS = ("louis xiii", "louis xiii of france", "king louis xiii", "louis xiv", "marie curie", "marie")
-PERSONS += ("pierre curie", "curie, marie")
+PERSONS: tuple[str, ...] = ("louis xiii", "louis xiii of france", "king louis xiii", "louis xiv")
+PERSONS = (*PERSONS, "marie curie", "marie", "pierre curie", "curie, marie")
 ORGANIZATIONS = ("paris saint-germain", "saint-germain", "acme", "acme corp", "acme corp.")
 LOCATIONS = ("paris", "paris, texas", "texas")
 
