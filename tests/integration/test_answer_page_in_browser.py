@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 from browser_process import FITS, WIDTHS, assert_fits
+from typer.testing import CliRunner
 
-from polyhop.pages.answer_page import PageMaterial, answer_page
+from polyhop.cli import app
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.pages.answer_page import PageMaterial, answer_page, write_stored_page
 from polyhop.schemas.evidence import (
     ENTITIES_ONLY,
     PASSAGES_ONLY,
@@ -23,6 +27,11 @@ from polyhop.schemas.evidence import (
     Seed,
     as_row,
 )
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.open import open_questions
+from polyhop.worker.loop import Worker, WorkerOptions
+from polyhop.worker.session import IndexPool
 
 HOSTILE = (
     "<script>document.title='x'</script><img src=http://example.org/x onerror=\"alert('x')\">"
@@ -188,11 +197,6 @@ def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: FilePath) -> N
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> FilePath:
     """A root with the index `tiny`, for qasa and bridge; a title in it is a script."""
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner
-    from polyhop.schemas.requests import IndexRequest
-    from polyhop.schemas.settings import Settings
-
     folder = tmp_path_factory.mktemp("pages")
     records = [
         {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. <b>She wrote</b> notes."},
@@ -236,47 +240,26 @@ def test_ask_writes_the_page_that_the_browser_shows(
     assert any(name.startswith("<script>alert(1)</script> (p4)") for name in names.values["names"])
 
 
-def _answered(root: FilePath, questions: FilePath) -> None:
-    """Submits a file and answers it, in this process."""
-    from typer.testing import CliRunner
-
-    from polyhop.cli import app
-    from polyhop.schemas.settings import Settings
-    from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import Worker, WorkerOptions
-    from polyhop.worker.session import IndexPool
-
-    submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(root)])
-    assert submitted.exit_code == 0, submitted.output
-    settings = Settings(root=root)
-    with open_questions(settings) as queue:
-        Worker(queue, IndexPool(settings), WorkerOptions(("default",), until_empty=True)).run()
-
-
 def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
     browser: Any, published: FilePath, tmp_path: FilePath
 ) -> None:
-    from typer.testing import CliRunner
-
-    from polyhop.cli import app
-    from polyhop.pages.answer_page import write_stored_page
-    from polyhop.schemas.settings import Settings
-    from polyhop.warehouse.open import open_questions
-
     questions = tmp_path / "questions.jsonl"
     questions.write_text(json.dumps({"id": "q1", "question": QUESTION}), encoding="utf-8")
-    _answered(published, questions)
+    submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(published)])
+    assert submitted.exit_code == 0, submitted.output
+    settings = Settings(root=published)
+    with open_questions(settings) as queue:
+        Worker(queue, IndexPool(settings), WorkerOptions(("default",), until_empty=True)).run()
+        stored = dict(queue.result(1, "q1").result)  # type: ignore[union-attr]
     page = tmp_path / "page.html"
     told = CliRunner().invoke(app, ["explain", "1", "q1", "--html", str(page), "--root", str(published)])
     assert told.exit_code == 0, told.output
-    with open_questions(Settings(root=published)) as queue:
-        stored = dict(queue.result(1, "q1").result)  # type: ignore[union-attr]
     looked = browser.look(page, evaluate=FACTS)
     assert (looked.values["nodes"], looked.values["width"], looked.values["outside"]) == (5, 1200, 0)
     assert "Ada Lovelace was born in London. <b>She wrote</b> notes." in looked.text
-    write_stored_page(tmp_path / "again.html", stored, Settings(root=published))
+    write_stored_page(tmp_path / "again.html", stored, settings)
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
-    write_stored_page(tmp_path / "gone.html", {**stored, "version": 99}, Settings(root=published))
+    write_stored_page(tmp_path / "gone.html", {**stored, "version": 99}, settings)
     gone = browser.look(tmp_path / "gone.html", evaluate=FACTS)
     assert "Their texts are gone with version 99 of index tiny." in gone.text
     assert gone.values["nodes"] == 5
