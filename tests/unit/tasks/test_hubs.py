@@ -68,7 +68,8 @@ def named_graph(stated: str) -> NamedGraph:
     predicates = sorted({triple[1] for triple in triples})
     rows = sorted((nodes.index(s), predicates.index(p), nodes.index(o)) for s, p, o in triples)
     is_literal = np.array([node.startswith('"') for node in nodes])
-    return NamedGraph(HubGraph.from_triples(*np.array(rows).T, is_literal), nodes, nodes, predicates)
+    graph = HubGraph.from_triples(*np.array(rows).T, is_literal)  # type: ignore[call-arg]
+    return NamedGraph(graph, nodes, nodes, predicates)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_many_strategies_are_compared_with_the_baselines_only() -> None:
     names = [f"s{n}" for n in range(7)]
     paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s1", "s3"])["paired"]
     pairs = "01 03 12 13 14 15 16 23 34 35 36"
-    assert list(paired) == [f"s{first} vs s{second}" for first, second in pairs.split()]
+    assert list(paired) == [f"s{pair[0]} vs s{pair[1]}" for pair in pairs.split()]
     assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15
 
 

@@ -729,7 +729,7 @@ def test_passages_take_the_best_path_whose_triple_they_state_or_whose_hub_they_a
 
     stated = {"triple_passages": [*zip(triples, (2, 2, 0), strict=True)], "hub_passages": [("a", 1)]}
     assert ranked([0.2, 0.6, 0.5], {"a", "d"}, **stated) == [[2, 0], [0.6, 0.5]]
-    attached = {"hub_passages": [("a", 1), ("d", 1), ("d", 3)]}
+    attached: dict[str, Any] = {"hub_passages": [("a", 1), ("d", 1), ("d", 3)]}
     assert ranked([0.2, 0.6, 0.7], {"a", "d"}, **attached) == [[1, 3], [0.7, 0.7]]
     assert ranked([0.2, 0.6, 0.0], {"a", "d"}, **attached) == [[1], [0.6]]
     linked = hubs_of(triples, {"a", "d"}, **attached)[0]
