@@ -120,6 +120,7 @@ def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
     assert queue.job(job_id).counts[QuestionState.LEASED] == 8
 
 
+@pytest.mark.rare
 def test_a_submitter_killed_half_way_leaves_nothing(
     open_one: Callable[..., QuestionQueue], url: str, start_python: Start
 ) -> None:
@@ -178,6 +179,7 @@ def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queu
     assert (counts[QuestionState.DONE], counts[QuestionState.QUEUED], counts[QuestionState.LEASED]) == (2, 2, 0)
 
 
+@pytest.mark.rare
 @pytest.mark.real_time
 @pytest.mark.postgres
 def test_a_restart_of_postgresql_is_survived_by_itself(postgres_server: Any, postgres_url: str) -> None:
@@ -334,6 +336,7 @@ def journal(path: Path) -> tuple[int, ...]:
     return counts
 
 
+@pytest.mark.rare
 def test_processes_with_overlapping_requests_lose_and_double_nothing(path: Path, start_python: Start) -> None:
     processes = [start_python(CHAT, path, first, last) for first, last in ((0, 60), (20, 80), (0, 80))]
     calls = 0
@@ -385,6 +388,7 @@ def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_agai
     assert 200 <= calls <= 200 + 4 * kills
 
 
+@pytest.mark.rare
 def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(
     path: Path, start_python: Start
 ) -> None:

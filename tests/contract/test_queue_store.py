@@ -44,6 +44,7 @@ def versions(queue: QuestionQueue) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows]
 
 
+@pytest.mark.rare
 def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(
     open_one: Callable[..., QuestionQueue], url: str, start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -161,6 +161,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.rare
 def test_a_full_disk_leaves_the_published_version_intact(
     polyhop: Run, write_corpus: WriteCorpus, small_disk: Path
 ) -> None:

@@ -89,6 +89,7 @@ def _manifest(folder: Path, index: str) -> Any:
     )
 
 
+@pytest.mark.rare
 @pytest.mark.real_time
 def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
     polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
@@ -132,6 +133,7 @@ def test_two_indexes_are_built_at_the_same_time_with_one_cache(
     assert _manifest(tmp_path, "a")["tables"] == _manifest(tmp_path, "b")["tables"]
 
 
+@pytest.mark.rare
 def test_a_killed_run_leaves_the_version_and_the_next_run_ends_as_an_undisturbed_one(
     polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def entities(root: Path) -> dict[str, tuple[str, str | None]]:
     return {key: (name, kind) for key, name, kind in rows(root, "SELECT key, name, type FROM entities")}
 
 
+@pytest.mark.rare
 def test_every_edit_holds_from_the_next_run_on_and_after_edits_of_the_corpus(
     edit: Callable[..., Any], explained: Callable[..., Any], root: Path
 ) -> None:

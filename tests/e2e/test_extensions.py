@@ -66,6 +66,7 @@ def extended(with_package: Run, published: Path, tmp_path: Path) -> Run:
     return with_package
 
 
+@pytest.mark.rare
 def test_a_strategy_of_another_package_answers_and_its_evidence_is_drawn(extended: Run, tmp_path: Path) -> None:
     question = ("ask", "How high is the Cairo Tower?", *TINY, "--strategy", "shared-title")
     answer = printed(extended(*question, "--json"))
@@ -117,6 +118,7 @@ def test_a_corpus_in_a_format_of_another_package_is_indexed_alone_and_in_a_folde
         assert list(row["bad"].values()) == ["a.xml", 3, "the text is empty"]
 
 
+@pytest.mark.rare
 def test_vectors_of_another_package_are_published_in_a_table_of_their_own_and_searched(
     extended: Run, polyhop: Run
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_stage_of_another_package_fills_a_table_and_an_array_which_its_strateg
     assert (refused.returncode, "No stage builds 'title-links' from a corpus" in refused.stderr) == (2, True)
 
 
+@pytest.mark.rare
 def test_a_step_of_another_package_asks_a_model_is_planned_cached_and_tried_again(
     with_package: Run, write_corpus: Callable[..., Path], model_server: Any
 ) -> None:

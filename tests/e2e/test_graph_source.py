@@ -392,6 +392,7 @@ def paths(settings: Settings, query: str = "FROM hub_paths ORDER BY ALL") -> lis
     return rows
 
 
+@pytest.mark.rare
 def test_a_changed_graph_asks_for_changed_paths_only(hubs: Hubs) -> None:
     settings = hubs.settings()
     assert made(settings, hubs.source).model.calls == hubs.server.count() == 2 * COUNT
@@ -441,6 +442,7 @@ def test_paths_of_the_same_words_are_one_question(hubs: Hubs) -> None:
     assert hubs.texts() == {"openai/scripted": 2}
 
 
+@pytest.mark.rare
 def test_the_plan_of_a_graph_comes_within_15_percent_and_asks_nothing(hubs: Hubs, shared_data: Path) -> None:
     lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()[:800]
     settings = hubs.settings(batch_size=500)

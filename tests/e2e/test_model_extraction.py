@@ -106,6 +106,7 @@ def failed_units(settings: Settings) -> list[Any]:
     return [row["unit_id"] for row in ledger(settings) if row["state"] == "failed"]
 
 
+@pytest.mark.rare
 def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(runs: Runs) -> None:
     corpus = runs.corpus()
     runs.server.shares(FAULTS, seed=3)
@@ -176,6 +177,7 @@ def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(ru
     assert indexed(strict, corpus).version == 1
 
 
+@pytest.mark.rare
 def test_a_killed_run_loses_no_more_than_the_calls_in_flight(runs: Runs) -> None:
     corpus = runs.corpus()
     undisturbed = runs.settings("other")
@@ -199,6 +201,7 @@ def test_a_killed_run_loses_no_more_than_the_calls_in_flight(runs: Runs) -> None
     assert tables(settings) == tables(undisturbed)
 
 
+@pytest.mark.rare
 def test_two_processes_with_one_cache_ask_every_question_once(runs: Runs) -> None:
     count = min(PASSAGE_COUNT, 40)
     settings = runs.settings()
@@ -269,6 +272,7 @@ def test_a_dead_address_ends_the_run_unless_caches_hold_every_reply(runs: Runs) 
     assert tables(runs.settings(), "other") == tables(runs.settings())
 
 
+@pytest.mark.rare
 def test_replies_that_were_cut_are_all_that_is_asked_again(runs: Runs) -> None:
     corpus = runs.corpus(8)
 
@@ -295,6 +299,7 @@ def test_replies_that_were_cut_are_all_that_is_asked_again(runs: Runs) -> None:
     assert indexed(runs.settings(models__max_reply_tokens=700), corpus).model.calls == 0
 
 
+@pytest.mark.rare
 def test_a_run_after_a_kill_lists_the_calls_whose_outcome_is_unknown(runs: Runs) -> None:
     corpus = runs.corpus(8)
     settings = runs.settings()
@@ -324,6 +329,7 @@ def test_a_server_that_lies_about_tokens_is_in_the_report(runs: Runs) -> None:
     assert min(model.prompt_tokens, model.completion_tokens, model.cost_usd or 0.0) > 0
 
 
+@pytest.mark.rare
 def test_the_plan_comes_close_to_what_a_run_then_takes(runs: Runs, shared_data: Path) -> None:
     lines = (shared_data / "musique100" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     settings = runs.settings()

@@ -135,6 +135,7 @@ def test_an_index_that_was_extended_for_qasa_answers_with_chains(run: Run) -> No
     assert (wrong.returncode, "'decay'" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.rare
 @pytest.mark.neo4j
 def test_a_neo4j_server_that_holds_the_version_gives_the_same_answer(
     polyhop: Run, write_corpus: Callable[..., Path], neo4j_server: Any

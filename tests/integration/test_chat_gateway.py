@@ -493,6 +493,7 @@ def test_no_words_of_a_package_are_said(model_server: Any, tmp_path: Path, fault
     assert [word for word in OF_PACKAGES if word in said] == []
 
 
+@pytest.mark.rare
 def test_a_call_prints_nothing_and_goes_nowhere_else(model_server: Any, tmp_path: Path) -> None:
     model_server.play("error", {"kind": "error", "status": 404})
     code = f"""
@@ -529,6 +530,7 @@ def chat_at(server: Any, folder: Path, **settings: Any) -> Chat:
     return Chat("openai/slow", models, cache, Budget(None, None), must_answer=True)
 
 
+@pytest.mark.rare
 @pytest.mark.real_time
 def test_calls_that_would_wait_too_long_for_their_turn_are_not_sent(model_server: Any, tmp_path: Path) -> None:
     chat = chat_at(model_server, tmp_path, timeout_seconds=5)

@@ -148,6 +148,7 @@ def test_every_strategy_works_with_1536_dimensions(
     assert {request.body.get("dimensions") for request in model_server.requests} == {1536}
 
 
+@pytest.mark.rare
 def test_an_endpoint_that_serves_our_encoder_gives_its_vectors_and_rankings(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -164,6 +165,7 @@ def test_an_endpoint_that_serves_our_encoder_gives_its_vectors_and_rankings(
     assert rankings(served) == rankings(local)
 
 
+@pytest.mark.rare
 def test_a_version_keeps_its_encoder_whatever_the_settings_say(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -273,6 +275,7 @@ def test_passing_faults_are_retried_and_every_call_is_in_the_journal(
     assert report.model.cost_usd == pytest.approx(report.model.prompt_tokens / 1_000_000, abs=1e-6)
 
 
+@pytest.mark.rare
 def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -355,6 +358,7 @@ run_index(parse_settings({"test": json.loads(sys.argv[1])}), IndexRequest("i", P
 """
 
 
+@pytest.mark.rare
 def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
     values_for: Callable[..., dict[str, Any]], corpus: Path, model_server: Any
 ) -> None:
@@ -453,6 +457,7 @@ def hashing_encoder(dimension: int) -> Callable[[list[str]], list[list[float]]]:
     ]
 
 
+@pytest.mark.rare
 def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     local_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -479,6 +484,7 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     assert not kept.changed
 
 
+@pytest.mark.rare
 def test_our_encoder_behind_a_server_for_short_texts_changes_no_ranking(
     local_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:

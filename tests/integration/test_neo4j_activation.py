@@ -267,6 +267,7 @@ def counts(connection: Neo4jConnection) -> list[dict[str, Any]]:
     return nodes + connection.read("MATCH ()-[r]->() RETURN type(r) AS type, count(*) AS count ORDER BY type")
 
 
+@pytest.mark.rare
 def test_eight_readers_at_once_get_what_one_gets_and_write_nothing(
     connection: Neo4jConnection, eight: Neo4jGraph
 ) -> None:

@@ -691,6 +691,7 @@ def paths(connection: Neo4jConnection) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in connection.read(PATHS, {"index": "papers"})]
 
 
+@pytest.mark.rare
 def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
     emptied: Neo4jConnection, tmp_path: Path
 ) -> None:
@@ -731,6 +732,7 @@ def test_hubs_and_their_paths_are_found_by_cypher_and_follow_the_graph(
     assert run_verify(settings, "papers", address).ok
 
 
+@pytest.mark.rare
 def test_a_database_without_hubs_gets_nothing_of_them(emptied: Neo4jConnection, tmp_path: Path) -> None:
     for name in ("polyhop_hub_id", "polyhop_hub_path_id"):
         emptied.alter(f"DROP CONSTRAINT {name} IF EXISTS")

@@ -97,6 +97,7 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     assert "answers default." in logged  # the worker's own words
 
 
+@pytest.mark.rare
 @pytest.mark.usefixtures("pool")
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     polyhop: Run, root: Path, queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
@@ -115,6 +116,7 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     assert (job["done"], job["queued"], job["dead"]) == (8, 0, 0)
 
 
+@pytest.mark.rare
 def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
     pool: Callable[..., str], queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
 ) -> None:
@@ -274,6 +276,7 @@ except LossRefusedError as error:
 """
 
 
+@pytest.mark.rare
 def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with_what_to_know(
     commands: Commands, write_corpus: WriteCorpus, model_server: Any, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:

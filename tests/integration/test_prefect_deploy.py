@@ -191,6 +191,7 @@ def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
     write_corpus: WriteCorpus, clean_server: dict[str, str], tmp_path: Path

@@ -98,6 +98,7 @@ def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is
     assert (gaps["payload"]["quarantined"], gaps["payload"]["failed_units"]) == (1, 0)
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
     polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
@@ -194,6 +195,7 @@ def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
     assert "export/main-export" in names
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 @pytest.mark.neo4j
 def test_an_export_flow_run_writes_what_a_direct_one_finds_done(

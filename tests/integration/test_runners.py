@@ -73,6 +73,7 @@ def test_a_process_killed_in_the_middle_costs_its_batch_and_changes_nothing(
     assert not Layout(settings.root).index("lakes").staging.exists()
 
 
+@pytest.mark.rare
 def test_a_batch_that_kills_every_process_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
     settings = _settings(tmp_path / "root", runner__kind="processes")
     with (
@@ -94,6 +95,7 @@ def _noted(folder: Path, settings: Settings) -> dict[str, list[int]]:
     return runner.processes()
 
 
+@pytest.mark.rare
 def test_by_default_a_long_extraction_is_done_in_other_processes_and_all_else_here(
     tmp_path: Path, local: tuple[object, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_by_default_a_short_extraction_starts_no_process(tmp_path: Path) -> None
     assert {process for processes in done.values() for process in processes} == {os.getpid()}
 
 
+@pytest.mark.rare
 def test_a_program_that_no_process_can_import_does_the_batches_itself(
     tmp_path: Path, local: tuple[object, object]
 ) -> None:

@@ -182,6 +182,7 @@ def extract_with(model: str) -> dict[str, str]:
     return {"POLYHOP_MODELS__EXTRACT": f"openai/{model}"}
 
 
+@pytest.mark.rare
 def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
     write_corpus: WriteCorpus,
     model_server: Any,

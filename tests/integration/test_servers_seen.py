@@ -50,6 +50,7 @@ RECORDS: list[dict[str, object]] = [
 ]
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_events(
     polyhop: Callable[..., subprocess.CompletedProcess[str]],

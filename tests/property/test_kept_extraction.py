@@ -100,6 +100,7 @@ def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     return tables, manifest.arrays
 
 
+@pytest.mark.rare
 @settings(max_examples=4)
 @given(before=corpora, data=st.data())
 def test_an_edited_index_is_the_one_made_from_scratch(

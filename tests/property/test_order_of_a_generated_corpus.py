@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from generated_corpus import generate
 
 from polyhop.api import Index, open_index
@@ -49,6 +50,7 @@ def _metrics(rankings: list[list[str]], questions: list[QuestionRecord]) -> dict
     }
 
 
+@pytest.mark.rare
 def test_shuffling_a_generated_corpus_changes_no_metric(tmp_path: Path) -> None:
     records, asked = (list(rows) for rows in generate(PASSAGES, QUESTIONS, 13))
     shuffled = random.Random(13).sample(records, len(records))

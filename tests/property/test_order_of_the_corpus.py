@@ -43,6 +43,7 @@ def demo_root(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Pa
     return folder
 
 
+@pytest.mark.rare
 def test_shuffling_the_demo_changes_no_ranking(tmp_path: Path, demo_folder: Path, demo_root: Path) -> None:
     first = read_manifest(Layout(demo_root).index("one").version(1))
     second = _build(tmp_path, _shuffled(demo_folder / "corpus.jsonl", tmp_path), STRATEGIES)
@@ -73,6 +74,7 @@ def test_shuffling_musique_changes_no_table_and_no_array(tmp_path: Path, shared_
     assert first.arrays == second.arrays
 
 
+@pytest.mark.rare
 def test_a_question_gets_the_same_result_in_any_batch(demo_root: Path, demo_folder: Path) -> None:
     questions = [question.question for question in read_questions(demo_folder / "questions.jsonl")[0]]
     with open_index("one", root=demo_root) as index:

@@ -113,6 +113,7 @@ def test_files_count_for_the_limit_from_twenty_on_or_if_nothing_is_left(
         check_share(cast("Build", build), good, bad, [("a.pdf", 0, "why")], lacking, files)
 
 
+@pytest.mark.rare
 def test_a_folder_of_some_bad_files_is_read_and_of_many_refused_with_a_list_and_the_flag(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

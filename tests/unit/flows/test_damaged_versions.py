@@ -129,6 +129,7 @@ def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns
     assert towns.ask() == "Town 3"
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     "pattern", ["_versions/*3.manifest", "_indices/*/part_0_docs.lance", "data/*.lance", "_refs/tags/*"]
 )

@@ -208,6 +208,7 @@ def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(
     assert len(root.texts) == 13 + len(NEWS)
 
 
+@pytest.mark.rare
 def test_few_deletions_other_ids_small_sources_and_explicit_removals_are_no_loss(tmp_path: Path) -> None:
     root = Root(tmp_path)
     root.index("r", TWENTY)

@@ -63,6 +63,7 @@ def rankings(one: RealIndex, strategy: str, **parameters: object) -> list[list[t
     return [[(row["id"], row["score"]) for row in answer.passages] for answer in answers]
 
 
+@pytest.mark.rare
 def test_where_propositions_are_triples_both_strategies_give_the_same(one: RealIndex) -> None:
     computed = build(one, "import").computed
     assert one.rows("SELECT text FROM triples ORDER BY 1") == one.rows("SELECT text FROM propositions ORDER BY 1")
@@ -88,6 +89,7 @@ def test_triples_stand_beside_a_rows_own_propositions_and_each_strategy_searches
     index.close()
 
 
+@pytest.mark.rare
 def test_rules_state_triples_and_edited_passages_embed_theirs_only(one: RealIndex) -> None:
     build(one, "rules")
     assert ("Warsaw lies on the Vistula.",) in one.rows("SELECT text FROM triples")

@@ -173,6 +173,7 @@ def test_only_what_the_version_before_lacks_is_asked_of_the_cache(places: Places
     assert lasting(places.manifest) == lasting(edited)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("damage", [flip, os.unlink])
 @pytest.mark.parametrize("name", [MATRIX, HASHES])
 def test_a_damaged_matrix_is_not_copied_from(
@@ -212,6 +213,7 @@ def test_a_version_of_before_without_hashes_has_its_vectors_read_from_the_cache(
     assert HASHES in places.manifest.arrays
 
 
+@pytest.mark.rare
 def test_a_killed_run_is_finished_without_the_version_that_it_would_have_copied_from(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

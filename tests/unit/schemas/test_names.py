@@ -217,6 +217,7 @@ def test_a_key_of_a_title_is_made_of_its_words(title: str) -> None:
         assert set(key.split()) <= set(words)
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("piece", "count"),

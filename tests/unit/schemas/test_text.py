@@ -115,6 +115,7 @@ def test_sentences_are_trimmed_in_order_and_lose_only_white_space(text: str) -> 
     assert "".join("".join(text[start:end] for start, end in found).split()) == "".join(text.split())
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("piece", "count"),

@@ -206,6 +206,7 @@ def arrays_of(manifest: Manifest) -> dict[str, str]:
     return {name: checksum for name, checksum in manifest.arrays.items() if name.startswith("lexical-")}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_only_changed_texts_are_tokenised(root: Path, tmp_path: Path, tokenised: list[str]) -> None:
     index(root, EDITED)
@@ -231,6 +232,7 @@ def give_another_revision(root: Path) -> None:
     path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [damage, give_another_revision, None])
 def test_postings_that_cannot_be_trusted_are_made_of_all_texts(

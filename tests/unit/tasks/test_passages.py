@@ -101,6 +101,7 @@ def test_pieces_are_exact_short_distinct_and_hold_every_word(text: str, max_char
     assert "".join("".join(piece.text.split()) for piece in pieces) == "".join(text.split())
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(

@@ -192,6 +192,7 @@ def test_the_advice_follows_the_processor(
     assert bool(openvino_session.faster_precision()) == bool(words)
 
 
+@pytest.mark.rare
 def test_questions_are_encoded_in_the_precision_of_the_version(
     tmp_path: Path, encoder: LocalEncoder, int8: LocalEncoder
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_machine_is_described_without_proc() -> None:
     assert machine.machine().keys() == {"system", "python", "cores", "processor"}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_demo_runs_where_nothing_but_linux_knows_is_there(tmp_path: Path) -> None:
     """Third parties have been imported before: they have parts for a Mac that are not installed here."""

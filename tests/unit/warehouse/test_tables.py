@@ -507,6 +507,7 @@ def test_after_an_error_the_file_is_free_and_the_next_block_works(tmp_path: Path
         connection.execute("DROP TABLE numbers")
 
 
+@pytest.mark.rare
 def test_what_did_not_fit_into_memory_goes_with_its_block(tmp_path: Path) -> None:
     path = made(tmp_path / "index.duckdb", rows=4_000_000)
     spilled = tmp_path / "index.duckdb.tmp"

@@ -197,6 +197,7 @@ def test_every_further_baseline_is_compared_with_every_other_strategy() -> None:
     assert both["c"]["a"]["em"]["difference"] == -both["a"]["c"]["em"]["difference"] == -0.5
 
 
+@pytest.mark.rare
 def test_intervals_are_those_of_scipys_percentile_bootstrap() -> None:
     from scipy.stats import bootstrap  # a second of imports, which every test process would pay for at collection
 

@@ -190,6 +190,7 @@ PIECES = ["Ann Roe, ", "Word ", "word ", "A. ", "| 12 | Ann |\n", "def F(x):\n\t
 PIECES += ["مرحبا بالعالم. ", "He met Bo. ", "“", "\n"]
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
@@ -203,6 +204,7 @@ def test_a_million_characters_are_no_trouble(piece: str) -> None:
     assert by_key(bundle)["ann roe"]["tf"] == 1 + (len(text) // len(piece) if piece == "Ann Roe, " else 0)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.shared_data
 def test_a_real_corpus_meets_its_schemas(shared_data: Path) -> None:
