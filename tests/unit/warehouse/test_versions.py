@@ -584,7 +584,7 @@ for n in range(20):
 
 
 def test_no_run_and_no_decision_is_lost_when_several_processes_add_to_the_files(folder: IndexFolder) -> None:
-    commands = [[sys.executable, "-c", APPEND, folder.path, MOMENT, name] for name in "abc"]
+    commands = [[sys.executable, "-c", APPEND, str(folder.path), MOMENT, name] for name in "abc"]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stderr=pipe, text=True) for command in commands]
     for process in processes:  # all begin when their input ends, so that none is done before another has started
