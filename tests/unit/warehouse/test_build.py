@@ -16,7 +16,7 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import DamagedStoreError, InvariantError, StatementRejectedError
+from polyhop.schemas.errors import DamagedStoreError, InvariantError, MissingArtefactError, StatementRejectedError
 from polyhop.schemas.ports import Artefact, Stored
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -219,6 +219,9 @@ def test_arrays_lists_rows_columns_and_settings_can_be_read(index: PublishedInde
         "is_named": [True, True],
     }
     assert index.artefact(handle(lambda stored: stored.settings["extraction"]["ner"])) == "rules"
+    needs_more = handle(lambda stored: stored.artefact(Artefact("hubs", len, "hublink")))  # type: ignore[arg-type]
+    with pytest.raises(MissingArtefactError, match=r"'hubs'.*--index towns --add-strategy hublink"):
+        index.artefact(needs_more)
 
 
 def test_a_value_that_could_not_be_opened_is_tried_again(index: PublishedIndex) -> None:

@@ -159,6 +159,17 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache,
     assert chat.spent.calls == len(model.asked) < 9
 
 
+def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
+    model = FakeModel()
+    requests = [ask_for(str(n)) for n in range(5)]
+    for _ in range(4):
+        with pytest.raises(errors.BudgetExceededError):
+            chat_of(cache, model, Budget(None, 160)).ask(requests)
+    outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
+    assert sorted(model.asked) == [str(n) for n in range(5)]
+    assert names_of(outcomes) == [[str(n)] for n in range(5)]
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
     model, again = FakeModel({"5": [error]}), FakeModel()
