@@ -295,8 +295,7 @@ def test_the_filter_keeps_the_triples_that_support_the_answer() -> None:
     assert [triple.rank for triple in reading.triples or ()] == [1]
 
 
-def test_what_the_filter_or_the_final_reply_leaves_out_when_it_fails() -> None:
-    """A filter keeps all; the merge comes in place of a final reply."""
+def test_a_filter_that_fails_keeps_all_and_a_final_reply_that_fails_is_replaced_by_the_merge() -> None:
     (reading,), _ = read(helpful_but("hub.filter", "MalformedReplyError"), item([P1, P2]), filters=True)
     assert stated(reading) == ["P1 author A1", "P2 author A2"]
     assert reading.use is not None
