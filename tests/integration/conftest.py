@@ -64,7 +64,7 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
 
 
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         if server.poll() is not None:
             pytest.fail(f"the Prefect server ended: {log.read_text()[-2000:]}")
@@ -73,7 +73,7 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) ->
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.5)
-    pytest.fail(f"the Prefect server did not answer in 120 s: {log.read_text()[-2000:]}")
+    pytest.fail(f"the Prefect server did not answer in 300 s: {log.read_text()[-2000:]}")
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,40 @@
-"""Spreading activation on a real Neo4j: the golden numbers of algorithms.md section 8, and who may write."""
+"""Spreading activation on a real Neo4j: golden numbers of algorithms.md section 8, and what the embedded engine finds.
 
-from collections.abc import Iterator, Mapping
+Both engines are compared on 200 random graphs, and on the 100 questions of MuSiQue on the graph of real extractions.
+Encoding its 18,000 names would take half a minute, and vectors of 384 numbers as long to write: their words make short
+vectors here instead. benchmarks/neo4j_latency.py compares on the encoder's own.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytest
-from graph_fixture import EIGHT, FINAL, SEEDS, Rules, SmallGraph, ask, connect_to, on_axes
+from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, Rules, SmallGraph, ask, connect_to, disagreement, on_axes
+from numpy.typing import NDArray
 
+from polyhop.api import open_index
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import AlgorithmError, ContractError, StatementRejectedError, StoreError
-from polyhop.schemas.graph import Activation, ChainRule, Hop, SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.graph import Activation, ChainRule, Hop, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from polyhop.schemas.query import Question
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.warehouse.artefacts import GRAPH, NAMES
+from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
-from polyhop.worker.strategies.qasa import Neo4jEngine, QasaRules
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
+from polyhop.worker.questions.parts import RuleNaming
+from polyhop.worker.strategies.entities import NameLookup
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaParameters, QasaRules, rules_of
 
 pytestmark = pytest.mark.neo4j
 STAR = SmallGraph(
@@ -116,22 +138,6 @@ def test_golden_propagation_on_the_server(eight: Neo4jGraph, rule: SpreadRule, w
 
 
 @pytest.mark.parametrize(
-    ("steps", "wanted"),
-    [
-        (1, {"s1": 1, "s2": 1, "s3": 0.8, "v": 1.764}),
-        (2, {"s1": 1.24696, "s2": 1.24696, "s3": 1.91132, "v": 1.764, "w": 0.06174}),
-        (3, {"s1": 1.49392, "s2": 1.49392, "s3": 1.91132, "v": 2.968132, "w": 0.12348}),
-    ],
-)
-def test_a_star_exceeds_one_and_equal_nodes_do_not_feed_each_other(
-    databases: Mapping[str, Neo4jGraph], steps: int, wanted: dict[str, float]
-) -> None:
-    question = STAR.question(first_axis(STAR), {"s1": 1.0, "s2": 1.0, "s3": 0.8})
-    found = ask(databases["star of five"], question, Rules(SeedRule(3, "entity"), SpreadRule(steps=steps)))
-    assert by_key(STAR, found) == pytest.approx(wanted, abs=1e-5)
-
-
-@pytest.mark.parametrize(
     ("seeds", "wanted"),
     [
         ({"x": 1.0, "y": 0.62, "z": 0.31}, {"x": 1, "y": 0.62, "z": 0.31}),
@@ -157,32 +163,44 @@ def test_scores_of_seeds_are_cosines_unless_neo4js_are_asked_for(
     assert found.seeds[0].score == pytest.approx(wanted, abs=1e-5)
 
 
-def test_an_opposite_gate_lets_nothing_through(databases: Mapping[str, Neo4jGraph]) -> None:
-    question = GATED.question(first_axis(GATED), {"x": 1.0})
-    found = ask(databases["gates of cosines"], question, Rules(spread=SpreadRule(steps=1)))
-    assert by_key(GATED, found) == pytest.approx({"x": 1, "y": 0.7 * 0.62}, abs=1e-5)
+def _threshold(value: float, decay: float, edges: Literal["set", "per_edge"]) -> SpreadRule:
+    return SpreadRule(steps=1, decay=decay, threshold=value, gate="none", edge_multiplicity=edges)
 
 
-@pytest.mark.parametrize(("threshold", "wanted"), [(1.0, {"x": 1}), (0.99, {"x": 1, "y": 3})])
-def test_a_source_at_the_threshold_sends_nothing(
-    databases: Mapping[str, Neo4jGraph], threshold: float, wanted: dict[str, float]
+STARS = {"s1": 1.0, "s2": 1.0, "s3": 0.8}
+X = {"x": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("index", "seeds", "rule", "wanted"),
+    [
+        # a star exceeds 1, and equal nodes do not feed each other
+        ("star of five", STARS, SpreadRule(steps=1), {"s1": 1, "s2": 1, "s3": 0.8, "v": 1.764}),
+        (
+            *("star of five", STARS, SpreadRule(steps=2)),
+            {"s1": 1.24696, "s2": 1.24696, "s3": 1.91132, "v": 1.764, "w": 0.06174},
+        ),
+        (
+            *("star of five", STARS, SpreadRule(steps=3)),
+            {"s1": 1.49392, "s2": 1.49392, "s3": 1.91132, "v": 2.968132, "w": 0.12348},
+        ),
+        # an opposite gate lets nothing through
+        ("gates of cosines", X, SpreadRule(steps=1), {"x": 1, "y": 0.7 * 0.62}),
+        # three relations carry 3 * 1.0, far above tau, but the source itself must be above it
+        ("threshold of sources", X, _threshold(1.0, 1.0, "per_edge"), {"x": 1}),
+        ("threshold of sources", X, _threshold(0.99, 1.0, "per_edge"), {"x": 1, "y": 3}),
+        # one relation carries 0.5 * 1.0: an increment at the threshold is dropped
+        ("threshold of increments", X, _threshold(0.5, 0.5, "set"), {"x": 1}),
+        ("threshold of increments", X, _threshold(0.49, 0.5, "set"), {"x": 1, "y": 0.5}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_activations_by_hand_on_the_server(
+    databases: Mapping[str, Neo4jGraph], index: str, seeds: dict[str, float], rule: SpreadRule, wanted: dict[str, float]
 ) -> None:
-    """By hand: three relations carry 3 * 1.0, far above tau, but the source itself must be above it."""
-    rule = SpreadRule(steps=1, decay=1.0, threshold=threshold, gate="none", edge_multiplicity="per_edge")
-    question = THRICE.question(first_axis(THRICE), {"x": 1.0})
-    found = ask(databases["threshold of sources"], question, Rules(spread=rule))
-    assert by_key(THRICE, found) == pytest.approx(wanted, abs=1e-12)
-
-
-@pytest.mark.parametrize(("threshold", "wanted"), [(0.5, {"x": 1}), (0.49, {"x": 1, "y": 0.5})])
-def test_an_increment_at_the_threshold_is_dropped(
-    databases: Mapping[str, Neo4jGraph], threshold: float, wanted: dict[str, float]
-) -> None:
-    """By hand: one relation carries 0.5 * 1.0 = 0.5."""
-    rule = SpreadRule(steps=1, decay=0.5, threshold=threshold, gate="none")
-    question = ONCE.question(first_axis(ONCE), {"x": 1.0})
-    found = ask(databases["threshold of increments"], question, Rules(spread=rule))
-    assert by_key(ONCE, found) == pytest.approx(wanted, abs=1e-12)
+    graph = GRAPHS[index]
+    found = ask(databases[index], graph.question(first_axis(graph), seeds), Rules(SeedRule(len(seeds), "entity"), rule))
+    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12 if index.startswith("threshold") else 1e-5)
 
 
 ALL_CHAINS = (
@@ -293,3 +311,175 @@ def test_the_server_itself_refuses_writes_of_a_reader(connection: Neo4jConnectio
 def test_a_version_that_was_not_exported_is_refused(connection: Neo4jConnection) -> None:
     with pytest.raises(ContractError, match="holds no complete version of index 'eight nodes', not version 1"):
         Neo4jStore(connection, "eight nodes").spreading(1, ())
+
+
+RANDOM_GRAPHS = 200
+SHORT = 6
+SIZES = [(0, 1), (1, 4), (2, 3), (2, 6), (3, 2), (4, 5)]
+"""Steps and longest chain: the query's text depends on these two, and Neo4j takes seconds to plan each new text.
+
+Each number of steps and each length occurs; pairs of all of them would be thirty texts.
+"""
+
+
+def random_part(random: np.random.Generator, number: int) -> SmallGraph:
+    """A graph of 2 to 12 entities, some without vector, some joined more than once."""
+    count = int(random.integers(2, 13))
+    keys = [f"g{number:03d} {chr(97 + n)}" for n in range(count)]
+    vectors = {key: _vector(random).tolist() if random.random() < 0.85 else None for key in keys}
+    vectors[keys[0]] = _vector(random).tolist()
+    edges = []
+    for _ in range(int(random.integers(1, 3 * count))):
+        source, target = random.integers(0, count, 2)
+        if source != target:
+            edges.append((keys[source], f"r{random.integers(0, 3)}", keys[target]))
+    return SmallGraph(vectors, edges)
+
+
+def _vector(random: np.random.Generator) -> NDArray[np.float64]:
+    values = random.normal(size=SHORT)
+    values[0] += 1.0
+    made: NDArray[np.float64] = values / np.linalg.norm(values)
+    return made
+
+
+def random_rules(random: np.random.Generator) -> QasaRules:
+    """Parameters anywhere in their range; long chains only where a limit bounds the search."""
+    steps, length = SIZES[int(random.integers(len(SIZES)))]
+    dedupe = random.choice(["after_limit", "before_limit"], p=[0.6, 0.4]) if length < 4 else "after_limit"
+    return QasaRules(
+        SeedRule(int(random.integers(1, 7)), random.choice(get_args(SeedScore))),
+        SpreadRule(
+            steps=steps,
+            decay=float(random.choice([0.3, 0.5, 0.7, 0.9, 1.0])),
+            threshold=float(random.choice([0.0, 0.01, 0.2])),
+            gate=random.choice(["cosine", "none"], p=[0.7, 0.3]),
+            edge_multiplicity=random.choice(["set", "per_edge"]),
+            uniform_requires_embedding=bool(random.integers(0, 2)),
+        ),
+        ChainRule(
+            limit=int(random.choice([1, 5, 30])),
+            max_length=length,
+            dedupe=dedupe,  # type: ignore[arg-type]
+        ),
+    )
+
+
+def random_question(random: np.random.Generator, whole: SmallGraph, part: SmallGraph) -> SpreadQuestion:
+    """Names of the part's entities, and now and then a name that is searched for everywhere."""
+    places = [whole.keys.index(key) for key in part.keys]
+    picked = random.choice(places, size=int(random.integers(1, 4)))
+    names = [SeedName(whole.keys[n], random.choice(["exact", "alias"]), (int(n),)) for n in dict.fromkeys(picked)]
+    if random.random() < 0.4:
+        names.append(SeedName("searched", "vector", (), _vector(random).astype(np.float32)))
+    return SpreadQuestion(_vector(random).astype(np.float32), tuple(names))
+
+
+@pytest.fixture(scope="module")
+def world(connection: Neo4jConnection) -> tuple[SmallGraph, list[SmallGraph], Neo4jGraph]:
+    """All graphs side by side in one index: none is joined to another."""
+    random = np.random.default_rng(20261121)
+    parts = [random_part(random, number) for number in range(RANDOM_GRAPHS)]
+    whole = SmallGraph(
+        {key: vector for part in parts for key, vector in part.vectors.items()},
+        [edge for part in parts for edge in part.edges],
+    )
+    return whole, parts, whole.load(connection, "two hundred")
+
+
+@pytest.mark.rare
+def test_both_engines_agree_on_two_hundred_random_graphs(
+    world: tuple[SmallGraph, list[SmallGraph], Neo4jGraph],
+) -> None:
+    whole, parts, database = world
+    arrays = Arrays(whole.arrays, whole.matrix)
+    random = np.random.default_rng(7)
+    with_chains = 0
+    for number, part in enumerate(parts):
+        rules, question = random_rules(random), random_question(random, whole, part)
+        local = EmbeddedEngine(arrays, rules).activate(question)  # type: ignore[arg-type]
+        remote = Neo4jEngine(database, rules).activate(question)
+        assert not disagreement(local, remote), f"graph {number}, {rules}"
+        with_chains += bool(local.chains)
+    assert with_chains > RANDOM_GRAPHS / 2
+
+
+WIDTH = 48
+MISSED = 2
+"""Questions of the hundred whose seeds may differ: one did, by a neighbour of rank 4, in one of several runs."""
+_ENTITIES = "SELECT key, name || ' ' || coalesce(description, '') AS text FROM entities WHERE is_named"
+_RELATIONS = (
+    "SELECT s.key AS source, r.relation AS label, t.key AS target FROM relations AS r "
+    "JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS t ON t.entity_id = r.target_id "
+    "WHERE s.is_named AND t.is_named"
+)
+
+
+@cache
+def _of_word(word: str) -> NDArray[np.float64]:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=WIDTH)
+
+
+def vector_of(text: str) -> NDArray[np.float32]:
+    """A vector that texts with the same words share in part: every word adds one of its own. Length 1."""
+    words = sorted({word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}) or [text]
+    total = np.sum([_of_word(word) for word in words], axis=0)
+    made: NDArray[np.float32] = (total / np.linalg.norm(total)).astype(np.float32)
+    return made
+
+
+def spread_questions(published: PublishedIndex, questions: Iterable[str]) -> list[SpreadQuestion]:
+    """The questions as engines get them: named by rules, looked up in the index."""
+    asked = [Question(text, str(number)) for number, text in enumerate(questions)]
+    lookup = NameLookup(published)
+    made = []
+    for question, naming in zip(asked, RuleNaming(published.artefact(NAMES)).name(asked), strict=True):
+        found = [(name, *lookup.find(name)) for name in naming.names]
+        names = [
+            SeedName(name.key, match, entities, None if entities else vector_of(name.search_hint))
+            for name, match, entities in found
+        ]
+        vector = vector_of(question.text)
+        made.append(SpreadQuestion(vector, tuple(names) or (SeedName("", "vector", vector=vector),)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def musique(
+    tmp_path_factory: pytest.TempPathFactory, shared_data: Path, connection: Neo4jConnection
+) -> tuple[Arrays, Neo4jGraph, list[SpreadQuestion]]:
+    """The graph as arrays and in the database, and the questions."""
+    folder, root = shared_data / "musique100", tmp_path_factory.mktemp("musique")
+    extraction = ExtractionSettings(extractor=f"import:{folder / 'openie.jsonl'}")
+    settings = Settings(root=root, strategies=("graph",), extraction=extraction)
+    run_index(settings, IndexRequest("musique", folder / "corpus.jsonl"), DirectRunner())
+    with open_index("musique", root=root) as index:
+        texts = {row["key"]: row["text"] for row in index.sql(_ENTITIES).to_pylist()}
+        edges = [(row["source"], row["label"], row["target"]) for row in index.sql(_RELATIONS).to_pylist()]
+    graph = SmallGraph({key: vector_of(text).tolist() for key, text in texts.items()}, edges)
+    published = open_published(root, "musique")
+    assert graph.keys == list(published.artefact(GRAPH).keys)
+    questions = spread_questions(published, [q.question for q in read_questions(folder / "questions.jsonl")[0]])
+    published.close()
+    return Arrays(graph.arrays, graph.matrix), graph.load(connection, "musique"), questions
+
+
+@pytest.mark.rare
+@pytest.mark.shared_data
+@pytest.mark.parametrize("parameters", [{}, {"gate": "none", "steps": 2, "edge_multiplicity": "per_edge"}], ids=str)
+def test_both_engines_agree_on_all_questions_of_musique(
+    musique: tuple[Arrays, Neo4jGraph, list[SpreadQuestion]], parameters: dict[str, Any]
+) -> None:
+    arrays, database, questions = musique
+    rules = rules_of(QasaParameters(**parameters))
+    local = [*map(EmbeddedEngine(arrays, rules).activate, questions)]  # type: ignore[arg-type]
+    remote = [*map(Neo4jEngine(database, rules).activate, questions)]
+    assert len(questions) == 100
+    found = {number: disagreement(*pair) for number, pair in enumerate(zip(local, remote, strict=True))}
+    differing = {number: words for number, words in found.items() if words}
+    # Neo4j's vector search is approximate: now and then it misses a neighbour, and the seeds are others
+    assert len(differing) <= MISSED, differing
+    assert all(words.startswith("seeds ") for words in differing.values()), differing
+    matches = {seed.match for activation in local for seed in activation.seeds}
+    assert {"exact", "vector"} <= matches
+    assert sum(bool(activation.chains) for activation in local) > 90

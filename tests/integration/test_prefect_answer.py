@@ -2,8 +2,6 @@
 
 import base64
 import json
-import os
-import signal
 import socket
 import subprocess
 import time
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 from command_processes import Commands
-from prefect_rest import events_of, pool_worker, post, run_deployment, runs_named, wait_for
+from prefect_rest import events_of, kill_run, pool_worker, post, run_deployment, runs_named, wait_for
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
@@ -120,33 +118,17 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
 def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
     pool: Callable[..., str], queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
 ) -> None:
-    for end in (_cancel, _kill):
+    for end in (lambda run_id: pool("flow-run", "cancel", run_id), kill_run):
         before = len(queue.jobs())
         asked = {"questions": str(questions), "index": "lakes", "strategy": "bm25", "workers": 0, "queue": "nobody"}
         run_deployment(prefect_server, "answer/main-answers", asked)
         wait_for(lambda held=before: len(queue.jobs()) > held, "no job was submitted")  # type: ignore[misc]
         job_id = queue.jobs()[0].job_id
         assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
-        end(pool, _running_id(prefect_server, questions))
+        end(_running_id(prefect_server, questions))
         wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
         assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
     wait_for(lambda: _states(prefect_server, questions) == ["CANCELLED", "CRASHED"], "the runs go on")
-
-
-def _cancel(run: Callable[..., str], run_id: str) -> None:
-    run("flow-run", "cancel", run_id)
-
-
-def _kill(_run: Callable[..., str], run_id: str) -> None:
-    """The process that runs the flow, as the kernel kills one that takes too much memory."""
-    marker = run_id.encode()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if marker in variables and b"prefect" in command:
-            os.kill(int(folder.name), signal.SIGKILL)
 
 
 def _running_id(environment: dict[str, str], questions: Path) -> str:
@@ -165,14 +147,12 @@ def _runs(environment: dict[str, str], questions: Path) -> list[dict[str, Any]]:
     return [run for run in found if run["parameters"].get("questions") == str(questions)]
 
 
-def _logged(environment: dict[str, str], run_id: str) -> str:
-    body: dict[str, object] = {"logs": {"flow_run_id": {"any_": [run_id]}}}
-    return "\n".join(log["message"] for log in post(environment, "/logs/filter", body))
+def _logged(environment: dict[str, str], *run_ids: str) -> str:
+    """The lines of these runs, or of all."""
+    wanted = {"flow_run_id": {"any_": run_ids}} if run_ids else {"level": {"ge_": 0}}
+    return "\n".join(log["message"] for log in post(environment, "/logs/filter", {"logs": wanted}))
 
 
-EVALUATION_RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(8)
-]
 SCRIPT = """
 import json, sys
 started = []
@@ -196,7 +176,7 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
 ) -> None:
     root = tmp_path / "root"
     settings = ("--set", "strategies=bridge-lexical,bm25", "--root", root)
-    assert polyhop("index", write_corpus(EVALUATION_RECORDS), "--index", "lakes", *settings).returncode == 0
+    assert polyhop("index", write_corpus(RECORDS[:8]), "--index", "lakes", *settings).returncode == 0
     rows = [
         {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Pond {n}"], "supporting": [f"p{n}"]}
         for n in range(4)
@@ -228,7 +208,8 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         picture = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
         assert picture == (report.parent / "recall_at_k.png").read_bytes()
     assert shown["evaluation-lakes-paired-differences-2"]["type"] == "image"
-    logged = _logged_evaluation(prefect_server, until="evaluation 2 stored")
+    wait_for(lambda: "evaluation 2 stored" in _logged(prefect_server), "its log did not arrive")
+    logged = _logged(prefect_server)
     for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
         assert line in logged
     again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25,bm25:b=0..1",
@@ -242,19 +223,6 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         assert (by_flow / name).read_bytes() == (by_command / name).read_bytes()
 
 
-def _logged_evaluation(server: dict[str, str], until: str) -> str:
-    """The lines of all runs, as soon as that one is there: Prefect's server stores them a little later."""
-    end = time.monotonic() + 60
-    while True:
-        lines = "\n".join(log["message"] for log in post(server, "/logs/filter", {"logs": {"level": {"ge_": 0}}}))
-        if until in lines or time.monotonic() > end:
-            return lines
-        time.sleep(0.5)
-
-
-TROUBLE_RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(4)
-]
 UNAVAILABLE_SECONDS = 4.0
 TROUBLE_SCRIPT = """
 import json, sys
@@ -292,9 +260,10 @@ def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with
     }
     rows: list[dict[str, object]] = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(2)]
     questions = write_corpus(rows, "troubled.jsonl")
-    spent, answered, refused = _run(
-        commands, prefect_server | variables, tmp_path, str(write_corpus(TROUBLE_RECORDS)), str(questions)
-    )
+    arguments = (str(write_corpus(RECORDS[:4])), str(questions))
+    done = commands.python(TROUBLE_SCRIPT, arguments, tmp_path, prefect_server | variables)
+    assert done.returncode == 0, done.stderr
+    spent, answered, refused = json.loads(done.stdout.splitlines()[-1])
     assert (answered["done"], answered["dead"]) == (1, 1)
 
     (paused,) = events_of(prefect_server, "polyhop.budget.paused", "polyhop.index.spent")
@@ -344,12 +313,3 @@ class _UnavailableAtFirst:
             return {"kind": "error", "status": 403, "message": "we do not answer"}
         reply = {"reasoning": "The passage says so.", "answer": "Lake 1", "citations": []}
         return {"kind": "reply", "content": json.dumps(reply)}
-
-
-def _run(
-    commands: Commands, environment: dict[str, str], folder: Path, *arguments: str
-) -> tuple[str, dict[str, Any], str]:
-    done = commands.python(TROUBLE_SCRIPT, arguments, folder, environment)
-    assert done.returncode == 0, done.stderr
-    spent, answered, refused = json.loads(done.stdout.splitlines()[-1])
-    return spent, answered, refused

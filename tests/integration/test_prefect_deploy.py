@@ -1,9 +1,11 @@
 """Deployments on a real Prefect server: what deploy refuses and registers, and what schedules bring due."""
 
+import configparser
 import json
 import os
-import signal
+import re
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,6 +18,7 @@ from prefect_rest import (
     ask,
     ended_by_schedule,
     events_of,
+    kill_run,
     pool_worker,
     post,
     prefect_document,
@@ -71,23 +74,15 @@ def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: R
         "PREFECT_API_URL=http://127.0.0.1:4200/api.\n"
     )
     done = new_polyhop("deploy", *LAKES, env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
-    assert (done.returncode, done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")) == (
-        1,
-        True,
-    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (
-            ("--notify", "ops", *LAKES),
-            "--notify takes TYPE/NAME of a notification block (slack-webhook/ops)",
-        ),
-        (
-            ("--schedule", "export", *LAKES),
-            "--schedule takes incremental, check, evaluation or maintenance, not 'export'.",
-        ),
+        (("--notify", "ops", *LAKES), "--notify takes TYPE/NAME of a notification block (slack-webhook/ops)"),
+        (("--schedule", "export", *LAKES), "--schedule takes incremental, check, evaluation or maintenance, not 'exp"),
         (("--after-publish", "answers", *LAKES), "--after-publish takes export or evaluation, not 'answers'."),
         (("--source", "neo4j://svc:planted-0001@host"), "--source holds a password, and the Prefect server"),
         ((), "There is no index 'main' under "),
@@ -176,14 +171,18 @@ def _make_block(server: dict[str, str], address: str) -> None:
 
 def _is_scheduled(server: dict[str, str], deployment_id: str) -> bool:
     """Whether the server's scheduler made a run for later."""
-    runs = post(server, "/flow_runs/filter", {"deployments": {"id": {"any_": [deployment_id]}}})
-    return any(run["auto_scheduled"] and run["state_type"] == "SCHEDULED" for run in runs)
+    return any(run["auto_scheduled"] and run["state_type"] == "SCHEDULED" for run in _runs_of(server, deployment_id))
 
 
 def _has_waited(server: dict[str, str], deployment_id: str) -> bool:
     """Whether a run of the deployment had to wait for another one."""
-    runs = post(server, "/flow_runs/filter", {"deployments": {"id": {"any_": [deployment_id]}}})
-    return any(state["name"] == "AwaitingConcurrencySlot" for run in runs for state in _states(server, run["id"]))
+    states = (state for run in _runs_of(server, deployment_id) for state in _states(server, run["id"]))
+    return any(state["name"] == "AwaitingConcurrencySlot" for state in states)
+
+
+def _runs_of(server: dict[str, str], deployment_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = post(server, "/flow_runs/filter", {"deployments": {"id": {"any_": [deployment_id]}}})
+    return found
 
 
 def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:
@@ -203,8 +202,11 @@ def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
         clean_server, tmp_path / "root", tmp_path, ("--index", "served-again", "--source", str(fifo)), LEXICAL
     ):
         run_deployment(clean_server, "index/served-again-incremental", {"index": "served-again", "source": str(fifo)})
-        wait_for(lambda: "RUNNING" in _states_of(clean_server), "it did not start")
-        _kill_run(runs_named(clean_server, "index served-again")[0]["id"])
+        wait_for(
+            lambda: any(run["state_type"] == "RUNNING" for run in runs_named(clean_server, "index served-again")),
+            "it did not start",
+        )
+        kill_run(runs_named(clean_server, "index served-again")[0]["id"])
         fifo.unlink()
         fifo.symlink_to(corpus)
         wait_for(lambda: bool(runs_named(clean_server, "index served-again v1")), "it did not start again")
@@ -218,22 +220,6 @@ def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
     assert (said["flow_run_id"], said["description"]) == (checked["id"], "everything is as it was published")
 
 
-def _states_of(server: dict[str, str]) -> list[str]:
-    return [run["state_type"] for run in runs_named(server, "index served-again")]
-
-
-def _kill_run(run_id: str) -> None:
-    """The process of a run, as the kernel kills one that takes too much memory."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if run_id.encode() in variables and b"prefect" in command:
-            os.kill(int(folder.name), signal.SIGKILL)
-
-
-INDEX = "on-schedule"
 ARTIFACTS = {
     "index/on-schedule-incremental": "index-on-schedule-summary",
     "verify/on-schedule-check": "verify-on-schedule",
@@ -243,34 +229,112 @@ ARTIFACTS = {
     "maintain/maintenance": "maintenance",
 }
 """By deployment, the key under which its runs leave what became of them."""
-KINDS = os.environ.get("POLYHOP_SCHEDULED_KINDS", "")
-QUESTION = {"id": "q1", "question": "What lies near Mount 1?", "answers": ["Lake 1"], "supporting": ["p1"]}
+ASKED: dict[str, object] = {
+    "id": "q1", "question": "What lies near Mount 1?", "answers": ["Lake 1"], "supporting": ["p1"]
+}  # fmt: skip
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
-@pytest.mark.skipif("POLYHOP_SCHEDULED_KINDS" not in os.environ, reason="a minute; run by hand")
+@pytest.mark.neo4j
 def test_every_kind_runs_on_its_schedule_and_leaves_its_artifact(
-    polyhop: Run,
-    write_corpus: WriteCorpus,
-    clean_server: dict[str, str],
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    polyhop: Run, write_corpus: WriteCorpus, clean_server: dict[str, str], neo4j_server: Any, tmp_path: Path
 ) -> None:
-    watched = [name for name in ARTIFACTS if KINDS == "all" or name.endswith(tuple(KINDS.split(",")))]
-    lexical = {"POLYHOP_STRATEGIES": "bm25,bridge-lexical"}
-    if "export/on-schedule-export" in watched:
-        neo4j = request.getfixturevalue("neo4j_server")
-        lexical |= {"NEO4J_URI": neo4j.uri, "NEO4J_PASSWORD": neo4j.password}
-    assert polyhop("index", write_corpus(RECORDS[:-1]), "--index", INDEX, env=lexical).returncode == 0
-    questions, source = write_corpus([QUESTION], "questions.jsonl"), write_corpus(RECORDS)
-    options = ("--index", INDEX, "--source", str(source), "--questions", str(questions), "--limit", "2")
-    with serving(clean_server, tmp_path / "polyhop-data", tmp_path, options, lexical):
-        for name in watched:
+    variables = LEXICAL | {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
+    assert polyhop("index", write_corpus(RECORDS[:-1]), "--index", "on-schedule", env=variables).returncode == 0
+    questions, source = write_corpus([ASKED], "questions.jsonl"), write_corpus(RECORDS)
+    options = ("--index", "on-schedule", "--source", str(source), "--questions", str(questions), "--limit", "2")
+    with serving(clean_server, tmp_path / "polyhop-data", tmp_path, options, variables):
+        for name in ARTIFACTS:
             schedule_once(clean_server, name, {"strategy": "bm25"} if name.startswith("answer/") else {})
-        for name in watched:
+        for name in ARTIFACTS:
             wait_for(lambda of=name: bool(ended_by_schedule(clean_server, of)), f"no scheduled run of {name} ended")  # type: ignore[misc]
-    for name in watched:
+    for name, key in ARTIFACTS.items():
         (run,) = ended_by_schedule(clean_server, name)
         assert (run["state_type"], run["created_by"]["type"]) == ("COMPLETED", "SCHEDULE"), (name, run["state"])
         shown = [a["key"] for a in post(clean_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]]
-        assert ARTIFACTS[name] in shown, name
+        assert key in shown, name
+
+
+BIN = Path(sys.executable).parent
+GUIDE = re.search(
+    r"\n## Prefect: deploy, serve, watch\n.*?\n### On one host\n(?P<one>.*?)\n### On three hosts\n(?P<three>.*?)\n### ",
+    (PROJECT / "docs" / "operations.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+"""docs/operations.md tells the truth: its commands lead from nothing to a scheduled installation with alerts.
+
+Its services are replaced by those of the tests: the Prefect server of the session, and none that starts runs.
+"""
+DOCUMENT: dict[str, object] = {"id": "p1", "title": "Lake 1", "text": "Lake 1 lies near Mount 1."}
+
+
+def blocks(part: str, language: str) -> list[str]:
+    """The fenced blocks of a part of the page, without the indentation of their list."""
+    assert GUIDE is not None, "docs/operations.md has lost its guide"
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", GUIDE[part], re.DOTALL | re.MULTILINE)
+    return [re.sub(r"^ {4}", "", block, flags=re.MULTILINE) for block in found]
+
+
+def unit(block: str) -> configparser.SectionProxy:
+    """The service of a systemd unit."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(block)
+    return parser["Service"]
+
+
+@pytest.mark.rare
+@pytest.mark.prefect
+def test_the_commands_of_the_guide_deploy_with_schedules_alerts_and_a_first_run(
+    clean_server: dict[str, str], write_corpus: WriteCorpus, tmp_path: Path
+) -> None:
+    write_corpus([DOCUMENT])
+    write_corpus([ASKED], "questions.jsonl")
+    (one,) = blocks("one", "bash")
+    printed = _run(one, clean_server, tmp_path)
+    assert "Created flow run" in printed
+    block = ask(clean_server, "/block_types/slug/slack-webhook/block_documents/name/ops", "GET")
+    assert block["data"]["url"] == "********"
+    for kind, flow in (("incremental", "index"), ("check", "verify"), ("evaluation", "evaluate")):
+        deployment = ask(clean_server, f"/deployments/name/{flow}/main-{kind}", "GET")
+        assert [schedule["active"] for schedule in deployment["schedules"]] == [kind != "evaluation"]
+    is_on = {automation["name"]: automation["enabled"] for automation in post(clean_server, "/automations/filter")}
+    assert is_on["polyhop: notify of failures"]
+    assert is_on["polyhop: evaluation of main after publish"]
+    assert not is_on["polyhop: export of main after publish"]
+
+
+@pytest.mark.rare
+def test_the_commands_of_a_host_that_answers_questions_run(polyhop: Run, write_corpus: WriteCorpus) -> None:
+    write_corpus([DOCUMENT])
+    write_corpus([ASKED], "questions.jsonl")
+    (three,) = blocks("three", "bash")
+    for command in three.splitlines():
+        name, *arguments = command.split()
+        assert name == "polyhop"
+        done = polyhop(*arguments)
+        assert done.returncode == 0, (command, done.stderr)
+    assert polyhop("worker", "--queues", "default", "--until-empty").returncode == 0
+    assert '"done": 1' in polyhop("jobs", "--json").stdout
+
+
+def test_the_services_of_the_guide_are_those_that_the_tests_start_and_start_again() -> None:
+    for part, started in (("one", ["prefect server start", "prefect worker start"]), ("three", ["polyhop worker"])):
+        services = [unit(block) for block in blocks(part, "ini") if "[Service]" in block]
+        for service, command in zip(services, started, strict=True):
+            assert service["ExecStart"].startswith(f"/opt/polyhop/bin/{command} --")
+        assert {service["Restart"] for service in services} == {"always"}
+        assert all(service["EnvironmentFile"] == "/etc/polyhop.env" for service in services)
+
+
+def _run(script: str, server: dict[str, str], folder: Path) -> str:
+    """What a shell prints that runs the commands with the server of the tests."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    path = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "POLYHOP_ROOT": str(folder / "root")}
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        env=clean | server | path, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

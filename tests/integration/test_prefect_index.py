@@ -1,9 +1,11 @@
-"""The index and export flows on a real Prefect server: results as without it, visible runs, artifacts, retries."""
+"""Index and export flows on a real Prefect server: results as without it, artifacts, retries, its dashboard."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 import yaml
 from prefect_rest import events_of, post, runs_named
 
+from polyhop.doctor import check_deployments, check_prefect
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS
+from polyhop.schemas.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -178,10 +182,6 @@ def test_only_errors_that_may_go_away_are_retried() -> None:
 
 
 PREFECT_FILE = Path(__file__).resolve().parents[2] / "prefect.yaml"
-EXPORT_RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Norland."}
-    for n in range(6)
-]
 
 
 def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
@@ -199,12 +199,9 @@ def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
 @pytest.mark.prefect
 @pytest.mark.neo4j
 def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
-    polyhop: Callable[..., subprocess.CompletedProcess[str]],
-    write_corpus: Callable[..., Path],
-    prefect_server: dict[str, str],
-    neo4j_server: Any,
+    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], neo4j_server: Any
 ) -> None:
-    done = polyhop("index", write_corpus(EXPORT_RECORDS), "--index", "lakes", "--set", "strategies=bm25")
+    done = polyhop("index", write_corpus(RECORDS[:6]), "--index", "lakes", "--set", "strategies=bm25")
     assert done.returncode == 0, done.stderr
     server = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
     on_prefect = polyhop("export", "neo4j", "--index", "lakes", "--json", env=server | prefect_server)
@@ -214,12 +211,69 @@ def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
     directly = json.loads(polyhop("export", "neo4j", "--index", "lakes", "--json", env=server).stdout)
     assert (directly["created"], directly["updated"], directly["deleted"]) == (0, 0, 0)
     assert directly["counts"] == report["counts"]
-    names = {task["name"].rsplit("-", 1)[0] for task in _task_runs(prefect_server)}
+    runs = post(prefect_server, "/task_runs/filter", {"flow_runs": {"name": {"like_": "export lakes v1"}}})
+    names = {task["name"].rsplit("-", 1)[0] for task in runs}
     steps = {f"export {kind}" for kind in GRAPH_KINDS if kind not in HUB_KINDS}
     assert steps | {"export schema", "export verification"} <= names
     assert not names & {f"export {kind}" for kind in HUB_KINDS}
     assert neo4j_server.password not in json.dumps(post(prefect_server, "/flow_runs/filter"))
 
 
-def _task_runs(environment: dict[str, str]) -> Any:
-    return post(environment, "/task_runs/filter", {"flow_runs": {"name": {"like_": "export lakes v1"}}})
+@pytest.mark.prefect
+def test_a_prefect_server_says_its_version_and_database(
+    prefect_server: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in prefect_server.items():
+        monkeypatch.setenv(name, value)
+    url = prefect_server["PREFECT_API_URL"]
+    assert check_prefect(Settings()) == f"server {version('prefect')} at {url} answers, database SQLite"
+    monkeypatch.setattr("polyhop.doctor._OUR_FLOWS", "no flow has this in its entrypoint")
+    assert check_deployments(Settings()) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+
+
+@pytest.mark.prefect
+def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_events(
+    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], browser: Any
+) -> None:
+    for count in (3, 4):
+        arguments = ("--index", "seen", "--set", "strategies=bm25")
+        variables = prefect_server | {"PREFECT_LOGGING_LEVEL": "INFO"}
+        done = polyhop("index", write_corpus(RECORDS[:count]), *arguments, env=variables)
+        assert done.returncode == 0, done.stderr
+    first, second = (runs_named(prefect_server, f"index seen v{number}")[0] for number in (1, 2))
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [second["id"]]}}})
+    events_of(prefect_server, "polyhop.index.published", "polyhop.index.seen")
+    address = prefect_server["PREFECT_API_URL"].removesuffix("/api")
+
+    def see(path: str, *words: str) -> None:
+        """Opens a page and waits until a person can read all of these words on it."""
+        folder = os.environ.get("POLYHOP_SCREENSHOTS")
+        picture = Path(folder, f"{path.strip('/').replace('/', '-').partition('?')[0]}.png") if folder else None
+        seen = browser.look(f"{address}{path}", evaluate={"text": _reads(words)}, screenshot=picture)
+        assert [word for word in words if word not in seen.values["text"]] == [], (path, seen.values["text"])
+
+    see("/runs", first["name"], second["name"])
+    see(f"/runs/flow-run/{second['id']}", second["name"], "version 2 published")
+    see(f"/runs/flow-run/{second['id']}?tab=TaskRuns", *(task["name"] for task in tasks[:5]))
+    see("/artifacts", "index-seen-summary", "index-seen-changes", "Version 2: 1 added")
+    see("/artifacts/key/index-seen-changes", "index-seen-changes", first["name"], second["name"])
+    (changes,) = (
+        artifact
+        for artifact in post(prefect_server, "/artifacts/filter")
+        if (artifact["key"], artifact["flow_run_id"]) == ("index-seen-changes", second["id"])
+    )
+    see(f"/artifacts/artifact/{changes['id']}", "Version 2 of seen: 1 added", "All of them:", "The run that wrote this")
+    see("/events", "polyhop.index.published")
+
+
+def _reads(words: tuple[str, ...]) -> str:
+    """An expression that gives the page's text as soon as it holds these words, or after some seconds."""
+    return f"""new Promise(done => {{
+        const end = Date.now() + 20000
+        const look = () => {{
+            const text = document.body.innerText
+            if ({json.dumps(words)}.every(word => text.includes(word)) || Date.now() > end) done(text)
+            else setTimeout(look, 100)
+        }}
+        look()
+    }})"""

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import dask
 import pytest
 from dying_batches import NotingRunner
+from prefect_rest import post
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import MOST_DEATHS, DirectRunner, batch_pool, do_batch, portable_work
@@ -42,8 +44,8 @@ def _request(folder: Path) -> IndexRequest:
     return IndexRequest("lakes", corpus)
 
 
-def _published(root: Path) -> tuple[object, object]:
-    folder = Layout(root).index("lakes").version(1)
+def _published(root: Path, index: str = "lakes") -> tuple[object, object]:
+    folder = Layout(root).index(index).version(1)
     manifest = json.loads(folder.manifest.read_text())
     return manifest["tables"], manifest["arrays"]
 
@@ -121,20 +123,19 @@ def test_a_program_that_no_process_can_import_does_the_batches_itself(
     tmp_path: Path, local: tuple[object, object]
 ) -> None:
     request = _request(tmp_path)
-    program = (
-        "from pathlib import Path\n"
-        "from polyhop.flows import runner as pools\n"
-        "from polyhop.flows.index import run_index\n"
-        "from polyhop.flows.runner import DirectRunner\n"
-        "from polyhop.schemas.requests import IndexRequest\n"
-        "from polyhop.schemas.settings import parse_settings\n"
-        "pools.LEAST_UNITS = 1\n"
-        f"known = {{'root': '{tmp_path}/root', 'batch_size': {SIZE}, 'strategies': 'dense', 'cores': 2}}\n"
-        "settings = parse_settings({'test': known})\n"
-        "with pools.batch_pool(settings) as pool:\n"
-        f"    run_index(settings, IndexRequest('lakes', Path('{request.source}')), DirectRunner(pool=pool))\n"
-        "print('published')\n"
-    )
+    program = f"""
+from pathlib import Path
+from polyhop.flows import runner as pools
+from polyhop.flows.index import run_index
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import parse_settings
+pools.LEAST_UNITS = 1
+known = {{"root": "{tmp_path}/root", "batch_size": {SIZE}, "strategies": "dense", "cores": 2}}
+settings = parse_settings({{"test": known}})
+with pools.batch_pool(settings) as pool:
+    run_index(settings, IndexRequest("lakes", Path("{request.source}")), pools.DirectRunner(pool=pool))
+print("published")
+"""
     (tmp_path / "run.py").write_text(program)  # no `if __name__ == "__main__"`
     done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
     assert done.stdout == "published\n", done.stderr
@@ -181,16 +182,16 @@ def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
 
 
 def test_processes_of_a_run_that_is_killed_end_with_it(tmp_path: Path) -> None:
-    program = (
-        "import sys, time\n"
-        "from polyhop.flows.runner import ProcessPool\n"
-        "if __name__ == '__main__':\n"
-        "    pool = ProcessPool(2)\n"
-        "    executor = pool._started()\n"
-        "    list(executor.map(abs, range(4)))\n"
-        "    print(*executor._processes, flush=True)\n"
-        "    time.sleep(60)\n"
-    )
+    program = """
+import sys, time
+from polyhop.flows.runner import ProcessPool
+if __name__ == "__main__":
+    pool = ProcessPool(2)
+    executor = pool._started()
+    list(executor.map(abs, range(4)))
+    print(*executor._processes, flush=True)
+    time.sleep(60)
+"""
     (tmp_path / "run.py").write_text(program)
     run = subprocess.Popen([sys.executable, tmp_path / "run.py"], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
@@ -202,3 +203,61 @@ def test_processes_of_a_run_that_is_killed_end_with_it(tmp_path: Path) -> None:
     while any(Path(f"/proc/{process}").exists() for process in processes):
         assert time.monotonic() < end, "a process outlived its run"
         time.sleep(0.05)
+
+
+LAKES: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 50} in Country {n % 3}."}
+    for n in range(150)
+]
+TEN = 10
+
+
+def _kill_a_worker(run: subprocess.Popen[str], folder: Path) -> None:
+    """Kills a process that does batches once the first batch of embedding is there, and others are not."""
+    end = time.monotonic() + 120
+    while not (done := list(folder.glob("embed-*/*.done"))):
+        assert run.poll() is None, "the run ended before a worker was killed"
+        assert time.monotonic() < end, "no batch was done in 120 s"
+        time.sleep(0.01)
+    assert len(done) < len(LAKES) / TEN
+    threads = Path(f"/proc/{run.pid}/task").glob("*/children")
+    children = [int(pid) for file in threads for pid in file.read_text().split()]
+    workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+
+
+@pytest.mark.rare
+@pytest.mark.prefect
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flow_run_whose_worker_is_killed_gives_the_same_tables_and_shows_its_batches(
+    kind: str, write_corpus: Callable[..., Path], prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    corpus = write_corpus(LAKES)
+    settings = ("--set", f"batch_size={TEN}", "--set", "strategies=dense", "--set", "cores=2")
+    arguments = ["index", corpus, "--index", kind, *settings, "--set", f"runner.kind={kind}", "--json"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "polyhop.cli", *map(str, arguments)],
+        cwd=tmp_path,
+        env=clean | prefect_server,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    _kill_a_worker(run, tmp_path / f"polyhop-data/indexes/{kind}/staging/parts")
+    _, complaints = run.communicate(timeout=200)
+    assert run.returncode == 0, complaints
+    assert [line for line in complaints.splitlines() if "leaked" in line] == []
+
+    root = tmp_path / "polyhop-data"
+    run_index(_settings(root, batch_size=TEN), IndexRequest("local", corpus), DirectRunner())
+    assert _published(root, kind) == _published(root, "local")
+
+    runs = post(prefect_server, "/flow_runs/filter")
+    ours = [run for run in runs if run["parameters"].get("index") == kind]
+    assert [run["state_type"] for run in ours] == ["COMPLETED"]
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [ours[0]["id"]]}}})
+    batches = [task for task in tasks if task["name"].startswith("embed-passage batch")]
+    assert len(batches) == len(LAKES) / TEN
+    assert {task["state_type"] for task in batches} == {"COMPLETED"}

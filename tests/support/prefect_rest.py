@@ -145,6 +145,17 @@ def ask(
         return json.loads(response.read() or b"null")
 
 
+def kill_run(run_id: str) -> None:
+    """The process of a run, as the kernel kills one that takes too much memory."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if run_id.encode() in variables and b"prefect" in command:
+            os.kill(int(folder.name), signal.SIGKILL)
+
+
 PREFECT = str(Path(sys.executable).parent / "prefect")
 
 
