@@ -231,6 +231,7 @@ def test_a_prefect_server_says_its_version_and_database(
     assert check_deployments(Settings()) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
 
 
+@pytest.mark.rare
 @pytest.mark.prefect
 def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_events(
     polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], browser: Any
