@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from polyhop.schemas.errors import ConfigurationError, remember_secrets
+from polyhop.schemas.errors import ConfigurationError, StoreError, remember_secrets
 from polyhop.schemas.records import KINDS, EntityEdit, NamePair
 from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
 from polyhop.schemas.text import content_hash
@@ -36,7 +36,12 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     sources["the command line"] = flags or {}
     values = [value for source in sources.values() for value in source.values()]
     remember_secrets(value for value in values if isinstance(value, str) and "://" in value)
-    return parse_settings(sources)
+    settings = parse_settings(sources)
+    if settings.root.is_file():
+        raise StoreError(
+            f"Cannot use {settings.root}: a file is where a folder is needed; choose another place (--root)."
+        )
+    return settings
 
 
 def read_edits(folder: IndexFolder) -> tuple[EntityEdit, ...]:

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -23,23 +24,8 @@ from polyhop.tasks.extraction.stage import ChangedTitles
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 
-WORDS = (
-    "Alpha",
-    "alpha",
-    "BETA",
-    "Beta",
-    "beta",
-    "gamma",
-    "the",
-    "The",
-    "of",
-    "If",
-    "What",
-    "São",
-    "sao",
-    "İzmir",
-    "3",
-)
+NAMES = ("Alpha", "alpha", "BETA", "Beta", "beta", "gamma", "São", "sao", "İzmir")
+WORDS = (*NAMES, "the", "The", "of", "If", "What", "3")
 GAPS = (" ", "-", ". ", ", ", "'s ", " & ", " (", "\n")
 Corpus = Mapping[str, tuple[str, str]]
 """Title and text by id."""
@@ -121,30 +107,27 @@ def test_an_edited_index_is_the_one_made_from_scratch(
 
 
 PAGES = {f"p{n}": (f"Town {n}", f"Town {n} lies near Mount Tall.") for n in range(9)}
+BURNT = {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}
 
 
 def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp_path: Path) -> None:
     assert index(tmp_path, PAGES).computed["extract"] == 9
-    assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 1
-    assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}).computed["extract"] == 9
-    assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=True).computed["extract"] == 9
+    assert index(tmp_path, BURNT).computed["extract"] == 1
+    for full in (False, True):
+        assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=full).computed["extract"] == 9
 
 
 def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> None:
     index(tmp_path, PAGES)
     edited = {**PAGES, **{f"p{n}": (f"Town {n}", f"Town {n} burnt down.") for n in (1, 4, 8)}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polyhop.tasks.resolution.stage.resolve", interrupted)
+        patch.setattr("polyhop.tasks.resolution.stage.resolve", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index(tmp_path, edited)
     assert index(tmp_path, edited, full=True).computed["extract"] == 9
     (fresh := tmp_path / "fresh").mkdir()
     index(fresh, edited)
     assert content(tmp_path) == content(fresh)
-
-
-def interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("name", ["extraction_passages.parquet", "extraction_triples.parquet"])
@@ -156,16 +139,15 @@ def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
     damaged[len(damaged) // 2] ^= 1
     path.unlink()
     path.write_bytes(damaged)
-    edited = {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}
-    report = index(tmp_path, edited)
+    report = index(tmp_path, BURNT)
     assert report.computed["extract"] == 9
     assert report.damaged == [f"file '{name}' has another content than was published"]
     after = content(tmp_path)
-    index(tmp_path, edited, full=True)
+    index(tmp_path, BURNT, full=True)
     assert content(tmp_path) == after
 
 
 def test_other_settings_or_another_revision_keep_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index(tmp_path, PAGES)
     monkeypatch.setattr("polyhop.tasks.extraction.stage.Extract.revision", 999)
-    assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 9
+    assert index(tmp_path, BURNT).computed["extract"] == 9
