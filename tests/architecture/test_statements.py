@@ -185,6 +185,7 @@ def test_neo4j_accepts_every_statement(connection: Neo4jConnection, file: str) -
         connection.alter("EXPLAIN " + statement, {name: VALUES[name] for name in names})
 
 
+@pytest.mark.rare
 @pytest.mark.neo4j
 @pytest.mark.parametrize(("steps", "length"), [(0, 1), (1, 2), (3, 4), (4, 6)])
 def test_neo4j_accepts_the_whole_query(connection: Neo4jConnection, steps: int, length: int) -> None:

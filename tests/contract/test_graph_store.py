@@ -160,6 +160,7 @@ def eight_in(store: GraphStore, version: int = 1) -> None:
     store.record(GraphRecord(version, "", EIGHT.matrix.shape[1], dict.fromkeys(GRAPH_KINDS, 0)))
 
 
+@pytest.mark.rare
 def test_activation_spreads_as_in_the_embedded_engine_and_by_default_to_the_golden_values(store: GraphStore) -> None:
     eight_in(store)
     axis = [1.0, *[0.0] * (EIGHT.matrix.shape[1] - 1)]
@@ -307,6 +308,7 @@ def test_an_export_leads_to_equal_hashes_and_a_later_one_writes_the_delta_to_wha
     assert differences(editions[1], graphs.open()) == []
 
 
+@pytest.mark.rare
 def test_an_export_that_was_killed_before_any_step_is_completed_by_the_next_one(
     graphs: Kept, with_hubs: Editions
 ) -> None:
@@ -320,6 +322,7 @@ def test_an_export_that_was_killed_before_any_step_is_completed_by_the_next_one(
         assert differences(settings, graphs.open()) == []
 
 
+@pytest.mark.rare
 def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batches_and_are_completed(
     graphs: Kept, with_hubs: Editions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +341,7 @@ def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batc
     assert differences(with_hubs[0], graphs.open()) == []
 
 
+@pytest.mark.rare
 def test_hubs_vanish_with_the_version_that_had_them(graphs: Kept, without_hubs: Editions, with_hubs: Editions) -> None:
     exported(without_hubs[1], graphs.open("other"))
     report = exported(with_hubs[0], graphs.open())

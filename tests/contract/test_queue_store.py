@@ -143,6 +143,7 @@ def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server: Any
         open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
 
 
+@pytest.mark.rare
 def test_a_port_that_nobody_listens_at_is_waited_for_a_moment_and_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

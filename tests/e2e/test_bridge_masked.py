@@ -76,6 +76,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path:
     return root
 
 
+@pytest.mark.rare
 def test_a_plain_version_ranks_the_demo_alike(demo: Path, demo_folder: Path) -> None:
     differs, masks = differing(demo, "with", demo_folder / "questions.jsonl")
     assert differs == []

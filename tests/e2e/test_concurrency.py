@@ -152,6 +152,7 @@ def test_a_killed_run_leaves_the_version_and_the_next_run_ends_as_an_undisturbed
     assert killed["arrays"] == calm["arrays"]
 
 
+@pytest.mark.rare
 def test_readers_and_workers_see_whole_versions_throughout_many_runs(
     polyhop: Run, start: Callable[..., Running], tmp_path: Path
 ) -> None:

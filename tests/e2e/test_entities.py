@@ -250,6 +250,7 @@ def test_namesakes_are_explained_and_a_merge_by_hand_joins_them_again(root: Path
     assert len({key for _, key in rows(root, MEANT, "namesakes")}) == 1
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("identity", ["name_type", "context"])
 def test_an_edit_of_a_corpus_of_namesakes_ends_like_a_fresh_build(tmp_path: Path, identity: str) -> None:
     changed = dict(list(NAMESAKES.items())[:3]) | {

@@ -399,6 +399,7 @@ def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callab
     assert files >= {"paired_differences.png", "paired_differences_2.png"}
 
 
+@pytest.mark.rare
 def test_the_command_of_algorithms_md_has_what_the_figures_of_sprig_show(command: Command) -> None:
     text = (PROJECT / "docs" / "algorithms.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"^\$ polyhop (eval .* --strategies .*graph-hybrid.*)$", text, re.MULTILINE)

@@ -94,6 +94,7 @@ def test_a_command_of_another_package_stands_in_the_help_and_runs(extended: Run)
     assert printed(extended("titles", *TINY, "--json")) == ["Cairo Tower", "The Nile", "Warsaw"]
 
 
+@pytest.mark.rare
 def test_without_the_package_its_strategy_and_format_are_unknown(extended: Run, polyhop: Run) -> None:
     refused = polyhop("ask", "Cairo?", *TINY, "--strategy", "shared-title")
     assert (refused.returncode, "shared-title" in refused.stderr) == (2, True)

@@ -433,6 +433,7 @@ def test_an_empty_text_is_replaced_by_the_template_and_not_asked_for_again(hubs:
     assert hubs.server.count() == calls
 
 
+@pytest.mark.rare
 def test_paths_of_the_same_words_are_one_question(hubs: Hubs) -> None:
     write_rows(hubs.source, [stated(node(own_id, "Twin", "Paper"), "is", "alike") for own_id in ("T1", "T2")])
     settings = hubs.settings()

@@ -258,6 +258,7 @@ def test_a_refused_or_forgotten_key_and_an_unknown_model_end_the_run_at_its_firs
     assert not is_published(settings)
 
 
+@pytest.mark.rare
 def test_a_dead_address_ends_the_run_unless_caches_hold_every_reply(runs: Runs) -> None:
     corpus = runs.corpus(8)
     dead = {"models__api_base": runs.server.dead_url()}

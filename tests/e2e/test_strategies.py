@@ -87,6 +87,7 @@ def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
     assert "Naoum Shebib mentions p" in page
 
 
+@pytest.mark.rare
 def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_from_the_cache(run: Run) -> None:
     def cached() -> int:
         count: int = printed(run("cache", "stats", "--json"))["paths"]["count"]

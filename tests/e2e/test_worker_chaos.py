@@ -81,6 +81,7 @@ def test_every_question_has_exactly_one_result_whoever_is_killed(
     assert "unexpected" not in towns.log()
 
 
+@pytest.mark.rare
 def test_fifty_questions_are_answered_after_everything_was_killed(
     towns_on_both: Any, request: pytest.FixtureRequest
 ) -> None:

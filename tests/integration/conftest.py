@@ -21,6 +21,18 @@ def _free_port() -> int:
         return port
 
 
+_servers: list[subprocess.Popen[bytes]] = []
+"""The Prefect server that runs."""
+
+
+@pytest.hookimpl(trylast=True)  # after the fixtures of the test, which still ask the server
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Ends the Prefect server after the last of its tests, which stand together: idle it takes a tenth of a core."""
+    del item
+    while _servers and nextitem is not None and "prefect_server" not in getattr(nextitem, "fixturenames", ()):
+        _servers.pop().terminate()
+
+
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of a real Prefect server on a free loopback port, with a throwaway database.
@@ -54,6 +66,7 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         stdout=log,
         stderr=subprocess.STDOUT,
     )
+    _servers.append(server)
     try:
         _wait_until_healthy(f"{environment['PREFECT_API_URL']}/health", server, home / "server.log")
         yield environment

@@ -471,6 +471,7 @@ FAULTS: list[Any] = [
 OF_PACKAGES = ("litellm", "Traceback", "Exception", "APIConnection", "OpenAI", "InternalServerError", "httpx")
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("is_embedding", [False, True])
 @pytest.mark.parametrize("fault", [*FAULTS, "nobody there", "no such host", "no provider"])
 def test_no_words_of_a_package_are_said(model_server: Any, tmp_path: Path, fault: Any, is_embedding: bool) -> None:

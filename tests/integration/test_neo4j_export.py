@@ -174,6 +174,7 @@ def test_the_delta_is_all_that_is_written(corpus: Corpus, connection: Neo4jConne
     assert run_verify(corpus.settings, "towns", corpus.address).ok
 
 
+@pytest.mark.rare
 def test_two_indexes_share_a_database_and_do_not_touch_each_other(corpus: Corpus, connection: Neo4jConnection) -> None:
     corpus.publish(records(range(6)), "other")
     corpus.export("towns")
@@ -435,6 +436,7 @@ def test_the_vector_index_searches_one_index_only(spaces: Settings, both: Neo4jC
     assert max(row["score"] for row in found) == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     "damage",
     [

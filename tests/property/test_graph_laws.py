@@ -8,6 +8,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def tables(folder: Path, name: str, lines: list[str]) -> dict[str, list[tuple[ob
         }
 
 
+@pytest.mark.rare
 @settings(max_examples=10)
 @given(TRIPLES, LABELS, TYPES, st.randoms(use_true_random=False))
 def test_n_triples_turtle_and_json_lines_give_the_same_tables(

@@ -130,6 +130,7 @@ def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> N
     assert content(tmp_path) == content(fresh)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("name", ["extraction_passages.parquet", "extraction_triples.parquet"])
 def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
     index(tmp_path, PAGES)

@@ -196,6 +196,7 @@ def read(root: Path, rows: dict[str, str], *, name: str = "wiki", characters: in
     return index
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("others", "rows", "chosen", "expected", "whole"),
     [

@@ -309,6 +309,7 @@ def test_offsets_are_in_the_text_and_numbers_are_outside_dates(text: str) -> Non
     assert all(n.end <= d.start or d.end <= n.start for n in numbers for d in dates)
 
 
+@pytest.mark.rare
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("piece", "dates", "numbers"),
