@@ -243,7 +243,7 @@ def test_every_kind_runs_on_its_schedule_and_leaves_its_artifact(
     variables = LEXICAL | {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
     assert polyhop("index", write_corpus(RECORDS[:-1]), "--index", "on-schedule", env=variables).returncode == 0
     questions, source = write_corpus([ASKED], "questions.jsonl"), write_corpus(RECORDS)
-    options = ("--index", "on-schedule", "--source", str(source), "--questions", str(questions), "--limit", "2")
+    options = ("--index", "on-schedule", "--source", str(source), "--questions", str(questions))
     with serving(clean_server, tmp_path / "polyhop-data", tmp_path, options, variables):
         for name in ARTIFACTS:
             schedule_once(clean_server, name, {"strategy": "bm25"} if name.startswith("answer/") else {})
