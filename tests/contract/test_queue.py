@@ -561,6 +561,7 @@ def test_a_worker_says_why_and_since_when_it_waits_for_a_model(queue: QuestionQu
 
 LEASE_SECONDS = 10.0
 MOST_ATTEMPTS = 2
+MOST_CLAIMS = MOST_ATTEMPTS * (DEATHS_PER_ATTEMPT + 1)  # a lease that ran out takes no attempt
 QUEUES = ("a", "b")
 QuestionKey = tuple[int, str]
 Lease = tuple[int, str, str]
@@ -609,7 +610,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert key not in self.answers
             assert key not in self.held or self.until[self.held[key]] <= self.now
             assert each.lease_token not in self.until
-            assert 1 <= each.attempt <= MOST_ATTEMPTS
+            assert 1 <= each.attempt <= MOST_CLAIMS
             self.held[key] = each.lease_token
             self.until[each.lease_token] = self.now + LEASE_SECONDS
         return multiple(*((each.job_id, each.question_id, each.lease_token) for each in claimed))
@@ -687,7 +688,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert Counter(row.state for row in rows) == Counter(job.counts)
             for row in rows:
                 assert (row.state is QuestionState.DONE) == (row.answer is not None)
-                assert 0 <= row.attempts <= MOST_ATTEMPTS * (DEATHS_PER_ATTEMPT + 1)
+                assert 0 <= row.attempts <= MOST_CLAIMS
                 assert (row.finished_at is None) == (row.state in {QuestionState.QUEUED, QuestionState.LEASED})
                 if row.answer is not None:
                     seen[row.job_id, row.question_id] = row.answer
