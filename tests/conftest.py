@@ -149,10 +149,11 @@ def _commit() -> str:
 
 
 def _turn(item: pytest.Item) -> int:
+    """Large groups first, and in each process all tests of the Prefect server together: it ends after the last one."""
     server = _server_of(item)
     if server:
-        return _SERVERS.index(server)
-    return len(_SERVERS) + (not _LONG_FILES.intersection(item.path.parts))
+        return 2 * _SERVERS.index(server) + ("prefect_server" in getattr(item, "fixturenames", ()))
+    return 2 * len(_SERVERS) + (not _LONG_FILES.intersection(item.path.parts))
 
 
 def _server_of(item: pytest.Item) -> str | None:
