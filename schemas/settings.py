@@ -569,7 +569,7 @@ _GONE: Mapping[str, tuple[object, str]] = {
     "vectors.hnsw_ef_construction": (200, "schemas/manifest.py HNSW_EF_CONSTRUCTION"),
     "vectors.hnsw_m": (32, "schemas/manifest.py HNSW_M"),
     "worker.batch": (32, "worker/loop.py BATCH; `polyhop worker --batch` takes another"),
-    "worker.lease_seconds": (30, "worker/loop.py LEASE_SECONDS"),
+    "worker.lease_seconds": (30, "worker/loop.py WorkerOptions"),
     "worker.poll_seconds": (0.5, "worker/loop.py WorkerOptions"),
 }
 """Settings of earlier versions: what they always are now, and where that stands."""

@@ -412,7 +412,6 @@ _PROBED_QUESTIONS = 8
 
 
 BATCH = 32  # Questions that a worker claims at once; chosen: claiming them costs less than one of them.
-LEASE_SECONDS = 30.0  # How long a claim holds without a sign of life; chosen: a worker that is busy says one every ten.
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +420,8 @@ class WorkerOptions:
 
     queues: tuple[str, ...] = ("default",)  # Queues to claim from.
     batch: int = BATCH  # Questions to claim at once.
-    lease_seconds: float = LEASE_SECONDS
+    # How long a claim holds without a sign of life; chosen: a worker that is busy gives one every ten seconds.
+    lease_seconds: float = 30.0
     poll_seconds: float = 0.5  # How long to wait when there is nothing to do.
     until_empty: bool = False  # End when nothing in the queues is queued or leased.
     # What a question may take of its own; it fails after that, the others of its batch go on.

@@ -361,7 +361,7 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import BATCH, LEASE_SECONDS, Worker, WorkerMetrics, WorkerOptions, serve_metrics
+    from polyhop.worker.loop import BATCH, Worker, WorkerMetrics, WorkerOptions, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
     settings = options.with_reader(options.settings_of(root, set_), reader)
@@ -372,7 +372,6 @@ def worker(
     duties = WorkerOptions(
         queues=names,
         batch=batch or BATCH,
-        lease_seconds=LEASE_SECONDS,
         until_empty=until_empty,
         question_seconds=settings.worker.question_seconds,
     )

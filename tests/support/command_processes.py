@@ -77,7 +77,7 @@ class Prepare:
     arguments: Mapping[str, object]
 
 
-SHORT_LEASE = Prepare(PROGRAM, "set_constant", {"module": "polyhop.worker.loop", "name": "LEASE_SECONDS", "value": 2.0})
+SHORT_LEASE = Prepare(PROGRAM, "shorten_leases", {"seconds": 2.0})
 """For a worker whose death is noticed within two seconds."""
 
 
