@@ -124,16 +124,18 @@ def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", ["lancedb.table.LanceTable.list_indices", "polyhop.warehouse.vectors.lance._optimize"])
 def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Before the indexes of the version before are gone, and after."""
     store, wanted = LanceVectors(tmp_path), rows(6)
     texts = [f"{name} castle" for name in wanted.ids]
     edited = VectorRows(wanted.ids, texts, texts, wanted.vectors)
     before = store.sync("passages", first_of(wanted, 4))
     store.pin("passages", before.version, "v1")
     with monkeypatch.context() as patched:
-        patched.setattr("polyhop.warehouse.vectors.lance._optimize", Mock(side_effect=KeyboardInterrupt))
+        patched.setattr(step, Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             store.sync("passages", edited)
     assert store.open("passages", before.version).search_text("p0003", 5) == ["p0003"]
@@ -141,6 +143,8 @@ def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
     assert after.written == 0
     table = lancedb.connect(tmp_path).open_table("passages")
     assert sorted(column for each in table.list_indices() for column in each.columns) == ["id", "text"]
+    statistics = [table.index_stats(each.name) for each in table.list_indices()]
+    assert [each.num_unindexed_rows for each in statistics if each] == [0, 0]
     assert sorted(store.open("passages", after.version).search_text("castle", 9)) == wanted.ids
     assert store.sync("passages", edited).version == after.version
 
