@@ -1,4 +1,4 @@
-"""Encoders behind a real `/embeddings` endpoint: vectors, faults, budgets, kills, two at once, and a real e5."""
+"""Encoders of a real `/embeddings` endpoint: vectors, faults, budgets, kills, two at once, and a real e5."""
 
 import json
 import logging

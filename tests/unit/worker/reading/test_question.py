@@ -43,50 +43,36 @@ def test_the_golden_questions_are_taken_apart_as_specified(parsed: Parse, questi
     assert [relation.name for relation in found.relations] == relations
 
 
+OF_TYPE = {
+    "PER": ("Who wrote it?", "To whom was she married?", "Which composer wrote it?"),
+    "LOC": (
+        "Where was she born?",
+        "Where did she study?",
+        "Where is the university located?",
+        "Which cities are on it?",
+        "Was Warsaw the capital of what country?",
+    ),
+    "DATE": ("When did it open?", "On what date did it open?", "What time does it open?"),
+    "NUM": ("How many people live there?", "What is the population of it?", "What is the area code of it?"),
+    "ANY": (
+        "How did it end?",
+        "Which film came out in May?",
+        "What does it mean?",
+        "Whose tower is it?",
+        "Name it.",
+        "",
+    ),
+    "YES-NO": ("Is Warsaw a city?", "Did it open?"),
+}
+
+
 @pytest.mark.parametrize(
     ("question", "part", "expected"),
     [
         # wh-word and head noun decide the type
-        *(
-            (question, "expected", "PER")
-            for question in ("Who wrote it?", "To whom was she married?", "Which composer wrote it?")
-        ),
-        *(
-            (question, "expected", "LOC")
-            for question in (
-                "Where was she born?",
-                "Where did she study?",
-                "Where is the university located?",
-                "Which cities are on it?",
-                "Was Warsaw the capital of what country?",
-            )
-        ),
-        *(
-            (question, "expected", "DATE")
-            for question in ("When did it open?", "On what date did it open?", "What time does it open?")
-        ),
-        *(
-            (question, "expected", "NUM")
-            for question in (
-                "How many people live there?",
-                "What is the population of it?",
-                "What is the area code of it?",
-            )
-        ),
-        *(
-            (question, "expected", "ANY")
-            for question in (
-                "How did it end?",
-                "Which film came out in May?",
-                "What does it mean?",
-                "Whose tower is it?",
-                "Name it.",
-                "",
-            )
-        ),
+        *((question, "expected", kind) for kind, questions in OF_TYPE.items() for question in questions),
         ("In what year did it open?", "expected", "YEAR"),
         ("What nationality is she?", "expected", "NAT"),
-        *((question, "expected", "YES-NO") for question in ("Is Warsaw a city?", "Did it open?")),
         # the asking wh-word among several
         ("In which city was the man who wrote it born?", "wh", "which"),
         ("The old man who wrote it was born in what city, and when?", "wh", "when"),
