@@ -1,12 +1,12 @@
 # Commands of a developer. `just` runs them (https://just.systems); each line also runs by itself in a shell.
 
-# Lint, types, import rules, unit and contract tests but the slow ones: two minutes, no server but PostgreSQL.
+# Lint, types, import rules and the unit tests that open no store: a minute, no server.
 quick:
     uv run ruff check .
     uv run ruff format --check .
     uv run mypy
     uv run lint-imports
-    uv run pytest tests/unit tests/contract -m "not slow and not rare and not neo4j"
+    uv run pytest tests/unit --ignore tests/unit/warehouse --ignore tests/unit/flows -m "not slow and not rare and not neo4j"
 
 # Everything, with every server it needs: the test command of README.md.
 all:

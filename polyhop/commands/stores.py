@@ -12,11 +12,10 @@ from typer import Argument, Option
 from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Strategy, Uri, User, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, SourceError, nearest_name
+from polyhop.schemas.errors import ConfigurationError, nearest_name
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.api import Answer
     from polyhop.schemas.settings import Settings
     from polyhop.warehouse.files.layout import Layout
 
@@ -87,8 +86,6 @@ Questions = Annotated[
     Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
 LATEST = "latest"
-FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
-FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
 _SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
 
 
@@ -107,22 +104,16 @@ def versions(
         return
     if questions is not None or strategy is not None:
         raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
+    from polyhop.versions import version_rows
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.files.versions import pinned_version, published_versions, read_manifest, require_version
+    from polyhop.warehouse.files.versions import pinned_version, require_version
 
     layout = Layout(settings_of(root).root)
-    folder = layout.index(index)
     current = require_version(layout, index)[0] if use is None else _make_current(layout, index, use)
-    rows, pinned = [], pinned_version(folder)
-    for number in published_versions(folder):
-        row: dict[str, Any] = {"version": number, "current": number == current, "pinned": number == pinned}
-        try:
-            manifest = read_manifest(folder.version(number))
-        except ManifestMismatchError as error:  # what makes a version unusable goes to standard error
-            print_error(f"Version {number} cannot be used: {error}")
-            rows.append({**row, "source": None})
-        else:
-            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
+    pinned = pinned_version(layout.index(index))
+    rows, damaged = version_rows(layout, index, current)
+    for number, error in damaged.items():  # what makes a version unusable goes to standard error
+        print_error(f"Version {number} cannot be used: {error}")
     if json:
         print_json(rows)
         return
@@ -161,6 +152,8 @@ def _make_current(layout: "Layout", index: str, use: str) -> int:
 def _print_difference(
     settings: "Settings", index: str, pair: tuple[int, int], questions: Path | None, strategy: str | None, *, json: bool
 ) -> None:
+    from polyhop.versions import diff_versions
+
     document = diff_versions(settings, index, pair, questions, strategy)
     if json:
         print_json(document)
@@ -200,52 +193,6 @@ def _changed(what: str, row: dict[str, Any]) -> str:
         return f"{row['record_id']}{was}{source}"
     led = {"merged": "into", "split": "from"}.get(row["kind"])
     return f"{row['name']} ({led} {row['other']})" if led else row["name"]
-
-
-def diff_versions(
-    settings: "Settings", index: str, versions: tuple[int, int], questions: Path | None, strategy: str | None
-) -> dict[str, Any]:
-    """The JSON contract of `polyhop versions --diff`: what changed, and, if a question file is named, other answers.
-
-    Each question is asked of both versions, by a strategy or each version's own default; the document has those with
-    another answer, or other first ten passages.
-    """
-    from polyhop.api import open_index
-    from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.files.questions import usable_questions
-    from polyhop.warehouse.files.versions import hold_version
-    from polyhop.warehouse.tables.version_rows import compare_versions
-
-    def answers_of(version: int) -> "list[Answer]":
-        with open_index(index, version=version, settings=settings) as opened:
-            return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
-
-    layout = Layout(settings.root)
-    with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:
-        document: dict[str, Any] = {"index": index, "before": versions[0], "after": versions[1]}
-        for what, found in compare_versions(first.folder, second.folder, FIRST_CHANGES).items():
-            document[what] = {"counts": found.counts, "first": found.first}
-        if questions is None:
-            return document
-        asked = [record.question for record in usable_questions(questions)[0]]
-        if not asked:
-            raise SourceError(f"{questions} holds no usable question; at least one is needed.")
-        answers = zip(*map(answers_of, versions), strict=True)
-    counts, changed = {"asked": len(asked), "other_answers": 0, "other_passages": 0}, []
-    for before, after in answers:
-        old, new = ([row["id"] for row in one.passages] for one in (before, after))
-        counts["other_answers"] += before.answer != after.answer
-        counts["other_passages"] += old != new
-        row = {
-            "question": before.question,
-            "answer": {"before": before.answer, "after": after.answer},
-            "passages": {"before": old, "after": new},
-            "passages_added": [one for one in new if one not in old],
-            "passages_removed": [one for one in old if one not in new],
-        }
-        if before.answer != after.answer or old != new:
-            changed.append(row)
-    return {**document, "questions": {**counts, "changed": changed}}
 
 
 cache = typer.Typer(

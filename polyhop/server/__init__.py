@@ -1,0 +1,1 @@
+"""Pages, HTTP API, chat endpoint and agent tools over one root."""

@@ -1,0 +1,225 @@
+"""What pages, HTTP API, chat endpoint and agent tools ask: open indexes, each used by one thread, questions in batches.
+
+An open version is not made for several threads at once, so each index has one of its own. Questions that arrive while
+it works wait, and those of the same kind are answered as one batch: with many callers it becomes a worker's batch.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+
+from polyhop.api import Answer, Index
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import require_version
+from polyhop.warehouse.open import open_published
+from polyhop.worker.session import IndexSession
+
+T = TypeVar("T")
+
+BATCH = 64  # questions answered at once; chosen: as many as a worker takes
+MAX_WAITING = 1_000  # questions of one index that may wait; chosen: some seconds of work without a model
+OPEN_VERSIONS = 3  # of one index that stay open: the current one and those asked last; chosen: two are compared
+OPEN_INDEXES = 8  # that stay open; chosen: memory stays bounded, and few roots hold more
+WORK_THREADS = 8  # for what opens its own stores (jobs, SQL, versions); chosen: more would only wait for the disk
+
+
+class BusyError(PolyhopError):
+    """More is waiting than can be answered soon; the caller should ask again later."""
+
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to one index, as `Index.ask` takes it; `reads` False: passages are ranked, and nobody reads them."""
+
+    index: str
+    question: str
+    version: int | None = None
+    strategy: str | None = None
+    limit: int = 10
+    parameters: tuple[tuple[str, object], ...] = ()
+    topic: str | None = None
+    where: str | None = None
+    reads: bool = True
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What questions of one batch have in common."""
+        return (self.version, self.strategy, self.limit, self.parameters, self.where, self.reads)
+
+
+class _OpenVersion:
+    """A version with the two ways of asking it: with and without a reader."""
+
+    def __init__(self, settings: Settings, name: str, version: int) -> None:
+        session = IndexSession(open_published(settings.root, name, version), settings)
+        unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
+        self._ranking = IndexSession(session.published, unread, session.services)
+        self.reading, self.ranking = Index(session), Index(self._ranking)
+
+    def close(self) -> None:
+        self._ranking.forget()  # the version is the other one's
+        self.reading.close()
+
+
+class _Lane:
+    """One index: the thread that alone uses its versions, and the questions that wait for it."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self._settings, self._name = settings, name
+        self._layout = Layout(settings.root)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"index-{name}")
+        self._versions: dict[int, _OpenVersion] = {}
+        self._lock = Lock()
+        self._waiting: dict[tuple[object, ...], list[tuple[Asked, Future[Answer]]]] = {}
+        self.pending = 0
+        self.used_at = time.monotonic()
+
+    def ask(self, asked: Asked) -> Future[Answer]:
+        """Puts a question into the batch that will be answered next."""
+        future: Future[Answer] = Future()
+        with self._lock:
+            if self.pending >= MAX_WAITING:
+                raise BusyError(f"{self.pending:,} questions wait for the index '{self._name}'; ask again later.")
+            self.pending += 1
+            self.used_at = time.monotonic()
+            is_first = asked.kind not in self._waiting
+            self._waiting.setdefault(asked.kind, []).append((asked, future))
+        if is_first:
+            self._thread.submit(self._answer, asked.kind)
+        return future
+
+    def use(self, work: Callable[[Index], T], version: int | None) -> "Future[T]":
+        """Work with an open version, on the thread of the index."""
+        self.used_at = time.monotonic()
+        return self._thread.submit(lambda: work(self._opened(version).reading))
+
+    def close(self) -> None:
+        """Answers what waits, then releases all versions."""
+        self._thread.submit(self._release)
+        self._thread.shutdown(wait=True)
+
+    def _release(self) -> None:
+        for opened in self._versions.values():
+            opened.close()
+
+    def _answer(self, kind: tuple[object, ...]) -> None:
+        with self._lock:
+            waiting = self._waiting.pop(kind)
+            batch, later = waiting[:BATCH], waiting[BATCH:]
+            if later:
+                self._waiting[kind] = later
+        if later:
+            self._thread.submit(self._answer, kind)
+        batch_of_living = [(asked, future) for asked, future in batch if future.set_running_or_notify_cancel()]
+        try:
+            self._answer_all(batch_of_living)
+        finally:
+            with self._lock:
+                self.pending -= len(batch)
+
+    def _answer_all(self, batch: list[tuple[Asked, Future[Answer]]]) -> None:
+        if not batch:
+            return
+        first = batch[0][0]
+        try:
+            opened = self._opened(first.version)
+            index = opened.reading if first.reads else opened.ranking
+            answers = index.ask_batch(
+                [asked.question for asked, _ in batch],
+                strategy=first.strategy,
+                limit=first.limit,
+                parameters=dict(first.parameters),
+                topics=[asked.topic for asked, _ in batch],
+                where=first.where,
+            )
+        except Exception as error:  # noqa: BLE001 - it is raised where each question was asked
+            if len(batch) > 1 and isinstance(error, PolyhopError):  # one of them is at fault: each alone
+                for one in batch:
+                    self._answer_all([one])
+                return
+            for _, future in batch:
+                future.set_exception(error)
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            future.set_result(answer)
+
+    def _opened(self, version: int | None) -> _OpenVersion:
+        number, _ = require_version(self._layout, self._name, version)
+        opened = self._versions.pop(number, None) or _OpenVersion(self._settings, self._name, number)
+        self._versions[number] = opened  # the one asked last is kept longest
+        while len(self._versions) > OPEN_VERSIONS:
+            self._versions.pop(next(iter(self._versions))).close()
+        return opened
+
+
+class Service:
+    """Everything that is asked over one root.
+
+    Attributes:
+        settings: Of the process.
+        allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
+    """
+
+    def __init__(self, settings: Settings, *, allows_changes: bool = False) -> None:
+        self.settings = settings
+        self.allows_changes = allows_changes
+        self.layout = Layout(settings.root)
+        self._lanes: dict[str, _Lane] = {}
+        self._threads = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="window")
+
+    def index_names(self) -> list[str]:
+        """Names of the published indexes, in order."""
+        return self.layout.index_names()
+
+    async def ask(self, asked: Asked) -> Answer:
+        """Answers a question, in one batch with others that wait.
+
+        Raises:
+            BusyError: If too many wait.
+            PolyhopError: As `Index.ask`.
+        """
+        return await asyncio.wrap_future(self._lane(asked.index).ask(asked))
+
+    async def use(self, index: str, work: Callable[[Index], T], version: int | None = None) -> T:
+        """What `work` makes of the open current (or named) version, on the thread of the index.
+
+        Raises:
+            UnknownIndexError: If nothing was published under that name.
+            PolyhopError: As `work`.
+        """
+        return await asyncio.wrap_future(self._lane(index).use(work, version))
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` makes, on one of a few threads: for what opens its own stores (jobs, SQL, versions)."""
+        return await asyncio.wrap_future(self._threads.submit(work))
+
+    def close(self) -> None:
+        """Answers what waits, then releases everything."""
+        self._threads.shutdown(wait=True)
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+
+    def _lane(self, index: str) -> _Lane:
+        """Called on the event loop only, so that an index has one lane."""
+        lane = self._lanes.get(index)
+        if lane is None:
+            require_version(self.layout, index)  # an unknown name opens no thread
+            idle = sorted((one.used_at, name) for name, one in self._lanes.items() if not one.pending)
+            if len(self._lanes) >= OPEN_INDEXES and idle:
+                self._lanes.pop(idle[0][1]).close()
+            lane = self._lanes[index] = _Lane(self.settings, index)
+        return lane
+
+
+def parameter_pairs(parameters: Mapping[str, object] | None) -> tuple[tuple[str, object], ...]:
+    """Parameters of a strategy in the form that `Asked` compares."""
+    return tuple(sorted((parameters or {}).items()))

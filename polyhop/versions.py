@@ -1,0 +1,72 @@
+"""The published versions of an index as documents: a list of them, and what differs between two."""
+
+from pathlib import Path
+from typing import Any
+
+from polyhop.api import Answer, open_index
+from polyhop.schemas.errors import ManifestMismatchError, SourceError
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.questions import usable_questions
+from polyhop.warehouse.files.versions import hold_version, pinned_version, published_versions, read_manifest
+from polyhop.warehouse.tables.version_rows import compare_versions
+
+FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
+FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
+
+
+def version_rows(layout: Layout, index: str, current: int) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """The JSON contract of `polyhop versions`, oldest first, and why versions that cannot be used cannot, by number."""
+    rows, damaged, folder = [], {}, layout.index(index)
+    pinned = pinned_version(folder)
+    for number in published_versions(folder):
+        row: dict[str, Any] = {"version": number, "current": number == current, "pinned": number == pinned}
+        try:
+            manifest = read_manifest(folder.version(number))
+        except ManifestMismatchError as error:
+            damaged[number] = str(error)
+            rows.append({**row, "source": None})
+        else:
+            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
+    return rows, damaged
+
+
+def diff_versions(
+    settings: Settings, index: str, versions: tuple[int, int], questions: Path | None, strategy: str | None
+) -> dict[str, Any]:
+    """The JSON contract of `polyhop versions --diff`: what changed, and, if a question file is named, other answers.
+
+    Each question is asked of both versions, by a strategy or each version's own default; the document has those with
+    another answer, or other first ten passages.
+    """
+
+    def answers_of(version: int) -> list[Answer]:
+        with open_index(index, version=version, settings=settings) as opened:
+            return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
+
+    layout = Layout(settings.root)
+    with hold_version(layout, index, versions[0]) as first, hold_version(layout, index, versions[1]) as second:
+        document: dict[str, Any] = {"index": index, "before": versions[0], "after": versions[1]}
+        for what, found in compare_versions(first.folder, second.folder, FIRST_CHANGES).items():
+            document[what] = {"counts": found.counts, "first": found.first}
+        if questions is None:
+            return document
+        asked = [record.question for record in usable_questions(questions)[0]]
+        if not asked:
+            raise SourceError(f"{questions} holds no usable question; at least one is needed.")
+        answers = zip(*map(answers_of, versions), strict=True)
+    counts, changed = {"asked": len(asked), "other_answers": 0, "other_passages": 0}, []
+    for before, after in answers:
+        old, new = ([row["id"] for row in one.passages] for one in (before, after))
+        counts["other_answers"] += before.answer != after.answer
+        counts["other_passages"] += old != new
+        row = {
+            "question": before.question,
+            "answer": {"before": before.answer, "after": after.answer},
+            "passages": {"before": old, "after": new},
+            "passages_added": [one for one in new if one not in old],
+            "passages_removed": [one for one in old if one not in new],
+        }
+        if before.answer != after.answer or old != new:
+            changed.append(row)
+    return {**document, "questions": {**counts, "changed": changed}}
