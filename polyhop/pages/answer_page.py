@@ -67,6 +67,7 @@ def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: st
         "evidence": evidence,
         "graph": graph,
         "drawing": draw(graph) if graph.edges else None,
+        "hrefs": {node.id: f"#{prefix}passage-{node.rank}" for node in graph.nodes if node.rank},
         "graph_note": _graph_note(document, evidence, graph),
         "is_reached": bool(evidence.all_edges() or triples),
         "draws_triples": bool(triples) and not evidence.all_edges(),
