@@ -201,6 +201,17 @@ class EntityGraph:
         found = graph_entities(self._index, sorted(numbers))
         return sorted(found, key=lambda entity: (len(entity.name), norm_ws(entity.name), entity.key))
 
+    def entity(self, entity_id: str) -> GraphEntity:
+        """The entity of an id.
+
+        Raises:
+            UnknownIdError: If the version has none of this id.
+        """
+        numbers = self._numbers([entity_id])
+        if not numbers:
+            raise UnknownIdError(f"Index '{self._index.name}' has no entity with the id '{entity_id}'.")
+        return graph_entities(self._index, numbers)[0]
+
     def find_entities_by_embedding(
         self, query: str | NDArray[np.float32], top_k: int = 10, min_similarity: float = 0.0
     ) -> list[SimilarEntity]:

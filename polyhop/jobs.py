@@ -145,8 +145,20 @@ def iso(seconds: float) -> str:
 
 def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
     """Writes results as parquet, nested parts as JSON text, batch by batch; returns the number of rows."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    return _write_results(rows, path, pq.ParquetWriter)
+
+
+def results_csv(rows: Iterator[ResultRow], path: Path) -> int:
+    """As `results_parquet`, as CSV with a line of column names."""
+    from pyarrow import csv
+
+    return _write_results(rows, path, csv.CSVWriter)
+
+
+def _write_results(rows: Iterator[ResultRow], path: Path, writer: Callable[..., Any]) -> int:
+    import pyarrow as pa
 
     from polyhop.warehouse.files.disk import named_file
 
@@ -156,9 +168,9 @@ def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
 
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
-    with named_file(path, "the results") as place, pq.ParquetWriter(place, schema) as writer:
+    with named_file(path, "the results") as place, writer(place, schema) as opened:
         while batch := [flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            opened.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)
     return count
 

@@ -12,13 +12,18 @@ from polyhop.schemas.text import escaped_json, printable_line
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output; NaN and infinity, which JSON has not, are their names as text."""
+    """One JSON document on standard output."""
+    print(json_text(document))  # noqa: T201
+
+
+def json_text(document: Any) -> str:
+    """A document as JSON: NaN and infinity, which JSON has not, are their names as text."""
     try:
         text = json.dumps(document, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
         named = _with_floats(document, lambda value: value if isfinite(value) else str(value))
         text = json.dumps(named, ensure_ascii=False, default=str)
-    print(escaped_json(text))  # noqa: T201
+    return escaped_json(text)
 
 
 def _with_floats(document: Any, change: Callable[[float], object]) -> Any:

@@ -22,6 +22,7 @@ from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
+FOLDER = Path(__file__).parent
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
@@ -45,37 +46,42 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     """The page of an answer in the JSON contract of `polyhop ask`, with texts of its passages and parameters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.filters["cost_words"] = cost_words
+    return environment.get_template("answer.html.jinja").render(answer_parts(document, material))
+
+
+def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: str = "") -> dict[str, Any]:
+    """What the template answer_body.html.jinja shows of an answer; its ids begin with the prefix."""
     evidence = evidence_of(document["evidence"])
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     triples = document.get("triples") or ()
-    loader = FileSystemLoader(Path(__file__).parent)
-    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    environment.filters["cost_words"] = cost_words
-    return environment.get_template("answer.html.jinja").render(
-        document=document,
-        reading=reading,
-        kind=_KINDS.get(reading["kind"], "") if document["answer"] else "",
-        sentences=_sentences(document, reading),
-        evidence=evidence,
-        graph=graph,
-        drawing=draw(graph) if graph.edges else None,
-        graph_note=_graph_note(document, evidence, graph),
-        is_reached=bool(evidence.all_edges() or triples),
-        draws_triples=bool(triples) and not evidence.all_edges(),
-        titles={row["id"]: row["title"] for row in document["passages"]},
-        where={row["id"]: location_words(row) for row in document["passages"]},
-        triples=list(shown_triples(triples, document["evidence"].get("paths", ()))),
-        shown_id=shown_id,
-        ranked=_ranked(document),
-        passages=_passage_rows(document, evidence, material),
-        has_texts=bool(material.texts) or not document["passages"],
-        other=json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
-        material=material,
-        seconds=document.get("seconds", {}),
-        polyhop_version=VERSION,
-    )
+    return {
+        "prefix": prefix,
+        "document": document,
+        "reading": reading,
+        "kind": _KINDS.get(reading["kind"], "") if document["answer"] else "",
+        "sentences": _sentences(document, reading),
+        "evidence": evidence,
+        "graph": graph,
+        "drawing": draw(graph) if graph.edges else None,
+        "graph_note": _graph_note(document, evidence, graph),
+        "is_reached": bool(evidence.all_edges() or triples),
+        "draws_triples": bool(triples) and not evidence.all_edges(),
+        "titles": {row["id"]: row["title"] for row in document["passages"]},
+        "where": {row["id"]: location_words(row) for row in document["passages"]},
+        "triples": list(shown_triples(triples, document["evidence"].get("paths", ()))),
+        "shown_id": shown_id,
+        "ranked": _ranked(document),
+        "passages": _passage_rows(document, evidence, material),
+        "has_texts": bool(material.texts) or not document["passages"],
+        "other": json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
+        "material": material,
+        "seconds": document.get("seconds", {}),
+        "polyhop_version": VERSION,
+    }
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:

@@ -33,6 +33,14 @@ class BusyError(PolyhopError):
     retryable = True
 
 
+class RefusedError(PolyhopError):
+    """A request that this server does not take, with its status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question to one index, as `Index.ask` takes it; `reads` False: passages are ranked, and nobody reads them."""

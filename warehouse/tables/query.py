@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import duckdb
@@ -91,13 +92,25 @@ def sandbox(
         yield connection
 
 
-def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """The rows that a query may return at most, and the seconds after which it is ended."""
+
+    rows: int
+    seconds: float
+
+
+def run_query(
+    connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool, limits: QueryLimits | None = None
+) -> pa.Table:
     """The rows of a query that only reads; no two columns have one name, and every value fits into Python.
 
     If the sandbox has folders (`may_read_files`), nothing may be left to DuckDB's refusal of all files.
     """
-    with _refusals(may_read_files=may_read_files):
+    with _refusals(may_read_files=may_read_files), _ended_after(connection, limits):
         relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
+        if relation is not None and limits is not None:
+            relation = relation.limit(limits.rows)
         found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
         columns = [_readable(connection, column) for column in found.columns]
     # The second column `name` is `name_1`, as DuckDB itself names the columns of a subquery.
@@ -131,6 +144,25 @@ def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_file
     asked = content[: next((start for start in ends if content[start : start + 1] == b";"), None)].decode()
     _require_reading(connection, asked, may_read_files=may_read_files)
     return asked
+
+
+@contextmanager
+def _ended_after(connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None) -> Iterator[None]:
+    """Ends what the connection does within the block once its seconds are over."""
+    if limits is None:
+        yield
+        return
+    timer = Timer(limits.seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise StatementRejectedError(
+            f"The query was ended after {limits.seconds:g} s; ask for less, or run it with polyhop sql, which waits."
+        ) from error
+    finally:
+        timer.cancel()
 
 
 @contextmanager
@@ -366,11 +398,12 @@ def query_rows(
     version: int | None = None,
     extra: Sequence[LazyTable] = (),
     allow_files: Sequence[str | Path] = (),
+    limits: QueryLimits | None = None,
 ) -> pa.Table:
     """The result of one query on a version's tables; it reads those, `extra` and what `allow_files` names, and no more.
 
     Vectors, the run history and `extra` (further tables) are read only if the query names them; `allow_files` are
-    folders whose files may be read.
+    folders whose files may be read. Beyond the `limits` rows are left out, and the query is ended.
     """
     with hold_version(layout, name, version) as held:
         index, vectors = layout.index(name), read_manifest(held.folder).vectors
@@ -387,7 +420,7 @@ def query_rows(
                     asked = wanted(connection, checked, large)
             rows = [(t.described, t.read(asked) if t.is_named_in(query) else t.without_rows) for t in shown]
             with sandbox(path, rows, allow_files) as connection:
-                return run_query(connection, query, may_read_files=bool(allow_files))
+                return run_query(connection, query, may_read_files=bool(allow_files), limits=limits)
 
 
 def _vector_table(index: IndexFolder, kind: str, record: VectorRecord) -> LazyTable:

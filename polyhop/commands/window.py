@@ -1,0 +1,70 @@
+"""`polyhop ui`: pages and an HTTP API in a browser and for programs."""
+
+import os
+import socket
+from typing import Annotated
+
+from typer import Option
+
+from polyhop.commands import options
+from polyhop.output import print_line
+from polyhop.schemas.errors import ConfigurationError, import_extra
+
+TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
+MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
+CONCURRENT_REQUESTS = 512  # more are answered 503 at once; chosen: above 200 callers with their pages' own requests
+IDLE_SECONDS = 5  # before an idle connection is closed; uvicorn's own
+DRAIN_SECONDS = 30  # for what runs to finish after SIGTERM; chosen: below the 90 s of systemd
+
+
+def ui(
+    host: Annotated[
+        str, Option("--host", help=f"Address to serve on; another than loopback needs {TOKEN_VARIABLE}.")
+    ] = ("127.0.0.1"),
+    port: Annotated[int, Option("--port", min=1, max=65535, help="Port to serve on.")] = 4280,
+    allow_changes: Annotated[
+        bool,
+        Option("--allow-changes", help="Let callers submit, retry and cancel jobs, and add documents."),
+    ] = False,
+    no_pages: Annotated[bool, Option("--no-pages", help="Serve the HTTP API and the chat endpoint alone.")] = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+) -> None:
+    """Look into indexes and jobs by a browser, and ask them over HTTP. SIGTERM finishes what runs."""
+    uvicorn = import_extra("polyhop ui", "uvicorn", "ui")
+    import_extra("polyhop ui", "python-multipart", "ui", module="python_multipart")
+    from polyhop.server.app import make_app
+    from polyhop.server.guard import is_loopback
+
+    settings = options.settings_of(root, set_)
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if not token and not is_loopback(host):
+        raise ConfigurationError(
+            f"Others reach {host}: set {TOKEN_VARIABLE} to a long random text, which they will be asked for, "
+            "or serve on 127.0.0.1."
+        )
+    if token and len(token) < MIN_TOKEN_CHARACTERS:
+        raise ConfigurationError(f"{TOKEN_VARIABLE} is too short; take at least {MIN_TOKEN_CHARACTERS} characters.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"Port {port} of {host} cannot be served: {os.strerror(error.errno or 0)}; choose another with --port."
+            ) from error
+        app = make_app(settings, allows_changes=allow_changes, has_pages=not no_pages, host=host, token=token)
+        named = f"[{host}]" if ":" in host else host
+        what = "HTTP API" if no_pages else "Pages"
+        print_line(f"{what} at http://{named}:{port}/{'api/v1/openapi.json' if no_pages else ''}  (Ctrl-C ends it)")
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=CONCURRENT_REQUESTS,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,81 @@
+"""The application: the routers of API, chat endpoint and pages, and what errors look like."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.version import VERSION
+from polyhop.server.guard import Gate, own_hosts
+from polyhop.server.problems import problem_of
+from polyhop.server.service import Service
+
+if TYPE_CHECKING:
+    from polyhop.server.pages import Pages
+
+
+def make_app(
+    settings: Settings,
+    *,
+    allows_changes: bool = False,
+    has_pages: bool = True,
+    host: str = "127.0.0.1",
+    token: str = "",
+) -> ASGIApp:
+    """API, chat endpoint and pages over one root.
+
+    Args:
+        settings: Of the process.
+        allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
+        has_pages: Whether pages are served beside the API.
+        host: Address that it listens on.
+        token: Asked of each request; "": none.
+    """
+    from polyhop.server import api
+
+    service = Service(settings, allows_changes=allows_changes)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(
+        title="Polyhop",
+        version=VERSION,
+        summary="Multi-hop questions over published indexes, with every graph-retrieval method as a strategy.",
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(api.make_router(service), prefix="/api/v1")
+    shown: Pages | None = None
+    if has_pages:
+        from polyhop.server.pages import add_pages
+
+        shown = add_pages(app, service, token)
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        said = problem_of(request, error)
+        if shown is not None and not request.url.path.startswith(("/api/", "/v1/")):
+            return shown.error(request, said.status_code, json.loads(bytes(said.body))["detail"])
+        return said
+
+    for kind in (PolyhopError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, on_error)
+
+    @app.get("/healthz", include_in_schema=False)
+    async def health() -> dict[str, Any]:
+        return {"version": VERSION}
+
+    return Gate(app, hosts=own_hosts(host), token=token)

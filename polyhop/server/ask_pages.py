@@ -1,0 +1,105 @@
+"""The first page and Ask: a question to an index, by one strategy or two side by side, with all its answer rests on."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from polyhop.api import Index
+from polyhop.pages.answer_page import answer_parts, material_of
+from polyhop.schemas.errors import ConfigurationError, PolyhopError
+from polyhop.server.api import MAX_PASSAGES, index_row
+from polyhop.server.pages import Pages
+from polyhop.server.problems import status_of
+from polyhop.server.service import Asked, Service, parameter_pairs
+from polyhop.warehouse.files.versions import published_versions
+from polyhop.worker.strategies.registry import STRATEGIES
+
+SHOWN_LIMIT = 10  # passages, where nobody says another number
+FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version")
+"""Fields of the form, and of the link that reproduces an answer."""
+
+
+def make_router(pages: Pages) -> APIRouter:
+    """The routes of these pages."""
+    router, service = APIRouter(), pages.service
+
+    @router.get("/")
+    async def first(request: Request) -> Response:
+        rows = await service.run(lambda: [index_row(service, name) for name in service.index_names()])
+        return pages.page(request, "first.html.jinja", rows=rows)
+
+    @router.get("/ask")
+    async def ask(request: Request) -> Response:
+        names = service.index_names()
+        form = {name: request.query_params.get(name, "").strip() for name in FIELDS}
+        form["index"] = form["index"] or (names[0] if names else "")
+        context: dict[str, Any] = {"form": form, "answers": [], "sentence": "", "link": ""}
+        status = 200
+        if form["question"]:
+            try:
+                context["answers"] = [
+                    await answered(service, form, strategy, f"answer{number}-")
+                    for number, strategy in enumerate(_strategies(form), start=1)
+                ]
+                version = context["answers"][0]["document"]["version"]
+                kept = {name: value for name, value in form.items() if value} | {"version": version}
+                context["link"] = f"/ask?{urlencode(kept)}"
+            except PolyhopError as error:
+                context["sentence"], status = str(error), status_of(error)
+        context["strategies"] = list(STRATEGIES)
+        context["versions"] = published_versions(service.layout.index(form["index"])) if form["index"] in names else []
+        return pages.page(request, "ask.html.jinja", status, **context)
+
+    return router
+
+
+async def answered(service: Service, form: Mapping[str, str], strategy: str, prefix: str) -> dict[str, Any]:
+    """What the template of an answer shows, by one strategy ("": that of the index)."""
+    parameters = _parameters(form["parameters"])
+    version, limit = _number(form, "version"), _number(form, "limit") or SHOWN_LIMIT
+    if not 1 <= limit <= MAX_PASSAGES:
+        raise ConfigurationError(f"The number of passages is {limit}; take one from 1 to {MAX_PASSAGES:,}.")
+    asked = Asked(
+        form["index"],
+        form["question"],
+        version,
+        strategy or None,
+        limit,
+        parameter_pairs(parameters),
+        form["topic"] or None,
+        form["where"] or None,
+    )
+    answer = await service.ask(asked)
+
+    def parts(opened: Index) -> dict[str, Any]:
+        document = answer.to_json()
+        material = material_of(opened.session.where(asked.where), document, parameters)
+        return answer_parts(document, material, prefix)
+
+    return await service.use(asked.index, parts, answer.version)
+
+
+def _strategies(form: Mapping[str, str]) -> list[str]:
+    return [form["strategy"], form["other"]] if form["other"] else [form["strategy"]]
+
+
+def _number(form: Mapping[str, str], name: str) -> int | None:
+    if not form[name]:
+        return None
+    if not form[name].isascii() or not form[name].isdecimal() or len(form[name]) > len(str(2**53)):
+        raise ConfigurationError(f"The {name} is a whole number, not '{form[name][:30]}'.")
+    return int(form[name])
+
+
+def _parameters(text: str) -> dict[str, str]:
+    """The strategy's own settings, name=value separated by spaces."""
+    parameters = {}
+    for word in text.split():
+        name, separator, value = word.partition("=")
+        if not separator or not name:
+            raise ConfigurationError(f"Parameters are written name=value, separated by spaces, not '{word[:60]}'.")
+        parameters[name] = value
+    return parameters

@@ -1,0 +1,156 @@
+"""Who may ask, and how much: the Host header, the token, sites of its own, bodies of a bounded size and time.
+
+A page elsewhere whose name was made to lead here is refused by the Host header (DNS rebinding), requests that browsers
+send for other sites change and read nothing, and no script stands inside a page.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Collection
+from hashlib import sha256
+from ipaddress import ip_address
+from socket import gethostname
+
+from fastapi.responses import Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from polyhop.server.problems import problem
+from polyhop.server.service import RefusedError
+
+MAX_BODY_BYTES = 64 << 20  # of a request; chosen: a million questions of 60 characters
+BODY_SECONDS = 60.0  # between two parts of a request's body; chosen: a slow network sends some, a stalled client none
+COOKIE = "polyhop_session"
+LOGIN = "/login"
+_OPEN_PATHS = (LOGIN, "/static/", "/healthz")
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+CSRF_SECRET = secrets.token_bytes(32)  # of this process: forms of an earlier one are asked again
+
+
+class Gate:
+    """Lets through what may be asked: the right host, the token, sites of its own, bodies of a bounded size and time.
+
+    Args:
+        app: What is guarded.
+        hosts: Names that a Host header may have; with a token any, since only those who know it come further.
+        token: Asked of each request, as `Authorization: Bearer` or the cookie of the login form; "": none is.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], token: str = "") -> None:
+        self._app, self._hosts, self._token = app, {name.lower() for name in hosts}, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on, or answers why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self._app(scope, _bounded(receive), send_guarded)
+        except RefusedError as refused:
+            if not has_begun:
+                await _refusal(scope, refused)(scope, receive, send_guarded)
+
+    def _check(self, scope: Scope) -> None:
+        headers, path = Headers(scope=scope), scope["path"]
+        host = _without_port(headers.get("host", ""))
+        if host not in self._hosts and not self._token:
+            raise RefusedError(421, f"This server is not '{host}'; ask it by its address, http://127.0.0.1:PORT.")
+        site = headers.get("sec-fetch-site", "none")
+        origin = headers.get("origin")
+        is_link = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        from_elsewhere = origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower()
+        if not is_link and (site in {"cross-site", "same-site"} or from_elsewhere):
+            raise RefusedError(403, "Another site sent this request; Polyhop answers its own pages and programs only.")
+        if self._token and not path.startswith(_OPEN_PATHS) and not self._is_known(headers):
+            raise RefusedError(401, "A token is needed: send it as 'Authorization: Bearer TOKEN', or log in.")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            raise RefusedError(413, f"The request is {length} bytes long; the limit is {MAX_BODY_BYTES:,}.")
+
+    def _is_known(self, headers: Headers) -> bool:
+        given = headers.get("authorization", "").removeprefix("Bearer ").encode()
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "").encode()
+        by_token = hmac.compare_digest(given, self._token.encode())
+        return hmac.compare_digest(cookie, session_of(self._token).encode()) or by_token
+
+
+def session_of(token: str) -> str:
+    """What the login form's cookie holds: made from the token, which it does not show."""
+    return hmac.new(token.encode(), b"polyhop session", sha256).hexdigest()
+
+
+def own_hosts(host: str) -> set[str]:
+    """Names by which this server may be asked when it listens on a host."""
+    named = {"127.0.0.1", "localhost", "::1", host.lower()}
+    return named if is_loopback(host) else {*named, gethostname().lower()}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
+
+
+def _bounded(receive: Receive) -> Receive:
+    """The same request, ended by an error where its body is too long or its next part does not come."""
+    taken, is_whole = 0, False
+
+    async def receive_bounded() -> Message:
+        nonlocal taken, is_whole
+        if is_whole:
+            return await receive()  # waits until the client goes
+        try:
+            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+        except TimeoutError:
+            raise RefusedError(408, f"Nothing more of the request came within {BODY_SECONDS:g} s.") from None
+        if message["type"] == "http.request":
+            taken += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+            if taken > MAX_BODY_BYTES:
+                raise RefusedError(413, f"The request is longer than {MAX_BODY_BYTES:,} bytes.")
+        return message
+
+    return receive_bounded
+
+
+def _refusal(scope: Scope, refused: RefusedError) -> Response:
+    """A page's reader is led to the login form; a program gets a problem document."""
+    if refused.status == 401 and "text/html" in Headers(scope=scope).get("accept", ""):
+        return Response(status_code=303, headers={"location": LOGIN})
+    again = {"www-authenticate": "Bearer"} if refused.status == 401 else None
+    return problem(refused.status, str(refused), type(refused).__name__, again)
+
+
+def csrf_token() -> str:
+    """What a form that changes something carries, and other sites cannot know."""
+    return hmac.new(CSRF_SECRET, b"forms", sha256).hexdigest()

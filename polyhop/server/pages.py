@@ -1,0 +1,95 @@
+"""The pages: rendered here, readable without JavaScript; text of a corpus is text wherever it is shown."""
+
+import hmac
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Form, Request
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.staticfiles import StaticFiles
+
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.text import duration, printable
+from polyhop.schemas.version import VERSION
+from polyhop.server.guard import COOKIE, LOGIN, csrf_token, session_of
+from polyhop.server.service import RefusedError, Service
+
+FOLDER = Path(__file__).parent
+SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
+
+
+class Pages:
+    """Renders templates for one service.
+
+    Every template gets `service`, `request`, `csrf`, `index_names` and the version of Polyhop beside what its page
+    gives; text is escaped by Jinja, and the filter `shown` makes control characters and direction marks visible.
+    """
+
+    def __init__(self, service: Service, token: str) -> None:
+        self.service, self._token = service, token
+        loader = FileSystemLoader([FOLDER / "templates", FOLDER.parent / "pages"])
+        self._environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+        self._environment.trim_blocks = self._environment.lstrip_blocks = True
+        self._environment.filters |= {
+            "shown": printable,
+            "cost_words": cost_words,
+            "duration": duration,
+            "thousands": lambda number: f"{number:,}",
+            "short": short,
+        }
+
+    def page(self, request: Request, template: str, status_code: int = 200, /, **context: Any) -> HTMLResponse:
+        """A template as a page."""
+        shared = {"request": request, "service": self.service, "csrf": csrf_token(), "polyhop_version": VERSION}
+        shared |= {"index_names": self.service.index_names(), "has_token": bool(self._token)}
+        html = self._environment.get_template(template).render(**shared, **context)
+        return HTMLResponse(html.encode("utf-8", "replace"), status_code)
+
+    def error(self, request: Request, status: int, sentence: str) -> HTMLResponse:
+        """The page of an error: our sentence, and the way home."""
+        return self.page(request, "error.html.jinja", status, status=status, sentence=sentence)
+
+
+def short(text: object, characters: int = 300) -> str:
+    """The beginning of a text that may be of any length, fit to be shown."""
+    said = str(text)
+    return printable(said[:characters]) + ("…" if len(said) > characters else "")
+
+
+def add_pages(app: FastAPI, service: Service, token: str) -> Pages:
+    """Adds all pages, the files that they load, and the login form."""
+    from polyhop.server import ask_pages, index_pages, job_pages, table_pages
+
+    pages = Pages(service, token)
+
+    @app.get("/static/answer.css", include_in_schema=False)
+    async def answer_style() -> Response:  # of `--html` pages, too
+        return FileResponse(FOLDER.parent / "pages" / "answer.css", media_type="text/css")
+
+    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
+
+    @app.get(LOGIN, include_in_schema=False)
+    async def login_form(request: Request) -> Response:
+        return pages.page(request, "login.html.jinja", is_wrong=False)
+
+    @app.post(LOGIN, include_in_schema=False)
+    async def login(request: Request, given: str = Form("", alias="token")) -> Response:
+        if not token or not hmac.compare_digest(given.encode(), token.encode()):
+            return pages.page(request, "login.html.jinja", 401, is_wrong=True)
+        response = RedirectResponse("/", 303)
+        response.set_cookie(COOKIE, session_of(token), SESSION_SECONDS, httponly=True, samesite="strict")
+        return response
+
+    for module in (ask_pages, job_pages, index_pages, table_pages):
+        app.include_router(module.make_router(pages), include_in_schema=False)
+    return pages
+
+
+def require_form(service: Service, form: Mapping[str, Any]) -> None:
+    """Raises RefusedError unless changes are allowed and a form carries this process's token."""
+    if not service.allows_changes:
+        raise RefusedError(403, "This server changes nothing; start it with --allow-changes.")
+    if not hmac.compare_digest(str(form.get("csrf", "")).encode(), csrf_token().encode()):
+        raise RefusedError(403, "The form is from an earlier run of this server; load its page again.")

@@ -1,0 +1,11 @@
+"""Evaluations, SQL and health."""
+
+from fastapi import APIRouter
+
+from polyhop.server.pages import Pages
+
+
+def make_router(pages: Pages) -> APIRouter:
+    """The routes of these pages."""
+    del pages
+    return APIRouter()
