@@ -527,28 +527,24 @@ class Index:
                 answers.append(Answer(**document))
         return answers
 
-    def search(
-        self,
-        query: str,
-        *,
-        strategy: str | None = None,
-        limit: int = 10,
-        parameters: Mapping[str, object] | None = None,
-        where: str | None = None,
-    ) -> Answer:
+    def search(self, query: str, **options: Any) -> Answer:
         """Ranks passages as `ask` does, and nobody reads them: no answer, and no model is paid for one.
+
+        Args:
+            query: Any text with at least one word.
+            **options: As of `ask`: strategy, limit, parameters, topic, where.
 
         Raises:
             PolyhopError: As `ask`, save for what a model that reads may raise.
         """
-        return self.unread.ask(query, strategy=strategy, limit=limit, parameters=parameters, where=where)
+        return self.unread.ask(query, **options)
 
     @cached_property
     def unread(self) -> "Index":
         """The same open version without a reader (`--reader none`); it ends with this index."""
-        settings, session = self._session.settings, self._session
-        without = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
-        ranking = Index(IndexSession(session.published, without, session.services))
+        session, reader = self._session, self._session.settings.reader.model_copy(update={"reads": False})
+        settings = session.settings.model_copy(update={"reader": reader})
+        ranking = Index(IndexSession(session.published, settings, session.services))
         ranking._lock = self._lock  # of the version, which they share
         return ranking
 

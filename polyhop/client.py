@@ -1,6 +1,7 @@
 """An index of a Polyhop server, asked over HTTP (`polyhop.connect`): the methods of an open one, the same answers."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ T = TypeVar("T")
 _THREADS = 16  # that send the questions of a batch; chosen: the server joins those that wait
 _ROW = TypeAdapter(dict[str, Any])
 _ROWS = TypeAdapter(list[dict[str, Any]])
+_ANSWER = TypeAdapter(Answer)
+_JSON = {"content-type": "application/json"}
 
 
 class RemoteIndex:
@@ -34,7 +37,6 @@ class RemoteIndex:
     """
 
     def __init__(self, url: str, index: str, token: str | None, timeout_seconds: float) -> None:
-        errors.remember_secrets([url, token or ""])
         try:
             address = httpx.URL(url)
         except httpx.InvalidURL:
@@ -43,6 +45,7 @@ class RemoteIndex:
             raise errors.ConfigurationError(f"'{url}' is not a server's address; give one like http://127.0.0.1:4280.")
         if token and not (token.isascii() and token.isprintable()):
             raise errors.ConfigurationError("The token has characters that a header cannot hold; copy it again.")
+        errors.remember_secrets([url, token or ""])
         self._server = f"{address.scheme}://{address.netloc.decode('ascii')}"  # without a password
         self._timeout_seconds = timeout_seconds
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -50,7 +53,7 @@ class RemoteIndex:
         # httpx logs the address of each request, and names that are asked for are in it.
         logging.getLogger("httpx").addFilter(_shows_no_request)
         try:
-            row = self._choose(index)
+            row = self._row_of(index)
         except errors.PolyhopError:
             self.close()
             raise
@@ -85,16 +88,15 @@ class RemoteIndex:
 
     def search(self, query: str, **options: Any) -> Answer:
         """Ranks passages as `ask` does, and nobody reads them; options as of `Index.search`."""
-        return self._answer("search", query=query, **options)
+        return self._answer("search", question=query, **options)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
         """Ids of passages by full-text search, as `Index.search_text`."""
-        row = self._request("POST", f"{self._path}/text", _ROW, json={"words": words, "limit": limit})
-        return list(row["passage_ids"])
+        return list(self._post("text", _ROW, words=words, limit=limit)["passage_ids"])
 
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
         """Entities of a name, as `EntityGraph.find_entities`."""
-        row = self._request("GET", f"{self._path}/entities", _ROW, params={"name": name, "fuzzy": fuzzy})
+        row = self._get(f"{self._path}/entities", _ROW, name=name, fuzzy=fuzzy)
         return TypeAdapter(list[GraphEntity]).validate_python(row["entities"])
 
     def neighbours(self, entity_id: str, depth: int = 1) -> list[ReachedEntity]:
@@ -103,14 +105,12 @@ class RemoteIndex:
         Raises:
             UnknownIdError: If the version has no entity of that id.
         """
-        path = f"{self._path}/entities/{quote(entity_id, safe='')}"
-        row = self._request("GET", path, _ROW, params={"depth": depth})
+        row = self._get(f"{self._path}/entities/{quote(entity_id, safe='')}", _ROW, depth=depth)
         return TypeAdapter(list[ReachedEntity]).validate_python(row["neighbours"])
 
     def connect(self, a: str, b: str, *, max_length: int = 4) -> Connections:
         """The shortest connections between two names, as `EntityGraph.connect`."""
-        asked = {"a": a, "b": b, "max_length": max_length}
-        return self._request("GET", f"{self._path}/connect", TypeAdapter(Connections), params=asked)
+        return self._get(f"{self._path}/connect", TypeAdapter(Connections), a=a, b=b, max_length=max_length)
 
     def sql(self, query: str) -> "pa.Table":
         """Runs read-only SQL on the version's tables; values have the types that JSON leaves them.
@@ -120,7 +120,7 @@ class RemoteIndex:
         """
         import pyarrow as pa
 
-        row = self._request("POST", f"{self._path}/sql", _ROW, json={"query": query})
+        row = self._post("sql", _ROW, query=query)
         if row["truncated"]:
             raise errors.StatementRejectedError(
                 f"The query has more rows than the {len(row['rows']):,} that the server sends; add a LIMIT."
@@ -137,8 +137,8 @@ class RemoteIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _choose(self, index: str) -> dict[str, Any]:
-        row_of = {row["index"]: row for row in self._request("GET", "/indexes", _ROWS)}
+    def _row_of(self, index: str) -> dict[str, Any]:
+        row_of = {row["index"]: row for row in self._get("/indexes", _ROWS)}
         if index and index not in row_of:
             raise errors.UnknownIndexError(index, row_of, self._server)
         if not index and len(row_of) != 1:
@@ -148,9 +148,16 @@ class RemoteIndex:
 
     def _answer(self, way: str, **body: Any) -> Answer:
         given = {name: value for name, value in body.items() if value is not None}
-        answer = self._request("POST", f"{self._path}/{way}", TypeAdapter(Answer), json=given)
+        answer = self._post(way, _ANSWER, **given)
         self.version = answer.version
         return answer
+
+    def _get(self, path: str, kind: TypeAdapter[T], **asked: Any) -> T:
+        return self._request("GET", path, kind, params=asked)
+
+    def _post(self, way: str, kind: TypeAdapter[T], **body: Any) -> T:
+        written = json.dumps(body, default=str)  # any text as ASCII, numbers of NumPy as text
+        return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=_JSON)
 
     def _request(self, method: str, path: str, kind: TypeAdapter[T], **content: Any) -> T:
         """What the server replies; what it refuses, and what fails on the way, is raised as an error of ours."""

@@ -13,12 +13,9 @@ from haystack import Document, component, default_from_dict, default_to_dict  # 
 
 @component
 class PolyhopRetriever:
-    """Ranks passages without reading them.
+    """Ranks passages without reading them; the arguments are those of `polyhop.integrations.PassageSearch`.
 
-    Args:
-        index: An open index, one of a server, or the name of one, which is opened for the first query; a pipeline that
-            is saved needs the name, and is loaded with `allowed_modules=["polyhop.integrations.haystack"]`.
-        **options: root (of a named index), strategy, limit, where and parameters, as of `Index.search`.
+    A pipeline that is saved names its index, and is loaded with `allowed_modules=["polyhop.integrations.haystack"]`.
     """
 
     def __init__(self, index: AnyIndex, **options: Any) -> None:

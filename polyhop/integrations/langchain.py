@@ -15,9 +15,7 @@ from langchain_core.retrievers import BaseRetriever  # noqa: E402
 class PolyhopRetriever(BaseRetriever):
     """Ranks passages without reading them; `invoke(query, where=…, limit=…)` filters and cuts a single call.
 
-    Args:
-        index: An open index, one of a server, or the name of one, which is opened for the first query.
-        **options: root (of a named index), strategy, limit, where and parameters, as of `Index.search`.
+    The arguments are those of `polyhop.integrations.PassageSearch`.
     """
 
     _passages: PassageSearch

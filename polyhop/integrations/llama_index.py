@@ -13,12 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode  # noqa
 
 
 class PolyhopRetriever(BaseRetriever):
-    """Ranks passages without reading them.
-
-    Args:
-        index: An open index, one of a server, or the name of one, which is opened for the first query.
-        **options: root (of a named index), strategy, limit, where and parameters, as of `Index.search`.
-    """
+    """Ranks passages without reading them; the arguments are those of `polyhop.integrations.PassageSearch`."""
 
     def __init__(self, index: AnyIndex, **options: Any) -> None:
         super().__init__()
