@@ -642,7 +642,7 @@ def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 ENVIRONMENT_PREFIX = "POLYHOP_"
-_NO_SETTINGS = ("CONFIG", "DEBUG", "LOG_JSON", "LOG_LEVEL")
+_NO_SETTINGS = ("CONFIG", "DEBUG", "LOG_JSON", "LOG_LEVEL", "UI_TOKEN")
 
 
 def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:

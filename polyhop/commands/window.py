@@ -1,6 +1,7 @@
 """`polyhop ui`: pages and an HTTP API in a browser and for programs."""
 
 import os
+import signal
 import socket
 from typing import Annotated
 
@@ -67,4 +68,5 @@ def ui(
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
+        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again once it has ended in order
         uvicorn.Server(config).run(sockets=[listening])

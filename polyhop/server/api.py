@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
-from polyhop.api import MAX_TOPIC_CHARACTERS, Index
+from polyhop.api import MAX_TOPIC_CHARACTERS, Answer, Index
 from polyhop.flows.answer import submit_file
 from polyhop.jobs import job_document, result_document, result_tables, results_csv, results_parquet
 from polyhop.output import json_text
-from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, UnknownIdError
+from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError, UnknownIdError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.server.service import Asked, RefusedError, Service, parameter_pairs
@@ -32,7 +32,7 @@ MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databa
 
 Document = dict[str, Any]
 _WHY_NOT = {"description": "Why not, as application/problem+json (RFC 9457)."}
-_STATUSES = (401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)
+_STATUSES = (400, 401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)
 Problems: dict[int | str, Document] = dict.fromkeys(_STATUSES, _WHY_NOT)
 Version = Annotated[int | None, Query(ge=1, le=MAX_JOB, description="A published version; default: the current one.")]
 _JobId = Annotated[int, InPath(ge=1, le=MAX_JOB, description="Id of a job.")]
@@ -88,10 +88,8 @@ def make_router(service: Service) -> APIRouter:
     return router
 
 
-class ContractResponse(Response):
+class ContractResponse(JSONResponse):
     """JSON of the contract: NaN and infinity by name, dates as text, any text as it is."""
-
-    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         """The bytes of a document."""
@@ -100,31 +98,39 @@ class ContractResponse(Response):
 
 def _add_questions(router: APIRouter, service: Service) -> None:
     @router.get("/indexes", summary="The published indexes")
-    async def indexes() -> list[Document]:
-        return await service.run(lambda: [index_row(service, name) for name in service.index_names()])
+    async def indexes() -> Response:
+        return ContractResponse(await service.run(lambda: [index_row(service, name) for name in service.index_names()]))
 
     @router.post("/indexes/{index}/ask", summary="Answer a question, with the passages it stands on")
-    async def ask(index: str, body: AskBody) -> Document:
-        return dataclasses.asdict(await service.ask(body.asked(index)))
+    async def ask(index: str, body: AskBody) -> Response:
+        return ContractResponse(answer_document(await service.ask(body.asked(index))))
 
     @router.post("/indexes/{index}/search", summary="Rank passages for a question, which nobody reads")
-    async def search(index: str, body: AskBody) -> Document:
-        return dataclasses.asdict(await service.ask(body.asked(index, reads=False)))
+    async def search(index: str, body: AskBody) -> Response:
+        return ContractResponse(answer_document(await service.ask(body.asked(index, reads=False))))
 
     @router.post("/indexes/{index}/text", summary="Find passages by their words")
-    async def text(index: str, body: TextBody) -> Document:
+    async def text(index: str, body: TextBody) -> Response:
         def look(opened: Index) -> Document:
             return {"version": opened.version, "passage_ids": opened.search_text(body.words, limit=body.limit)}
 
-        return await service.use(index, look, body.version)
+        return ContractResponse(await service.use(index, look, body.version))
 
     @router.get("/indexes/{index}/passages", summary="Passages by id")
     async def passages(
         index: str,
         ids: Annotated[list[str], Query(alias="id", max_length=MAX_PASSAGES)],
         version: Version = None,
-    ) -> Document:
-        return await service.use(index, lambda opened: passage_documents(opened, ids), version)
+    ) -> Response:
+        return ContractResponse(await service.use(index, lambda opened: passage_documents(opened, ids), version))
+
+
+def answer_document(answer: Answer) -> Document:
+    """The JSON contract of `polyhop ask`, with the texts of its passages."""
+    document = answer.to_json()
+    for row, passage in zip(document["passages"], answer.passages, strict=True):
+        row["text"] = passage["text"]
+    return document
 
 
 def index_row(service: Service, name: str) -> Document:
@@ -153,12 +159,12 @@ def _add_entities(router: APIRouter, service: Service) -> None:
     @router.get("/indexes/{index}/entities", summary="Entities of a name")
     async def entities(
         index: str, name: Annotated[str, Query(max_length=1_000)], *, fuzzy: bool = False, version: Version = None
-    ) -> Document:
+    ) -> Response:
         def look(opened: Index) -> Document:
             found = opened.graph.find_entities(name, fuzzy=fuzzy)
             return {"version": opened.version, "entities": [dataclasses.asdict(one) for one in found]}
 
-        return await service.use(index, look, version)
+        return ContractResponse(await service.use(index, look, version))
 
     @router.get("/indexes/{index}/entities/{entity_id}", summary="An entity with its neighbours and passages")
     async def entity(
@@ -166,14 +172,14 @@ def _add_entities(router: APIRouter, service: Service) -> None:
         entity_id: str,
         depth: Annotated[int, Query(ge=1, le=MAX_DEPTH)] = 1,
         version: Version = None,
-    ) -> Document:
+    ) -> Response:
         def look(opened: Index) -> Document:
             reached = opened.graph.traverse(entity_id, depth)
             own = {"version": opened.version, "entity": dataclasses.asdict(opened.graph.entity(entity_id))}
             near = [dataclasses.asdict(one) for one in reached]
             return {**own, "neighbours": near, "passage_ids": opened.graph.chunks_for_entities([entity_id])}
 
-        return await service.use(index, look, version)
+        return ContractResponse(await service.use(index, look, version))
 
     @router.get("/indexes/{index}/connect", summary="The shortest connections between two entities")
     async def connect(
@@ -182,36 +188,37 @@ def _add_entities(router: APIRouter, service: Service) -> None:
         b: Annotated[str, Query(max_length=1_000)],
         max_length: Annotated[int, Query(ge=1, le=10)] = 4,
         version: Version = None,
-    ) -> Document:
+    ) -> Response:
         def look(opened: Index) -> Document:
             return opened.graph.connect(a, b, max_length=max_length).to_json()
 
-        return await service.use(index, look, version)
+        return ContractResponse(await service.use(index, look, version))
 
 
 def _add_index(router: APIRouter, service: Service) -> None:
     @router.get("/indexes/{index}/versions", summary="The published versions")
-    async def versions(index: str) -> list[Document]:
+    async def versions(index: str) -> Response:
         def look() -> list[Document]:
             return version_rows(service.layout, index, require_version(service.layout, index)[0])[0]
 
-        return await service.run(look)
+        return ContractResponse(await service.run(look))
 
     @router.get("/indexes/{index}/versions/diff", summary="What differs between two versions")
     async def diff(
         index: str, before: Annotated[int, Query(ge=1, le=MAX_JOB)], after: Annotated[int, Query(ge=1, le=MAX_JOB)]
-    ) -> Document:
-        return await service.run(lambda: diff_versions(service.settings, index, (before, after), None, None))
+    ) -> Response:
+        return ContractResponse(
+            await service.run(lambda: diff_versions(service.settings, index, (before, after), None, None))
+        )
 
     @router.get("/indexes/{index}/tables", summary="The tables that SQL reads")
-    async def tables(index: str) -> list[Document]:
+    async def tables(index: str) -> Response:
         found = await service.run(lambda: sql_document(service, index, TABLES_QUERY, None))
-        rows: list[Document] = found["rows"]
-        return rows
+        return ContractResponse(found["rows"])
 
     @router.post("/indexes/{index}/sql", summary="The rows of a query that reads, at most 10,000")
-    async def sql(index: str, body: SqlBody) -> Document:
-        return await service.run(lambda: sql_document(service, index, body.query, body.version))
+    async def sql(index: str, body: SqlBody) -> Response:
+        return ContractResponse(await service.run(lambda: sql_document(service, index, body.query, body.version)))
 
 
 def sql_document(service: Service, index: str, query: str, version: int | None) -> Document:
@@ -226,8 +233,8 @@ def sql_document(service: Service, index: str, query: str, version: int | None) 
 
 def _add_jobs(router: APIRouter, service: Service) -> None:
     @router.get("/jobs", summary="The newest jobs")
-    async def jobs() -> list[Document]:
-        return await service.run(lambda: job_documents(service))
+    async def jobs() -> Response:
+        return ContractResponse(await service.run(lambda: job_documents(service)))
 
     @router.post(
         "/jobs", status_code=201, summary="Submit a file of questions, the body, as a job", openapi_extra=_FILE
@@ -244,29 +251,29 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         key: str | None = None,
         name: str = "",
         format: Literal["jsonl", "json", "csv", "txt", "parquet"] = "jsonl",  # noqa: A002 - as callers write it
-    ) -> Document:
+    ) -> Response:
         require_changes(service)
         spec = JobSpec(index, name, queue, strategy, limit=limit, priority=priority, key=key, where=where)
         body = await request.body()
-        return await service.run(lambda: submit_bytes(service, body, format, spec))
+        return ContractResponse(await service.run(lambda: submit_bytes(service, body, format, spec)), 201)
 
     @router.get("/jobs/{job}", summary="A job")
-    async def job(job: _JobId) -> Document:
-        return await service.run(lambda: one_job(service, job))
+    async def job(job: _JobId) -> Response:
+        return ContractResponse(await service.run(lambda: one_job(service, job)))
 
     @router.get("/jobs/{job}/results", summary="Its questions with their answers", response_class=StreamingResponse)
     async def results(job: _JobId, format: Literal["jsonl", "csv", "parquet"] = "jsonl") -> Response:  # noqa: A002
         return await service.run(lambda: results_response(service, job, format))
 
     @router.post("/jobs/{job}/cancel", summary="Cancel what is open of a job")
-    async def cancel(job: _JobId) -> Document:
+    async def cancel(job: _JobId) -> Response:
         require_changes(service)
-        return await service.run(lambda: change_job(service, job, "cancelled"))
+        return ContractResponse(await service.run(lambda: change_job(service, job, "cancelled")))
 
     @router.post("/jobs/{job}/retry", summary="Ask its dead and cancelled questions again")
-    async def retry(job: _JobId) -> Document:
+    async def retry(job: _JobId) -> Response:
         require_changes(service)
-        return await service.run(lambda: change_job(service, job, "requeued"))
+        return ContractResponse(await service.run(lambda: change_job(service, job, "requeued")))
 
 
 def require_changes(service: Service) -> None:
@@ -296,7 +303,10 @@ def submit_bytes(service: Service, body: bytes, kind: str, spec: JobSpec) -> Doc
         path = Path(folder) / f"questions.{kind}"
         path.write_bytes(body)
         named = dataclasses.replace(spec, name=spec.name or "upload")
-        submitted = submit_file(service.settings, queue, SubmissionRequest(path, named))
+        try:
+            submitted = submit_file(service.settings, queue, SubmissionRequest(path, named))
+        except SourceError as error:  # says which file; the folder is nothing to the caller
+            raise SourceError(str(error).replace(f"{folder}/", "")) from error
     return {"job_id": submitted.job_id, "questions": submitted.count, "new": submitted.is_new}
 
 

@@ -54,10 +54,12 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        has_begun = False
+        has_begun, refused = False, list[RefusedError]()
 
         async def send_guarded(message: Message) -> None:
             nonlocal has_begun
+            if refused and not has_begun:
+                return  # the framework's own words for the body that it could not read
             if message["type"] == "http.response.start":
                 has_begun = True
                 headers = MutableHeaders(scope=message)
@@ -67,10 +69,12 @@ class Gate:
 
         try:
             self._check(scope)
-            await self._app(scope, _bounded(receive), send_guarded)
-        except RefusedError as refused:
-            if not has_begun:
-                await _refusal(scope, refused)(scope, receive, send_guarded)
+            await self._app(scope, _bounded(receive, refused), send_guarded)
+        except RefusedError as error:
+            refused = [error]
+        if refused and not has_begun:
+            answer = _refusal(scope, refused.pop())
+            await answer(scope, receive, send_guarded)
 
     def _check(self, scope: Scope) -> None:
         headers, path = Headers(scope=scope), scope["path"]
@@ -121,8 +125,11 @@ def _without_port(host: str) -> str:
     return host.rpartition(":")[0].lower() if host.count(":") == 1 else host.lower()
 
 
-def _bounded(receive: Receive) -> Receive:
-    """The same request, ended by an error where its body is too long or its next part does not come."""
+def _bounded(receive: Receive, refused: list[RefusedError]) -> Receive:
+    """The same request, ended by an error where its body is too long or its next part does not come.
+
+    The error is also kept in `refused`, since frameworks turn what goes wrong with a body into an error of their own.
+    """
     taken, is_whole = 0, False
 
     async def receive_bounded() -> Message:
@@ -132,12 +139,14 @@ def _bounded(receive: Receive) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), BODY_SECONDS)
         except TimeoutError:
-            raise RefusedError(408, f"Nothing more of the request came within {BODY_SECONDS:g} s.") from None
+            refused.append(RefusedError(408, f"Nothing more of the request came within {BODY_SECONDS:g} s."))
+            raise refused[-1] from None
         if message["type"] == "http.request":
             taken += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if taken > MAX_BODY_BYTES:
-                raise RefusedError(413, f"The request is longer than {MAX_BODY_BYTES:,} bytes.")
+                refused.append(RefusedError(413, f"The request is longer than {MAX_BODY_BYTES:,} bytes."))
+                raise refused[-1]
         return message
 
     return receive_bounded

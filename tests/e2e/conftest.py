@@ -1,8 +1,10 @@
 """What end-to-end tests share: a small index, commands on it in processes and in this one, both databases."""
 
+import contextlib
 import json
 import shlex
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from click.testing import Result
 from command_processes import SHORT_LEASE, Commands, Started
-from small_indexes import indexed, write_rows
+from small_indexes import indexed, wait_for, write_rows
 from typer.testing import CliRunner
 
 from polyhop.schemas.settings import Settings, parse_settings
@@ -101,6 +104,51 @@ class Towns:
             if process.poll() is None:
                 process.kill()
             process.wait()
+
+
+@dataclass
+class Window:
+    """A running `polyhop ui`: its address, and its process, whose output is in a file."""
+
+    url: str
+    process: Started
+    output: Path
+
+
+@pytest.fixture(scope="session")
+def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Window]]:
+    """Starts `polyhop ui` on a root and a free port, and waits until it answers."""
+    started: list[Started] = []
+
+    def start(root: Path, *arguments: str, host: str = "127.0.0.1", **variables: str) -> Window:
+        with socket.create_server((host, 0)) as free:
+            port = free.getsockname()[1]
+        output = tmp_path_factory.mktemp("window") / "output.log"
+        words = ["ui", "--root", str(root), "--host", host, "--port", str(port), *arguments]
+        with output.open("w") as log:
+            process = commands.start(words, output.parent, {"POLYHOP_ROOT": str(root), **variables}, log)
+        started.append(process)
+        window = Window(f"http://127.0.0.1:{port}", process, output)
+
+        def answers() -> bool:
+            assert process.poll() is None, output.read_text()
+            with contextlib.suppress(httpx.TransportError):
+                return httpx.get(f"{window.url}/healthz").status_code == 200
+            return False
+
+        wait_for(answers)
+        return window
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def window(serve: Callable[..., Window], demo_root: Path) -> str:
+    """The address of a `polyhop ui` on the demo's index, which changes nothing."""
+    return serve(demo_root).url
 
 
 @pytest.fixture(scope="session")
