@@ -6,7 +6,7 @@ from typing import Any
 from polyhop.integrations import AnyIndex, PassageSearch
 from polyhop.schemas.errors import ConfigurationError, import_extra
 
-import_extra("The retriever for Haystack needs", "haystack", "haystack")
+import_extra("The retriever for Haystack needs", "haystack-ai", "haystack", module="haystack")
 
 from haystack import Document, component, default_from_dict, default_to_dict  # noqa: E402
 

@@ -6,7 +6,7 @@ from typing import Any
 from polyhop.integrations import AnyIndex, PassageSearch
 from polyhop.schemas.errors import import_extra
 
-import_extra("The retriever for LangChain needs", "langchain_core", "langchain")
+import_extra("The retriever for LangChain needs", "langchain-core", "langchain", module="langchain_core")
 
 from langchain_core.documents import Document  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402

@@ -6,7 +6,7 @@ from typing import Any
 from polyhop.integrations import AnyIndex, PassageSearch
 from polyhop.schemas.errors import import_extra
 
-import_extra("The retriever for LlamaIndex needs", "llama_index.core", "llama-index")
+import_extra("The retriever for LlamaIndex needs", "llama-index-core", "llama-index", module="llama_index.core")
 
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode  # noqa: E402

@@ -14,6 +14,7 @@ import pytest
 from small_indexes import publish
 
 import polyhop
+from polyhop.integrations.langchain import PolyhopRetriever
 from polyhop.schemas import errors
 
 TOKEN = "long-and-secret-token"
@@ -72,6 +73,8 @@ def test_a_server_answers_as_the_open_index_does(remote: polyhop.RemoteIndex, lo
         assert document(found) == document(local.search(QUESTION, **asked))
         assert (found.answer, found.reading["by"], found.passages) == ("", "none", answer.passages)
     assert isinstance(answer, polyhop.Answer)
+    documents = PolyhopRetriever(remote, limit=4).invoke(QUESTION)
+    assert [(one.id, one.page_content) for one in documents] == [(row["id"], row["text"]) for row in found.passages[:4]]
 
 
 def test_a_batch_keeps_its_order_and_asyncio_gets_the_same(

@@ -1,6 +1,8 @@
 """The retrievers for LangChain, LlamaIndex and Haystack, each with its real package, over a real index."""
 
 import asyncio
+import importlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -136,6 +138,19 @@ def test_an_error_of_ours_comes_through(
         framework.ask(retriever, QUERIES[0])
     with pytest.raises(kind, match=sentence):
         asyncio.run(framework.aask(retriever, QUERIES[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("langchain", "langchain_core"), ("llama-index", "llama_index.core"), ("haystack", "haystack")],
+)
+def test_a_package_that_is_missing_is_named_with_its_extra(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, MAKERS[name].__name__)
+    with pytest.raises(ConfigurationError, match=rf"pip install 'polyhop\[{name}\]'"):
+        importlib.import_module(MAKERS[name].__name__)
 
 
 def test_a_batch_of_langchain_is_its_single_calls_and_takes_a_filter(index: polyhop.Index) -> None:
