@@ -228,12 +228,16 @@ def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) 
 
 def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
     """The page of a stored answer; without texts if the version that gave it is gone."""
+    write_page(path, document, stored_material(document, settings))
+
+
+def stored_material(document: Mapping[str, Any], settings: Settings) -> PageMaterial:
+    """What a page shows beside a stored answer; without texts if the version that gave it is gone."""
     name, given = str(document["index"]), document.get("parameters") or {}
     try:
         published = open_published(settings.root, name, int(document["version"]))
     except (UnknownIndexError, UnknownIdError):
-        write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
-        return
+        return PageMaterial(name, None, all_parameters(document, given))
     where = (document.get("filter") or {}).get("where")
     with closing(IndexSession(published, settings)) as session:
-        write_page(path, document, material_of(session.where(where), document, given))
+        return material_of(session.where(where), document, given)
