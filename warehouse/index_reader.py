@@ -162,10 +162,9 @@ class PublishedIndex(ArrayFolder):
     def documents(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The same as one dictionary per row."""
         with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
-            found: list[dict[str, Any]] = (
-                self._connection.cursor().execute(sql, parameters).to_arrow_table().to_pylist()
-            )
-            return found
+            cursor = self._connection.cursor().execute(sql, parameters)
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
         """The same by column, each of shape (rows,)."""

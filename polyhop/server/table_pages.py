@@ -28,7 +28,7 @@ SHOWN_RUNS = 50  # of each index, the newest
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # a stored report has its style in it
 EXAMPLES = (
     "FROM entities WHERE is_named ORDER BY df DESC LIMIT 20",
-    "SELECT label, count(*) AS relations FROM relations GROUP BY ALL ORDER BY relations DESC",
+    "SELECT relation, sum(count) AS stated FROM relations GROUP BY ALL ORDER BY stated DESC LIMIT 50",
     "FROM index_runs ORDER BY run DESC",
     "SELECT state, count(*) AS questions FROM results GROUP BY ALL",
 )
