@@ -32,11 +32,15 @@ if TYPE_CHECKING:
         plan,
         submit,
     )
+    from polyhop.inbox import InboxRun, add
     from polyhop.schemas import errors
     from polyhop.schemas.settings import Settings
 
-__all__ = ["Answer", "Comparison", "Index", "Indexes", "Job", "Settings", "SeveralAnswers", "__version__"]
-__all__ += ["asubmit", "errors", "evaluate", "index", "open_index", "open_indexes", "plan", "submit"]
+__all__ = ["Answer", "Comparison", "InboxRun", "Index", "Indexes", "Job", "Settings", "SeveralAnswers", "__version__"]
+__all__ += ["add", "asubmit", "errors", "evaluate", "index", "open_index", "open_indexes", "plan", "submit"]
+
+
+_MODULES = {"Settings": "polyhop.schemas.settings", "InboxRun": "polyhop.inbox", "add": "polyhop.inbox"}
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("polyhop.schemas.errors")
     if name in __all__:
-        return getattr(import_module("polyhop.schemas.settings" if name == "Settings" else "polyhop.api"), name)
+        return getattr(import_module(_MODULES.get(name, "polyhop.api")), name)
     raise AttributeError(f"module 'polyhop' has no attribute '{name}'")
 
 
