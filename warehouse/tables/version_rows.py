@@ -162,7 +162,7 @@ def export_extractions(tables: Path, target: Path) -> int:
 
 
 NODES_FILE, EDGES_FILE = "nodes.parquet", "edges.parquet"
-_GRAPHML = "http://graphml.graphdrafting.org/xmlns"
+_GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 _ATTRIBUTES = {
     "node": {"name": "string", "type": "string", "description": "string", "df": "long"},
     "edge": {"label": "string", "weight": "long", "confidence": "double", "passages": "string"},
