@@ -168,7 +168,7 @@ _ATTRIBUTES = {
     "edge": {"label": "string", "weight": "long", "confidence": "double", "passages": "string"},
 }
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Source: XML 1.0 section 2.2; a document that holds any other character is none, even where it is escaped."""
+"""By XML 1.0 section 2.2; a document that holds any other character is none, even where it is escaped."""
 
 
 def export_graphml(tables: Path, target: Path) -> tuple[int, int]:
