@@ -48,6 +48,7 @@ from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, starter
+from polyhop.warehouse.inbox import INBOX
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts
@@ -487,12 +488,13 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)
     if not manifest.sources:
         return IndexRequest(index, Path(manifest.source)) if manifest.source else None
-    if not name and len(manifest.sources) > 1:
+    read = sorted(manifest.sources.keys() - {INBOX}) or [INBOX]  # what was added by calls lies nowhere else
+    if not name and len(read) > 1:
         raise errors.SourceError(
-            f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
-            "them is to be read again, or name a SOURCE."
+            f"Index '{index}' has the sources {', '.join(read)}; say with --source-name which of them is to be read "
+            "again, or name a SOURCE."
         )
-    chosen = name or next(iter(manifest.sources))
+    chosen = name or read[0]
     if chosen not in manifest.sources or not manifest.sources[chosen].location:
         raise errors.SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
     return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)

@@ -89,6 +89,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "export": (
         "polyhop export neo4j --index mine --uri bolt://localhost:7687",
         "polyhop export extraction extraction.jsonl --index mine",
+        "polyhop export graphml graph.graphml --index mine",
+        "polyhop export parquet graph --index mine",
     ),
     "cache": ("polyhop cache stats", "polyhop cache evict --older-than-days 90"),
     "ui": ("polyhop ui", "polyhop ui --port 8080 --allow-changes"),

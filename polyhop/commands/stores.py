@@ -16,6 +16,8 @@ from polyhop.schemas.errors import ConfigurationError, nearest_name
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from polyhop.schemas.settings import Settings
     from polyhop.warehouse.files.layout import Layout
 
@@ -316,7 +318,7 @@ def import_(file: File, root: Root = None, json: Json = False) -> None:
 
 
 export = typer.Typer(
-    name="export", help="Export an index to Neo4j, or what was extracted for it to a file.", no_args_is_help=True
+    name="export", help="Export an index to Neo4j, or its graph or extractions to files.", no_args_is_help=True
 )
 
 
@@ -379,3 +381,41 @@ def extraction(
         print_json({"index": index, "version": published.version, "passages": count, "file": str(file)})
         return
     print_line(f"Index '{index}', version {published.version}: {plural(count, 'passage')} written to {file}.")
+
+
+@export.command("graphml")
+def graphml(
+    file: Annotated[Path, Argument(help="File to write.")], index: IndexName, root: Root = None, json: Json = False
+) -> None:
+    """Write the graph, entities and relations, as GraphML, which networkx, igraph and Gephi read."""
+    from polyhop.warehouse.tables.version_rows import export_graphml
+
+    _export_graph(export_graphml, file, index, root, json=json)
+
+
+@export.command("parquet")
+def parquet(
+    folder: Annotated[Path, Argument(help="Folder to write nodes.parquet and edges.parquet to; made if need be.")],
+    index: IndexName,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Write the graph, entities and relations, as two Parquet files."""
+    from polyhop.warehouse.tables.version_rows import export_parquet
+
+    _export_graph(export_parquet, folder, index, root, json=json)
+
+
+def _export_graph(
+    write: "Callable[[Path, Path], tuple[int, int]]", place: Path, index: str, root: Path | None, *, json: bool
+) -> None:
+    from polyhop.warehouse.open import open_published
+
+    with closing(open_published(settings_of(root).root, index)) as published:
+        nodes, edges = write(published.tables_file, place)
+    if json:
+        document = {"index": index, "version": published.version, "entities": nodes, "relations": edges}
+        print_json({**document, "file": str(place)})
+        return
+    counts = f"{plural(nodes, 'entity', 'entities')} and {plural(edges, 'relation')}"
+    print_line(f"Index '{index}', version {published.version}: {counts} written to {place}.")

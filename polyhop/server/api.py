@@ -1,6 +1,7 @@
 """The HTTP API below /api/v1: the JSON of the command line's contract (docs/architecture.md section 9), over HTTP."""
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from starlette.background import BackgroundTask
 
 from polyhop.api import MAX_TOPIC_CHARACTERS, Answer, Index
 from polyhop.flows.answer import submit_file
+from polyhop.inbox import add_records
 from polyhop.jobs import job_document, result_document, result_tables, results_csv, results_parquet
 from polyhop.output import json_text
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError, UnknownIdError
@@ -85,6 +87,7 @@ def make_router(service: Service) -> APIRouter:
     _add_entities(router, service)
     _add_index(router, service)
     _add_jobs(router, service)
+    _add_documents(router, service)
     return router
 
 
@@ -274,6 +277,76 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
     async def retry(job: _JobId) -> Response:
         require_changes(service)
         return ContractResponse(await service.run(lambda: change_job(service, job, "requeued")))
+
+
+def _add_documents(router: APIRouter, service: Service) -> None:
+    @router.post(
+        "/indexes/{index}/documents",
+        status_code=202,
+        summary="Add records, or a file, to an index, and start an incremental run",
+        openapi_extra=_RECORDS,
+    )
+    async def add(
+        request: Request,
+        index: str,
+        file: Annotated[
+            str, Query(max_length=255, description="Name of the file that the body is; else records.")
+        ] = "",
+    ) -> Response:
+        require_changes(service)
+        body = await request.body()
+        return ContractResponse(await service.run(lambda: add_documents(service, index, body, file)), 202)
+
+    @router.get("/runs/{run}", summary="A run that adding documents started")
+    async def run(run: str) -> Response:
+        found = service.inbox_runs.get(run)
+        if found is None:
+            raise UnknownIdError(f"There is no run '{run[:100]}'; runs are known until the server ends.")
+        return ContractResponse(found.to_json())
+
+
+_RECORD = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+_LIST = {"type": "object", "properties": {"records": {"type": "array", "items": _RECORD}}, "required": ["records"]}
+_RECORDS = {
+    "requestBody": {
+        "content": {
+            "application/json": {"schema": _LIST},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        }
+    }
+}
+
+
+def add_documents(service: Service, index: str, body: bytes, file: str) -> Document:
+    """Keeps records, or a file of that name, in the inbox of an index, and starts a run: {run, state, index, …}."""
+    with TemporaryDirectory(prefix="polyhop-inbox-") as folder:
+        if file:
+            path = Path(folder) / Path(file).name
+            path.write_bytes(body)
+            records: list[Any] = [path]
+        else:
+            records = _records_of(body)
+        try:
+            add_records(service.settings, index, records)
+        except SourceError as error:  # says which file; the folder is nothing to the caller
+            raise SourceError(str(error).replace(f"{folder}/", "")) from error
+    return service.inbox_runs.start(index).to_json()
+
+
+def _records_of(body: bytes) -> list[Any]:
+    """The records of {"records": […]}, or of JSON lines; only objects, since a text would be taken for a path."""
+    try:
+        text = body.decode()
+        try:
+            document = json.loads(text)
+        except ValueError:
+            document = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise SourceError('The body is neither {"records": […]} nor JSON lines.') from error
+    listed = document.get("records", [document]) if isinstance(document, dict) else document
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise SourceError('The records are objects with a text: {"records": [{"title": …, "text": …}]}.')
+    return listed
 
 
 def require_changes(service: Service) -> None:

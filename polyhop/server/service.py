@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TypeVar
 
 from polyhop.api import Answer, Index, open_index
+from polyhop.inbox import InboxRuns
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
@@ -159,6 +160,7 @@ class Service:
     Attributes:
         settings: Of the process.
         allows_changes: Whether jobs may be submitted, retried and cancelled, and documents added.
+        inbox_runs: Runs that take in added documents.
     """
 
     def __init__(self, settings: Settings, *, allows_changes: bool = False) -> None:
@@ -166,6 +168,7 @@ class Service:
         self.allows_changes = allows_changes
         self.layout = Layout(settings.root)
         self._lanes: dict[str, _Lane] = {}
+        self.inbox_runs = InboxRuns(settings)
         self._threads = ThreadPoolExecutor(WORK_THREADS, thread_name_prefix="window")
 
     def index_names(self) -> list[str]:
@@ -197,6 +200,7 @@ class Service:
     def close(self) -> None:
         """Answers what waits, then releases everything."""
         self._threads.shutdown(wait=True)
+        self.inbox_runs.close()
         for lane in self._lanes.values():
             lane.close()
         self._lanes.clear()

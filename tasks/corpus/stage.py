@@ -49,6 +49,8 @@ from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.formats import INSTALL_OFFICE
+from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.inbox import read_waiting
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import connect
 
@@ -216,6 +218,9 @@ def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | Bad
         return
     if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
+    if place_of(build.source) == place_of(build.folder.inbox):
+        yield from read_waiting(build.folder)
+        return
     settings = build.settings.corpus
     limits = ConversionLimits(passage_characters=settings.max_passage_characters)
     with Converter(limits, build.layout.document_cache) as converter:

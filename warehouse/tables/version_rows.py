@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 
 from polyhop.schemas.graph import Decision
 from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.warehouse.build import kept_files
-from polyhop.warehouse.files.disk import named_file
+from polyhop.warehouse.files.disk import named_file, require_place, writing
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
@@ -157,6 +159,65 @@ def export_extractions(tables: Path, target: Path) -> int:
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += len(rows)
     return count
+
+
+NODES_FILE, EDGES_FILE = "nodes.parquet", "edges.parquet"
+_GRAPHML = "http://graphml.graphdrawing.org/xmlns"
+_ATTRIBUTES = {
+    "node": {"name": "string", "type": "string", "description": "string", "df": "long"},
+    "edge": {"label": "string", "weight": "long", "confidence": "double", "passages": "string"},
+}
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""By XML 1.0 section 2.2; a document that holds any other character is none, even where it is escaped."""
+
+
+def export_graphml(tables: Path, target: Path) -> tuple[int, int]:
+    """Writes entities and relations as GraphML, streamed; says how many. Passages are a JSON list in a text."""
+    from lxml import etree
+
+    counts = {"node": 0, "edge": 0}
+    with (
+        connect(tables, read_only=True) as connection,
+        named_file(target, "the graph") as unfinished,
+        etree.xmlfile(str(unfinished), encoding="utf-8") as file,
+    ):
+        file.write_declaration()
+        with file.element("graphml", nsmap={None: _GRAPHML}):
+            for kind, types in _ATTRIBUTES.items():
+                for name, type_ in types.items():
+                    said = {"id": f"{kind}_{name}", "for": kind, "attr.name": name, "attr.type": type_}
+                    file.write(etree.Element("key", said), pretty_print=True)
+            with file.element("graph", edgedefault="directed"):
+                for kind, types in _ATTRIBUTES.items():
+                    found = connection.execute(statement("export", f"graph_{kind}s"))
+                    names = [column[0] for column in found.description or ()]
+                    while rows := found.fetchmany(_AT_ONCE):
+                        counts[kind] += len(rows)
+                        for row in (dict(zip(names, values, strict=True)) for values in rows):
+                            element = etree.Element(kind, {name: row[name] for name in names if name not in types})
+                            for name in types:
+                                if row[name] is not None:
+                                    value = row[name] if name != "passages" else json.dumps(row[name])
+                                    data = etree.SubElement(element, "data", key=f"{kind}_{name}")
+                                    data.text = _NOT_IN_XML.sub("\ufffd", str(value))
+                            file.write(element, pretty_print=True)
+    return counts["node"], counts["edge"]
+
+
+def export_parquet(tables: Path, folder: Path) -> tuple[int, int]:
+    """Writes entities and relations as two Parquet files in a folder, which is made if need be; says how many."""
+    if not folder.is_dir():
+        require_place(folder, "the graph")
+        with writing("the graph", folder):
+            folder.mkdir()
+    with (
+        connect(tables, read_only=True) as connection,
+        named_file(folder / NODES_FILE, "the graph") as nodes,
+        named_file(folder / EDGES_FILE, "the graph") as edges,
+    ):
+        for name, path in (("graph_nodes", nodes), ("graph_edges", edges)):
+            connection.sql(statement("export", name)).write_parquet(str(path), compression="zstd")
+        return pq.read_metadata(nodes).num_rows, pq.read_metadata(edges).num_rows
 
 
 Stated = tuple[str, str, str]  # key of the source, label, key of the target

@@ -374,6 +374,8 @@ COMMANDS = {
     "cache export": "cache export {file}",
     "eval": "eval {questions} --index small --strategies bm25 --out {file}",
     "export extraction": "export extraction {file} --index small",
+    "export graphml": "export graphml {file} --index small",
+    "export parquet": "export parquet {file} --index small",
     "explain": "explain 1 q1 --html {file}",
     "results": "results 1 --out {file}",
     "score": "score {predictions} --out {file}",

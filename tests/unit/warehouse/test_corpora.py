@@ -10,6 +10,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import igraph
+import networkx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +19,7 @@ import pytest
 from polyhop import cli
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.schemas.errors import ConfigurationError, SourceError, StoreError
 from polyhop.schemas.records import BadRecord, SourceRecord, Unread
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
@@ -29,7 +31,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.records import FaultError, Row, bad_record
 from polyhop.warehouse.files.rows import read_extractions
 from polyhop.warehouse.tables.connection import connect
-from polyhop.warehouse.tables.version_rows import export_extractions
+from polyhop.warehouse.tables.version_rows import export_extractions, export_graphml, export_parquet
 
 LINES = [
     json.dumps({"id": "a", "title": "Ada", "text": "Ada wrote.", "metadata": {"year": 1843}}),
@@ -513,3 +515,40 @@ def test_our_own_export_comes_back(tmp_path: Path, write_corpus: Callable[..., P
     assert export_extractions(Layout(tmp_path / "first").index("one").version(1).tables, target) == 2
     index(tmp_path / "second", corpus, **{"extraction.extractor": f"import:{target}"})
     assert content(tmp_path / "second") == content(tmp_path / "first")
+
+
+def test_the_graph_as_files_is_the_one_that_networkx_igraph_and_arrow_read(
+    tmp_path: Path, write_corpus: Callable[..., Path]
+) -> None:
+    text = "Ann \x01Roe was born in Rome & <Bonn>. Ann Roe was born in Rome. Ann Roe died in Rome."
+    index(tmp_path, write_corpus([{"id": "a 1", "title": "Ann Roe", "text": text}]))
+    tables = Layout(tmp_path).index("one").version(1).tables
+    with connect(tables, read_only=True) as connection:
+        nodes = connection.execute("SELECT entity_id, name, type, description, df FROM entities").fetchall()
+        query = "SELECT source_id, target_id, relation, count, confidence, '[\"a 1\"]' FROM relations ORDER BY ALL"
+        edges = connection.execute(query).fetchall()
+    assert any("\x01" in row[3] and "<Bonn>" in row[3] for row in nodes)
+    assert len({edge[:2] for edge in edges}) < len(edges)  # two relations join the same entities
+    file, folder = tmp_path / "graph.xml", tmp_path / "graph"
+    assert export_graphml(tables, file) == export_parquet(tables, folder) == (len(nodes), len(edges))
+    read = networkx.read_graphml(file)
+    names = ("name", "type", "description", "df")
+    expected = {
+        id_: dict(zip(names, (*rest, shown.replace("\x01", "\ufffd"), df), strict=True))
+        for id_, *rest, shown, df in nodes
+    }
+    assert {id_: {name: said.get(name) for name in names} for id_, said in read.nodes(data=True)} == expected
+    said = ("label", "weight", "confidence", "passages")
+    found = [(a, b, *(data.get(name) for name in said)) for a, b, data in read.edges(data=True)]
+    assert sorted(found, key=str) == sorted(edges, key=str)
+    same = igraph.Graph.Read_GraphML(str(file))
+    assert (same.is_directed(), same.vcount(), same.ecount()) == (True, len(nodes), len(edges))
+    assert sorted(same.vs["description"]) == sorted(row["description"] for row in expected.values())
+    assert sorted(same.es["label"]) == sorted(edge[2] for edge in edges)
+    stored = [tuple(row.values()) for row in pq.read_table(folder / "nodes.parquet").to_pylist()]
+    assert sorted(stored) == sorted(nodes)
+    stored = [tuple(row.values()) for row in pq.read_table(folder / "edges.parquet").to_pylist()]
+    assert sorted(stored, key=str) == sorted([(*edge[:5], ["a 1"]) for edge in edges], key=str)
+    (tmp_path / "taken").touch()
+    with pytest.raises(StoreError, match="a file is where a folder is needed"):
+        export_parquet(tables, tmp_path / "taken")

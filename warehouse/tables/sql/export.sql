@@ -16,6 +16,19 @@ SELECT e.entity_id, e.key, e.norm_name, e.name, e.type, e.description, e.is_name
 FROM numbered AS e LEFT JOIN embeddings AS v ON v.owner_kind = 'entity' AND v.owner_id = e.entity_id
 ORDER BY e.entity_id;
 
+-- name: graph_nodes
+-- Entities as nodes of a graph in files.
+SELECT entity_id AS id, name, type, description, df FROM entities ORDER BY entity_id;
+
+-- name: graph_edges
+-- Relations as edges of a graph in files; the weight is how often one was stated.
+SELECT r.source_id AS source, r.target_id AS target, r.relation AS label, r.count AS weight, r.confidence,
+       coalesce(s.passages, []) AS passages
+FROM relations AS r LEFT JOIN (
+    SELECT relation_id, list(passage_id ORDER BY passage_id) AS passages FROM relation_sources GROUP BY relation_id
+) AS s USING (relation_id)
+ORDER BY r.relation_id;
+
 -- name: document_paragraphs
 -- Which passages a document has.
 SELECT document_id, passage_id FROM passages ORDER BY document_id, passage_id;
