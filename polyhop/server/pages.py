@@ -44,7 +44,7 @@ class Pages:
         """A template as a page."""
         shared = {"request": request, "service": self.service, "csrf": csrf_token(), "polyhop_version": VERSION}
         shared |= {"index_names": self.service.index_names(), "has_token": bool(self._token)}
-        html = self._environment.get_template(template).render(**shared, **context)
+        html = self._environment.get_template(template).render(shared | context)
         return HTMLResponse(html.encode("utf-8", "replace"), status_code)
 
     def error(self, request: Request, status: int, sentence: str) -> HTMLResponse:
