@@ -1,13 +1,11 @@
 """Tools and resources for agents, by the Model Context Protocol: each only reads, and names index and version."""
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from polyhop.api import Answer, Index
 from polyhop.graph import Connection, GraphEntity, ReachedEntity
@@ -41,8 +39,7 @@ Name = Annotated[str, Field(max_length=1_000, description="Name of an entity, as
 Version = Annotated[int | None, Field(ge=1, description="A published version; default: the current one.")]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPassage:
+class AgentPassage(BaseModel):
     """A ranked passage; `document` is the id for polyhop://INDEX/documents/ID."""
 
     id: str
@@ -53,45 +50,38 @@ class AgentPassage:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPassages:
-    """Passages in descending order of score."""
+class AgentResult(BaseModel):
+    """What every tool says of its result: the index, and the version that gave it."""
 
     index: str
     version: int
+
+
+class AgentPassages(AgentResult):
+    """Passages in descending order of score."""
+
     strategy: str
     passages: list[AgentPassage]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentAnswer:
+class AgentAnswer(AgentPassages):
     """An answer; "" if none is certain enough: then the sentences say most of it."""
 
-    index: str
-    version: int
-    strategy: str
     answer: str
     confidence: float | None
     reasoning: str | None  # of a model that read
     sentences: list[dict[str, Any]]  # {passage_id, text, start, end}
-    passages: list[AgentPassage]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEntities:
+class AgentEntities(AgentResult):
     """Entities of a name."""
 
-    index: str
-    version: int
     entities: list[GraphEntity]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentNeighbours:
+class AgentNeighbours(AgentResult):
     """An entity with those near it by hops, and the passages that mention it; the counts are of all."""
 
-    index: str
-    version: int
     entity: GraphEntity
     neighbours: list[ReachedEntity]
     neighbour_count: int
@@ -99,21 +89,15 @@ class AgentNeighbours:
     passage_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AgentConnections:
+class AgentConnections(AgentResult):
     """The shortest connections between two names; none if they are not connected."""
 
-    index: str
-    version: int
     paths: list[Connection]
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRows:
+class AgentRows(AgentResult):
     """Rows of a query; truncated if there are more."""
 
-    index: str
-    version: int
     columns: list[str]
     rows: list[dict[str, Any]]
     truncated: bool
@@ -174,9 +158,13 @@ def _add_questions(server: "MCPServer[Any]", service: Service) -> None:
         """Answers a question, also one that needs several documents, with the passages that the answer stands on."""
         with _tool_errors():
             found = await service.ask(Asked(index, question, version, strategy, limit, where=where))
-        read = found.reading.get("confidence"), found.reading.get("reasoning") or None
-        own = index, found.version, found.strategy, found.answer
-        return AgentAnswer(*own, *read, found.sentences, _passages(found))
+        return AgentAnswer(
+            **_ranked(index, found),
+            answer=found.answer,
+            confidence=found.reading.get("confidence"),
+            reasoning=found.reading.get("reasoning") or None,
+            sentences=found.sentences,
+        )
 
     @server.tool(annotations=_reading())
     async def search_passages(
@@ -190,7 +178,7 @@ def _add_questions(server: "MCPServer[Any]", service: Service) -> None:
         """Ranks passages for a question, which nobody reads."""
         with _tool_errors():
             found = await service.ask(Asked(index, query, version, strategy, limit, where=where, reads=False))
-        return AgentPassages(index, found.version, found.strategy, _passages(found))
+        return AgentPassages(**_ranked(index, found))
 
     @server.tool(annotations=_reading())
     async def sql(
@@ -203,12 +191,13 @@ def _add_questions(server: "MCPServer[Any]", service: Service) -> None:
             found = await service.run(lambda: sql_document(service, index, query, version))
         rows = json.loads(json_text(found["rows"][:MAX_ROWS]))  # dates and such as text, as `polyhop sql --json`
         is_cut = found["truncated"] or len(found["rows"]) > MAX_ROWS
-        return AgentRows(index, found["version"], found["columns"], rows, is_cut)
+        own = {"index": index, "version": found["version"], "columns": found["columns"]}
+        return AgentRows(**own, rows=rows, truncated=is_cut)
 
 
-def _passages(answer: Answer) -> list[AgentPassage]:
-    names = [field.name for field in dataclasses.fields(AgentPassage)]
-    return [AgentPassage(**{name: row[name] for name in names}) for row in answer.passages]
+def _ranked(index: str, answer: Answer) -> dict[str, Any]:
+    own = {"index": index, "version": answer.version, "strategy": answer.strategy}
+    return {**own, "passages": [AgentPassage.model_validate(row) for row in answer.passages]}
 
 
 def _add_graph(server: "MCPServer[Any]", service: Service) -> None:
@@ -223,7 +212,8 @@ def _add_graph(server: "MCPServer[Any]", service: Service) -> None:
         """Finds entities by name; their ids are for neighbours."""
 
         def look(opened: Index) -> AgentEntities:
-            return AgentEntities(index, opened.version, opened.graph.find_entities(name, fuzzy=fuzzy)[:MAX_LISTED])
+            found = opened.graph.find_entities(name, fuzzy=fuzzy)[:MAX_LISTED]
+            return AgentEntities(index=index, version=opened.version, entities=found)
 
         with _tool_errors():
             return await service.use(index, look, version)
@@ -240,8 +230,15 @@ def _add_graph(server: "MCPServer[Any]", service: Service) -> None:
         def look(opened: Index) -> AgentNeighbours:
             near, graph = opened.graph.traverse(entity_id, depth), opened.graph
             ids = graph.chunks_for_entities([entity_id])
-            listed = near[:MAX_LISTED], len(near), ids[:MAX_LISTED], len(ids)
-            return AgentNeighbours(index, opened.version, graph.entity(entity_id), *listed)
+            return AgentNeighbours(
+                index=index,
+                version=opened.version,
+                entity=graph.entity(entity_id),
+                neighbours=near[:MAX_LISTED],
+                neighbour_count=len(near),
+                passage_ids=ids[:MAX_LISTED],
+                passage_count=len(ids),
+            )
 
         with _tool_errors():
             return await service.use(index, look, version)
@@ -257,9 +254,8 @@ def _add_graph(server: "MCPServer[Any]", service: Service) -> None:
         """Finds the shortest connections between two entities, with the passages that state them."""
 
         def look(opened: Index) -> AgentConnections:
-            return AgentConnections(
-                index, opened.version, list(opened.graph.connect(a, b, max_length=max_length).paths)
-            )
+            found = opened.graph.connect(a, b, max_length=max_length)
+            return AgentConnections(index=index, version=opened.version, paths=list(found.paths))
 
         with _tool_errors():
             return await service.use(index, look, version)
