@@ -491,18 +491,22 @@ def stored_rows(settings: Settings) -> list[dict[str, Any]]:
         except ContractError as error:
             rows.append({"run": number, "error": str(error)})
             continue
-        run, asked = stored.run, stored.run["questions"]
-        figures = {name: run["results"][name] for name in run["strategies"]}
-        facts = {"started": stored.timings["started"], "index": run["index"], "version": run["version"]}
-        questions = {"questions": asked["file"], "n": asked["n"], "sample": asked.get("sample")}
-        strategies = {
-            name: {"recall@5": found.get("recall@5"), "em": found.get("em")}
-            | {metric: found[metric] for metric in ("triple_recall@10",) if metric in found}
-            for name, found in figures.items()
-        }
-        row = {"run": number, **facts, **questions, "settings_hash": run["settings_hash"], "strategies": strategies}
-        rows.append({**row, "folder": str(stored.path)})
+        rows.append({**stored_row(stored), "folder": str(stored.path)})
     return rows
+
+
+def stored_row(stored: evaluations.StoredRun) -> dict[str, Any]:
+    """An evaluation with the figures by which a list shows it."""
+    run, asked = stored.run, stored.run["questions"]
+    figures = {name: run["results"][name] for name in run["strategies"]}
+    facts = {"started": stored.timings["started"], "index": run["index"], "version": run["version"]}
+    questions = {"questions": asked["file"], "n": asked["n"], "sample": asked.get("sample")}
+    strategies = {
+        name: {"recall@5": found.get("recall@5"), "em": found.get("em")}
+        | {metric: found[metric] for metric in ("triple_recall@10",) if metric in found}
+        for name, found in figures.items()
+    }
+    return {"run": stored.number, **facts, **questions, "settings_hash": run["settings_hash"], "strategies": strategies}
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:

@@ -32,11 +32,14 @@ if TYPE_CHECKING:
         plan,
         submit,
     )
+    from polyhop.client import RemoteIndex, connect
     from polyhop.schemas import errors
     from polyhop.schemas.settings import Settings
 
-__all__ = ["Answer", "Comparison", "Index", "Indexes", "Job", "Settings", "SeveralAnswers", "__version__"]
-__all__ += ["asubmit", "errors", "evaluate", "index", "open_index", "open_indexes", "plan", "submit"]
+__all__ = ["Answer", "Comparison", "Index", "Indexes", "Job", "RemoteIndex", "Settings", "SeveralAnswers"]
+__all__ += ["__version__", "asubmit", "connect", "errors", "evaluate", "index", "open_index", "open_indexes"]
+__all__ += ["plan", "submit"]
+_ELSEWHERE = {"Settings": "polyhop.schemas.settings", "RemoteIndex": "polyhop.client", "connect": "polyhop.client"}
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +47,7 @@ def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("polyhop.schemas.errors")
     if name in __all__:
-        return getattr(import_module("polyhop.schemas.settings" if name == "Settings" else "polyhop.api"), name)
+        return getattr(import_module(_ELSEWHERE.get(name, "polyhop.api")), name)
     raise AttributeError(f"module 'polyhop' has no attribute '{name}'")
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
@@ -405,12 +406,26 @@ class Answer:
         return f"<p>{html_text(self.question)}<br>{said}</p>" + table_html(("rank", "score", "title", "text"), rows)
 
 
+def topic_of_each(questions: Sequence[str], topics: Sequence[str | None] | None) -> Sequence[str | None]:
+    """The topics of a batch, None for each question where none are given.
+
+    Raises:
+        ConfigurationError: If there are more or fewer than questions.
+    """
+    if topics is not None and len(topics) != len(questions):
+        raise ConfigurationError(
+            f"There are {len(topics)} topics for {plural(len(questions), 'question')}; give one for each."
+        )
+    return [None] * len(questions) if topics is None else topics
+
+
 class Index:
     """An open version of an index. Close it, or use it in a `with` block."""
 
     def __init__(self, session: IndexSession) -> None:
         self._session = session
         self._turn = asyncio.Lock()
+        self._lock = Lock()  # an open version is not made for several threads at once
 
     def __repr__(self) -> str:
         return f"Index({self.name!r}, version={self.version}, passages={len(self._session.published.passage_ids):,})"
@@ -486,15 +501,11 @@ class Index:
     ) -> list[Answer]:
         """Answers several questions; each result is the same as if it had been asked alone.
 
-        `topics` has one entry per question, None for a question without one.
+        `topics` has one entry per question, None for a question without one. Several threads take turns.
         """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
-        given = [None] * len(questions) if topics is None else topics
-        if len(given) != len(questions):
-            raise ConfigurationError(
-                f"There are {len(given)} topics for {plural(len(questions), 'question')}; give one for each."
-            )
+        given = topic_of_each(questions, topics)
         for topic in given:
             if topic is not None and not any(character.isalnum() for character in topic):
                 raise EmptyQuestionError("The topic is empty; give the name or the id of an entity, or leave it out.")
@@ -503,16 +514,39 @@ class Index:
                     f"The topic is {len(topic):,} characters long; the limit is {MAX_TOPIC_CHARACTERS:,}."
                 )
         asked = [Question(text, topic=topic) for text, topic in zip(questions, given, strict=True)]
-        session, chosen = self._session.where(where), strategy or self.default_strategy
-        answers = []
-        for one in session.answerer(chosen, parameters or {}).answer(asked, limit=limit):
-            document = session.document(chosen, one)
-            texts = {passage.passage_id: passage.text for passage in one.context}  # those that were read are at hand
-            texts |= passage_texts(session.published, [row for row in document["passages"] if row["id"] not in texts])
-            for row in document["passages"]:
-                row["text"] = texts[row["id"]]
-            answers.append(Answer(**document))
+        with self._lock:
+            session, chosen = self._session.where(where), strategy or self.default_strategy
+            answers = []
+            for one in session.answerer(chosen, parameters or {}).answer(asked, limit=limit):
+                document = session.document(chosen, one)
+                texts = {passage.passage_id: passage.text for passage in one.context}  # those that were read
+                others = [row for row in document["passages"] if row["id"] not in texts]
+                texts |= passage_texts(session.published, others)
+                for row in document["passages"]:
+                    row["text"] = texts[row["id"]]
+                answers.append(Answer(**document))
         return answers
+
+    def search(self, query: str, **options: Any) -> Answer:
+        """Ranks passages as `ask` does, and nobody reads them: no answer, and no model is paid for one.
+
+        Args:
+            query: Any text with at least one word.
+            **options: As of `ask`: strategy, limit, parameters, topic, where.
+
+        Raises:
+            PolyhopError: As `ask`, save for what a model that reads may raise.
+        """
+        return self.unread.ask(query, **options)
+
+    @cached_property
+    def unread(self) -> "Index":
+        """The same open version without a reader (`--reader none`); it ends with this index."""
+        session, reader = self._session, self._session.settings.reader.model_copy(update={"reads": False})
+        settings = session.settings.model_copy(update={"reader": reader})
+        ranking = Index(IndexSession(session.published, settings, session.services))
+        ranking._lock = self._lock  # of the version, which they share
+        return ranking
 
     async def aask(self, question: str, **options: Any) -> Answer:
         """As `ask`, in a thread: one question of an index at a time."""
@@ -565,6 +599,9 @@ class Index:
 
     def close(self) -> None:
         """Releases the version."""
+        unread = self.__dict__.pop("unread", None)
+        if unread is not None:
+            unread.session.forget()  # its version is this one
         self._session.close()
 
     def __enter__(self) -> Self:

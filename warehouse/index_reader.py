@@ -159,6 +159,14 @@ class PublishedIndex(ArrayFolder):
         with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
             return self._connection.cursor().execute(sql, parameters).fetchall()
 
+    def documents(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """The same as one dictionary per row."""
+        with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):
+            found: list[dict[str, Any]] = (
+                self._connection.cursor().execute(sql, parameters).to_arrow_table().to_pylist()
+            )
+            return found
+
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
         """The same by column, each of shape (rows,)."""
         with translated(self.tables_file), slow_noted(_LOG, "duckdb", sql):

@@ -268,6 +268,14 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
         return
+    print_table(*stored_table(rows))
+    for row in rows:
+        if "error" in row:
+            print_error(f"evaluation {row['run']} is left out: {row['error']}")
+
+
+def stored_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of the stored evaluations that can be read, with figures of their best strategy."""
     readable = [row for row in rows if "error" not in row]
     triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
     table: list[list[object]] = []
@@ -283,10 +291,28 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
         means = (figures[best].get(name) for name in ("recall@5", *triples, "em"))
         table.append([row["run"], row["started"], row["index"], row["version"], asked, labels, best, *means])
     columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
-    print_table(columns, table)
-    for row in rows:
-        if "error" in row:
-            print_error(f"evaluation {row['run']} is left out: {row['error']}")
+    return columns, table
+
+
+CHANGED = ["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""]
+
+
+def changed_rows(changes: Mapping[str, Any]) -> list[list[object]]:
+    """A row, as CHANGED heads it, per strategy and metric that changed, in the mean or for some questions."""
+    strategies = changes["strategies"]
+    rows: list[list[object]] = []
+    for strategy, metrics in strategies.items():
+        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
+            found = metrics.get(metric) or {"difference": None, "paired": None}
+            difference = found["paired"] or {"wins": 0, "losses": 0}
+            if found["difference"] or difference["wins"] + difference["losses"]:
+                line: list[object] = [strategy, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
+                if found["paired"]:
+                    line.append(f"[{difference['low']:+.3f}, {difference['high']:+.3f}]")
+                    line.append(f"{difference['wins']}/{difference['ties']}/{difference['losses']}")
+                    line.append("significant" if difference["significant"] else "")
+                rows.append([*line, *[""] * (8 - len(line))])
+    return rows
 
 
 def print_comparison(changes: Mapping[str, Any]) -> None:
@@ -302,24 +328,11 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
             for key in ("p50", "p95")
         )
         print_line(f"  {name}, latency p50: {p50}, p95: {p95}")
-    # A row per strategy and metric that changed, in the mean or for some questions.
-    strategies = changes["strategies"]
-    rows: list[list[object]] = []
-    for strategy, metrics in strategies.items():
-        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL):
-            found = metrics.get(metric) or {"difference": None, "paired": None}
-            difference = found["paired"] or {"wins": 0, "losses": 0}
-            if found["difference"] or difference["wins"] + difference["losses"]:
-                line: list[object] = [strategy, metric, found["first"], found["second"], f"{found['difference']:+.3f}"]
-                if found["paired"]:
-                    line.append(f"[{difference['low']:+.3f}, {difference['high']:+.3f}]")
-                    line.append(f"{difference['wins']}/{difference['ties']}/{difference['losses']}")
-                    line.append("significant" if difference["significant"] else "")
-                rows.append([*line, *[""] * (8 - len(line))])
+    rows = changed_rows(changes)
     if not rows:
         print_line("  no metric changed in any strategy of both")
         return
-    print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
+    print_table(CHANGED, rows)
     if changes["most_changed"]:
         print_line("Questions that changed most")
     for row in changes["most_changed"]:

@@ -67,6 +67,7 @@ def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: st
         "evidence": evidence,
         "graph": graph,
         "drawing": draw(graph) if graph.edges else None,
+        "hrefs": {node.id: f"#{prefix}passage-{node.rank}" for node in graph.nodes if node.rank},
         "graph_note": _graph_note(document, evidence, graph),
         "is_reached": bool(evidence.all_edges() or triples),
         "draws_triples": bool(triples) and not evidence.all_edges(),
@@ -228,12 +229,16 @@ def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) 
 
 def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
     """The page of a stored answer; without texts if the version that gave it is gone."""
+    write_page(path, document, stored_material(document, settings))
+
+
+def stored_material(document: Mapping[str, Any], settings: Settings) -> PageMaterial:
+    """What a page shows beside a stored answer; without texts if the version that gave it is gone."""
     name, given = str(document["index"]), document.get("parameters") or {}
     try:
         published = open_published(settings.root, name, int(document["version"]))
     except (UnknownIndexError, UnknownIdError):
-        write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
-        return
+        return PageMaterial(name, None, all_parameters(document, given))
     where = (document.get("filter") or {}).get("where")
     with closing(IndexSession(published, settings)) as session:
-        write_page(path, document, material_of(session.where(where), document, given))
+        return material_of(session.where(where), document, given)

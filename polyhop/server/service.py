@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
 
-from polyhop.api import Answer, Index
+from polyhop.api import Answer, Index, open_index
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
-from polyhop.warehouse.open import open_published
-from polyhop.worker.session import IndexSession
 
 T = TypeVar("T")
 
@@ -63,20 +61,6 @@ class Asked:
         return (self.version, self.strategy, self.limit, self.parameters, self.where, self.reads)
 
 
-class _OpenVersion:
-    """A version with the two ways of asking it: with and without a reader."""
-
-    def __init__(self, settings: Settings, name: str, version: int) -> None:
-        session = IndexSession(open_published(settings.root, name, version), settings)
-        unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
-        self._ranking = IndexSession(session.published, unread, session.services)
-        self.reading, self.ranking = Index(session), Index(self._ranking)
-
-    def close(self) -> None:
-        self._ranking.forget()  # the version is the other one's
-        self.reading.close()
-
-
 class _Lane:
     """One index: the thread that alone uses its versions, and the questions that wait for it."""
 
@@ -84,7 +68,7 @@ class _Lane:
         self._settings, self._name = settings, name
         self._layout = Layout(settings.root)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"index-{name}")
-        self._versions: dict[int, _OpenVersion] = {}
+        self._versions: dict[int, Index] = {}
         self._lock = Lock()
         self._waiting: dict[tuple[object, ...], list[tuple[Asked, Future[Answer]]]] = {}
         self.pending = 0
@@ -107,7 +91,7 @@ class _Lane:
     def use(self, work: Callable[[Index], T], version: int | None) -> "Future[T]":
         """Work with an open version, on the thread of the index."""
         self.used_at = time.monotonic()
-        return self._thread.submit(lambda: work(self._opened(version).reading))
+        return self._thread.submit(lambda: work(self._opened(version)))
 
     def close(self) -> None:
         """Answers what waits, then releases all versions."""
@@ -139,7 +123,7 @@ class _Lane:
         first = batch[0][0]
         try:
             opened = self._opened(first.version)
-            index = opened.reading if first.reads else opened.ranking
+            index = opened if first.reads else opened.unread
             answers = index.ask_batch(
                 [asked.question for asked, _ in batch],
                 strategy=first.strategy,
@@ -159,9 +143,10 @@ class _Lane:
         for (_, future), answer in zip(batch, answers, strict=True):
             future.set_result(answer)
 
-    def _opened(self, version: int | None) -> _OpenVersion:
+    def _opened(self, version: int | None) -> Index:
         number, _ = require_version(self._layout, self._name, version)
-        opened = self._versions.pop(number, None) or _OpenVersion(self._settings, self._name, number)
+        opened = self._versions.pop(number, None)
+        opened = opened or open_index(self._name, version=number, settings=self._settings)
         self._versions[number] = opened  # the one asked last is kept longest
         while len(self._versions) > OPEN_VERSIONS:
             self._versions.pop(next(iter(self._versions))).close()

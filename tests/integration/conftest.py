@@ -21,6 +21,8 @@ def _free_port() -> int:
         return port
 
 
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "false"  # haystack-ai would report each pipeline to its makers
+
 _servers: list[subprocess.Popen[bytes]] = []
 """The Prefect server that runs."""
 

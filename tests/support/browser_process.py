@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +30,8 @@ class Look:
         requests: Every address that it asked for, its own first.
         messages: What its console said, errors among it.
         dialogs: What it asked with alert, confirm and prompt.
+        url: Its address after all steps.
+        downloads: Texts of the files that steps downloaded.
     """
 
     values: dict[str, Any]
@@ -37,6 +39,8 @@ class Look:
     requests: list[str]
     messages: list[str]
     dialogs: list[str]
+    url: str
+    downloads: list[str]
 
 
 class Browser:
@@ -67,8 +71,10 @@ class Browser:
         scheme: str = "light",
         screenshot: Path | None = None,
         wait_milliseconds: int = 50,
+        steps: Sequence[Sequence[str]] = (),
+        has_scripts: bool = True,
     ) -> Look:
-        """Opens a file or an address and says what it showed.
+        """Opens a file or an address, takes steps on it, and says what it showed.
 
         Args:
             page: A file, or an address.
@@ -78,6 +84,9 @@ class Browser:
             scheme: light or dark.
             screenshot: Where to put a picture of the whole page, as .png.
             wait_milliseconds: Time for what a page does after it is loaded.
+            steps: What a person does: an action (fill, choose, upload, press, wait, click, download), of what (a CSS
+                selector), with what.
+            has_scripts: Whether pages may run JavaScript.
         """
         request = {
             "url": page.resolve().as_uri() if isinstance(page, Path) else page,
@@ -87,6 +96,8 @@ class Browser:
             "scheme": scheme,
             "screenshot": str(screenshot) if screenshot else "",
             "wait_milliseconds": wait_milliseconds,
+            "steps": [list(step) for step in steps],
+            "has_scripts": has_scripts,
         }
         to_driver, _ = self._pipes()
         to_driver.write(json.dumps(request) + "\n")

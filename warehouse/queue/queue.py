@@ -5,6 +5,7 @@ neither finish nor fail its question.
 """
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -397,6 +398,27 @@ class QuestionQueue:
         return pages(before)
 
     @_transaction("read")
+    def results_page(
+        self,
+        tx: Transaction,
+        job_id: int,
+        after: int = 0,
+        states: Collection[QuestionState] = tuple(QuestionState),
+        words: str = "",
+        limit: int = 100,
+    ) -> list[ResultRow]:
+        """The next questions of a job after so many submitted ones; with words, those with them in question or answer.
+
+        Raises:
+            UnknownJobError: If there is none of this id.
+        """
+        job = _job(tx, job_id)
+        before = int(job["first_number"]) - 1
+        last = before + int(job["question_count"])
+        page = partial(_page, states=states, with_evidence=True, words=words, limit=limit)
+        return list(page(tx, after=before + after, last=last).values())
+
+    @_transaction("read")
     def result(self, tx: Transaction, job_id: int, question_id: str) -> ResultRow | None:
         """One question of a job by the asker's own id, or None."""
         for row in tx.rows("results.number", job_id=job_id, question_id=question_id):
@@ -547,11 +569,19 @@ def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
 
 
 def _page(
-    tx: Transaction, *, after: int, last: int, states: Iterable[QuestionState], with_evidence: bool
+    tx: Transaction,
+    *,
+    after: int,
+    last: int,
+    states: Iterable[QuestionState],
+    with_evidence: bool,
+    words: str = "",
+    limit: int = ROWS_PER_PAGE,
 ) -> dict[int, ResultRow]:
     """Some rows with `after` < number <= `last`, by number; none at the end."""
-    asked = {"states": [state.value for state in states], "limit": ROWS_PER_PAGE, "with_evidence": int(with_evidence)}
-    rows = tx.rows("results.page", after=after, last=last, **asked)
+    pattern = re.sub(r"([~%_])", r"~\1", words.lower())  # LIKE's own characters are characters like others
+    asked = {"states": [state.value for state in states], "limit": limit, "with_evidence": int(with_evidence)}
+    rows = tx.rows("results.page", after=after, last=last, words=f"%{pattern}%" if pattern else "", **asked)
     return {row["number"]: _made(ResultRow, _decoded(row) | {"state": QuestionState(row["state"])}) for row in rows}
 
 

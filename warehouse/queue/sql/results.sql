@@ -1,5 +1,5 @@
 -- name: page
--- Questions of a job in submitted order, with their answers.
+-- Questions of a job in submitted order, with their answers; if there are words, those that have them.
 SELECT
     q.number, q.job_id, q.question_id, q.ordinal, q.question, q.topic, q.answers_json, q.supporting_json, q.metadata_json,
     q.state, q.attempts, q.error, q.error_class, q.finished_at,
@@ -8,6 +8,7 @@ SELECT
 FROM questions AS q
 LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
 WHERE q.number > :after AND q.number <= :last AND q.state IN :states
+    AND (:words = '' OR lower(q.question) LIKE :words ESCAPE '~' OR lower(r.answer) LIKE :words ESCAPE '~')
 ORDER BY q.number
 LIMIT :limit;
 

@@ -1,0 +1,214 @@
+"""An index of a Polyhop server, asked over HTTP (`polyhop.connect`): the methods of an open one, the same answers."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from polyhop.api import Answer, topic_of_each
+from polyhop.graph import Connections, GraphEntity, ReachedEntity
+from polyhop.schemas import errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+_THREADS = 16  # that send the questions of a batch; chosen: the server joins those that wait
+_ROW = TypeAdapter(dict[str, Any])
+_ROWS = TypeAdapter(list[dict[str, Any]])
+_ANSWER = TypeAdapter(Answer)
+_JSON = {"content-type": "application/json"}
+
+
+class RemoteIndex:
+    """An index of a Polyhop server. Close it, or use it in a `with` block; several threads may ask at once.
+
+    Attributes:
+        name: Name of the index.
+        version: The version of the last answer; before the first, the one that was current when it was connected.
+        default_strategy: The strategy that answers where none is named.
+    """
+
+    def __init__(self, url: str, index: str, token: str | None, timeout_seconds: float) -> None:
+        try:
+            address = httpx.URL(url)
+        except httpx.InvalidURL:
+            address = httpx.URL("")
+        if address.scheme not in {"http", "https"} or not address.host:
+            raise errors.ConfigurationError(f"'{url}' is not a server's address; give one like http://127.0.0.1:4280.")
+        if token and not (token.isascii() and token.isprintable()):
+            raise errors.ConfigurationError("The token has characters that a header cannot hold; copy it again.")
+        errors.remember_secrets([url, token or ""])
+        self._server = f"{address.scheme}://{address.netloc.decode('ascii')}"  # without a password
+        self._timeout_seconds = timeout_seconds
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=timeout_seconds)
+        # httpx logs the address of each request, and names that are asked for are in it.
+        logging.getLogger("httpx").addFilter(_shows_no_request)
+        try:
+            row = self._row_of(index)
+        except errors.PolyhopError:
+            self.close()
+            raise
+        self.name: str = row["index"]
+        self.version: int = row["version"]
+        self.default_strategy: str = row["strategy"]
+        self._path = f"/indexes/{quote(self.name, safe='')}"
+
+    def __repr__(self) -> str:
+        return f"RemoteIndex({self.name!r}, version={self.version}, server={self._server!r})"
+
+    def ask(self, question: str, **options: Any) -> Answer:
+        """Answers one question; the options are those of `Index.ask`: strategy, limit, parameters, topic, where.
+
+        Raises:
+            PolyhopError: As `Index.ask`, of the class that the server raised.
+            StoreUnavailableError: If the server cannot be reached, or does not answer in time.
+        """
+        return self._answer("ask", question=question, **options)
+
+    def ask_batch(
+        self, questions: Sequence[str], *, topics: Sequence[str | None] | None = None, **options: Any
+    ) -> list[Answer]:
+        """Answers several questions, in their order; the server makes batches of them."""
+        given = topic_of_each(questions, topics)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return list(threads.map(lambda asked, topic: self.ask(asked, topic=topic, **options), questions, given))
+
+    async def aask(self, question: str, **options: Any) -> Answer:
+        """As `ask`, in a thread."""
+        return await asyncio.to_thread(lambda: self.ask(question, **options))
+
+    def search(self, query: str, **options: Any) -> Answer:
+        """Ranks passages as `ask` does, and nobody reads them; options as of `Index.search`."""
+        return self._answer("search", question=query, **options)
+
+    def search_text(self, words: str, *, limit: int = 10) -> list[str]:
+        """Ids of passages by full-text search, as `Index.search_text`."""
+        return list(self._post("text", _ROW, words=words, limit=limit)["passage_ids"])
+
+    def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
+        """Entities of a name, as `EntityGraph.find_entities`."""
+        row = self._get(f"{self._path}/entities", _ROW, name=name, fuzzy=fuzzy)
+        return TypeAdapter(list[GraphEntity]).validate_python(row["entities"])
+
+    def neighbours(self, entity_id: str, depth: int = 1) -> list[ReachedEntity]:
+        """Entities within `depth` relations of one, as `EntityGraph.traverse`.
+
+        Raises:
+            UnknownIdError: If the version has no entity of that id.
+        """
+        row = self._get(f"{self._path}/entities/{quote(entity_id, safe='')}", _ROW, depth=depth)
+        return TypeAdapter(list[ReachedEntity]).validate_python(row["neighbours"])
+
+    def connect(self, a: str, b: str, *, max_length: int = 4) -> Connections:
+        """The shortest connections between two names, as `EntityGraph.connect`."""
+        return self._get(f"{self._path}/connect", TypeAdapter(Connections), a=a, b=b, max_length=max_length)
+
+    def sql(self, query: str) -> "pa.Table":
+        """Runs read-only SQL on the version's tables; values have the types that JSON leaves them.
+
+        Raises:
+            StatementRejectedError: As `Index.sql`, and if there are more rows than the server sends.
+        """
+        import pyarrow as pa
+
+        row = self._post("sql", _ROW, query=query)
+        if row["truncated"]:
+            raise errors.StatementRejectedError(
+                f"The query has more rows than the {len(row['rows']):,} that the server sends; add a LIMIT."
+            )
+        return pa.table({name: [one[name] for one in row["rows"]] for name in row["columns"]})
+
+    def close(self) -> None:
+        """Closes the connections to the server."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _row_of(self, index: str) -> dict[str, Any]:
+        row_of = {row["index"]: row for row in self._get("/indexes", _ROWS)}
+        if index and index not in row_of:
+            raise errors.UnknownIndexError(index, row_of, self._server)
+        if not index and len(row_of) != 1:
+            has = f"has the indexes {', '.join(sorted(row_of))}; name one of them" if row_of else "has no index yet"
+            raise errors.ConfigurationError(f"The server at {self._server} {has}.")
+        return row_of[index or next(iter(row_of))]
+
+    def _answer(self, way: str, **body: Any) -> Answer:
+        given = {name: value for name, value in body.items() if value is not None}
+        answer = self._post(way, _ANSWER, **given)
+        self.version = answer.version
+        return answer
+
+    def _get(self, path: str, kind: TypeAdapter[T], **asked: Any) -> T:
+        return self._request("GET", path, kind, params=asked)
+
+    def _post(self, way: str, kind: TypeAdapter[T], **body: Any) -> T:
+        written = json.dumps(body, default=str)  # any text as ASCII, numbers of NumPy as text
+        return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=_JSON)
+
+    def _request(self, method: str, path: str, kind: TypeAdapter[T], **content: Any) -> T:
+        """What the server replies; what it refuses, and what fails on the way, is raised as an error of ours."""
+        try:
+            reply = self._http.request(method, path, **content)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise errors.StoreUnavailableError(
+                f"No server answers at {self._server} ({error}); start one with: polyhop ui, or check the address."
+            ) from error
+        except httpx.HTTPError as error:
+            late = f"did not answer within {self._timeout_seconds:g} s"
+            what = late if isinstance(error, httpx.TimeoutException) else f"broke off ({type(error).__name__})"
+            raise errors.StoreUnavailableError(f"The server at {self._server} {what}; ask again later.") from error
+        try:
+            if reply.headers.get("content-type", "").startswith("application/problem+json"):
+                raise _problem(_ROW.validate_json(reply.content))
+            return kind.validate_json(reply.raise_for_status().content)
+        except (httpx.HTTPStatusError, ValidationError) as error:
+            is_unavailable = reply.status_code in {502, 503, 504}  # says a proxy
+            raise (errors.StoreUnavailableError if is_unavailable else errors.StoreError)(
+                f"What answers at {self._server} (status {reply.status_code}) is not a Polyhop server of this version; "
+                "check the address, and update the older of the two."
+            ) from error
+
+
+def _problem(document: dict[str, Any]) -> errors.PolyhopError:
+    """The error of a problem document: of the class that the server raised, with its sentence."""
+    kind = getattr(errors, str(document.get("error")), None)
+    if not (isinstance(kind, type) and issubclass(kind, errors.PolyhopError)):
+        kind = errors.StoreUnavailableError if document.get("status") == 503 else errors.PolyhopError
+    error = kind.__new__(kind)
+    errors.PolyhopError.__init__(error, str(document.get("detail")))  # the class's own would make its sentence again
+    return error
+
+
+def _shows_no_request(record: logging.LogRecord) -> bool:
+    return "/api/v1/indexes/" not in record.getMessage()
+
+
+def connect(url: str, index: str = "", *, token: str | None = None, timeout_seconds: float = 120) -> RemoteIndex:
+    """Connects to an index of a Polyhop server (`polyhop ui`).
+
+    Args:
+        url: The server's address, like http://127.0.0.1:4280.
+        index: Name of the index; "": the only one that the server has.
+        token: The server's token, if it asks for one.
+        timeout_seconds: For an answer to come.
+
+    Raises:
+        ConfigurationError: If `url` is not an address, or no index is named and the server does not have exactly one.
+        UnknownIndexError: If the server has no index of that name.
+        StoreUnavailableError: If the server cannot be reached.
+    """
+    return RemoteIndex(url, index, token, timeout_seconds)

@@ -1,0 +1,168 @@
+"""All pages of `polyhop ui` in a real browser: widths and colours, axe-core, hostile texts, what a person does."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import axe_playwright_python
+import httpx
+import pytest
+from browser_process import Browser
+from small_indexes import indexed, write_rows
+
+from polyhop.schemas.settings import Settings
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+FACTS = {
+    "wide": "document.documentElement.scrollWidth - innerWidth",
+    "scripts": "[...document.scripts].filter(s => !s.src).length",
+    "foreign": "[...document.querySelectorAll('[src], link[href]')].map(e => e.src || e.href)"
+    ".filter(a => new URL(a).origin !== location.origin)",
+    "paper": "getComputedStyle(document.documentElement).backgroundColor",
+    "headings": "document.querySelectorAll('h1').length",
+    "axe": AXE + ";axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'best-practice']}).then(found => found.violations"
+    ".filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200)"
+    " + ' ' + v.nodes[0].failureSummary))",
+}
+HOSTILE = (
+    "<script>alert(1)</script><img src=http://example.org/x onerror=alert(2)></title></style></svg>"
+    "<svg onload=alert(3)>\"'`{{ 7*7 }}{% raw %}&lt;b&gt;<!-- ]]> javascript:alert(4) "
+    "\u202etxt.exe\u202c \x1b[31m\x07\x00 \u05d0\u05d1\u05d2"
+)
+RECORDS: list[dict[str, object]] = [
+    {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage in London in 1843."},
+    {
+        "id": "p2",
+        "title": "Charles Babbage",
+        "text": "Charles Babbage was born in London. He designed the Analytical Engine.",
+    },
+    {
+        "id": "p3/<b>&?#%",
+        "title": HOSTILE,
+        "text": f"{HOSTILE} was seen by Ada Lovelace in London.",
+        "metadata": {"x": HOSTILE},
+    },
+    {"id": "p4", "title": "Long " * 200_000, "text": "A title of a million characters lies in London."},
+]
+ASKED = HOSTILE.replace("\x00", "")  # which no question may hold
+QUESTIONS: list[dict[str, object]] = [
+    {"id": "q1", "question": "Where was Charles Babbage born?", "answers": ["London"], "supporting": ["p2"]},
+    {"id": "q2", "question": f"Who saw {ASKED}?", "answers": ["Ada Lovelace"], "supporting": ["p3/<b>&?#%"]},
+]
+SIZES = [(360, "light"), (1920, "dark"), (1280, "light")]
+
+
+@pytest.fixture(scope="module")
+def site(
+    serve: Callable[..., Any], polyhop_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A server over an index of two versions, with a job, dead questions and evaluations."""
+    folder = tmp_path_factory.mktemp("site")
+    root = folder / "root"
+    corpus = Settings().corpus.model_copy(update={"max_quarantine_share": 0.5})
+    settings = Settings(root=root, strategies=("bridge", "bm25", "dense"), corpus=corpus)
+    indexed(settings, write_rows(folder / "corpus.jsonl", RECORDS[:2], '{"id": "bad"}'), "mine")
+    indexed(settings, write_rows(folder / "corpus.jsonl", RECORDS, '{"id": "bad"}'), "mine")
+    file = write_rows(folder / "questions.jsonl", QUESTIONS)
+    for line in (
+        "eval {file} --index mine --strategies bridge,bm25",
+        "eval {file} --index mine --strategies bm25",
+        "submit {file} --index mine",
+        "worker --until-empty",
+        "submit {file} --index mine --deadline 0.001 --name late",
+        "worker --until-empty",
+    ):
+        done = polyhop_module(*(str(file) if word == "{file}" else word for word in line.split()), "--root", root)
+        assert done.returncode == 0, done.stderr
+    return str(serve(root, "--allow-changes").url)
+
+
+@pytest.fixture(scope="module")
+def polyhop_module(commands: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    folder = tmp_path_factory.mktemp("commands")
+    return lambda *arguments: commands.run(arguments, folder, {})
+
+
+def paths(url: str) -> Iterator[str]:
+    """Every page there is, found by following each kind of link from the first page once."""
+    seen: set[str] = set()
+    waiting = ["/", "/ask?index=mine&question=Where+was+Charles+Babbage+born%3F&other=bm25", "/login"]
+    waiting += ["/ask?index=mine&question=" + quote(str(QUESTIONS[1]["question"])), "/nothing"]
+    kinds: dict[str, int] = {}
+    with httpx.Client(base_url=url, timeout=60) as client:
+        while waiting:
+            path = waiting.pop(0)
+            kind = re.sub(r"(?<=/)(\d+|p\d[^/?]*|q\d[^/?]*|[0-9a-f]{16,})(?=/|\?|$)", "ID", path.split("#")[0])
+            kind = re.sub(r"=[^&]*", "=", kind)
+            if path in seen or kinds.get(kind, 0) >= 2 or path.startswith(("/api/", "/static/")):
+                continue
+            seen.add(path)
+            reply = client.get(path, headers={"Accept": "text/html"})
+            assert reply.status_code in {200, 303, 307} or path in {"/nothing"}, (path, reply.text[:2_000])
+            if reply.is_redirect:
+                waiting.append(reply.headers["location"])
+                continue
+            if not reply.headers["content-type"].startswith("text/html"):
+                continue
+            kinds[kind] = kinds.get(kind, 0) + 1
+            yield path
+            waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/[^"#]*)', reply.text)]
+
+
+def test_every_page_is_readable_by_everybody_at_every_width_and_loads_nothing_from_elsewhere(
+    site: str, browser: Browser
+) -> None:
+    faults: list[str] = []
+    found = list(paths(site))
+    for kind in ("/jobs/", "/indexes/mine", "/evaluations/", "/entities/", "/documents/", "/sql", "/health"):
+        assert any(kind in path for path in found), kind
+    for path in found:
+        papers = set()
+        for width, scheme in SIZES[: 3 if "?" not in path else 1]:
+            look = browser.look(f"{site}{path}", evaluate=FACTS, width=width, scheme=scheme)
+            values, where = look.values, f"{path} ({width}, {scheme})"
+            papers.add(values.pop("paper"))
+            if values != {"wide": 0, "scripts": 0, "foreign": [], "headings": 1, "axe": []}:
+                faults.append(f"{where}: {values}")
+            other = [one for one in look.requests if not one.startswith((site, "data:"))]
+            said = [one for one in look.messages if "404" not in one]
+            if other or said or look.dialogs:
+                faults.append(f"{where}: {other} {said} {look.dialogs}")
+        if "?" not in path and len(papers) < 2:
+            faults.append(f"{path}: light and dark look alike")
+    assert faults == []
+
+
+def test_a_person_uploads_questions_and_downloads_the_answers_of_a_worker(
+    site: str, browser: Browser, polyhop_module: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = write_rows(tmp_path / "mine.jsonl", QUESTIONS)
+    upload = [
+        ["upload", "input[type=file]", str(file)],
+        ["choose", "select[name=index]", "mine"],
+        ["click", "form[enctype] button"],
+    ]
+    made = browser.look(f"{site}/jobs", steps=upload)
+    job = re.fullmatch(rf"{site}/jobs/(\d+)", made.url)
+    assert job, made.text
+    root = httpx.get(f"{site}/").text.partition("root <code>")[2].partition("</code>")[0]
+    assert polyhop_module("worker", "--until-empty", "--root", root).returncode == 0
+    done = browser.look(made.url, steps=[["download", "a[href*='format=jsonl']"]])
+    results = [json.loads(line) for line in done.downloads[0].splitlines()]
+    command = polyhop_module("jobs", "results", job[1], "--root", root).stdout.splitlines()
+    assert results == [json.loads(line) for line in command]
+    assert [row["state"] for row in results] == ["done", "done"]
+    assert results[0]["answer"] in done.text
+
+
+def test_without_javascript_a_question_is_asked_with_the_keyboard_alone(site: str, browser: Browser) -> None:
+    steps = [
+        ["fill", "input[name=question]", "Where was Charles Babbage born?"],
+        ["press", "input[name=question]", "Enter"],
+    ]
+    look = browser.look(site, steps=steps, has_scripts=False)
+    assert "London" in look.text
+    assert "Link that reproduces this answer" in look.text
