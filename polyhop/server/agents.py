@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 200  # of a query; chosen: a model's context holds them
 MAX_LISTED = 200  # passages and neighbours of an entity; chosen: likewise, and the count says how many there are
+MAX_DOCUMENT = 1_000  # passages of a document that are shown; chosen: a model's context holds no more
 INSTRUCTIONS = (
     "Polyhop answers multi-hop questions from published indexes; polyhop://indexes lists them. Use ask first; "
     "search_passages, find_entities, neighbours and connect show what an answer stands on; sql reads the tables that "
@@ -277,10 +278,11 @@ def _add_resources(server: "MCPServer[Any]", service: Service) -> None:
         """A document of the current version: {index, version, document, passages[{id, title, text}]}."""
 
         def look(opened: Index) -> str:
-            rows = opened.session.published.rows(statement("read", "passages_of_document"), {"document_id": document})
+            asked = {"id": document, "limit": MAX_DOCUMENT, "offset": 0}
+            rows = opened.session.published.rows(statement("pages", "passages_of_document"), asked)
             if not rows:
                 raise UnknownIdError(f"Index '{index}' has no document '{document}' in version {opened.version}.")
-            passages = [dict(zip(("id", "title", "text"), row, strict=True)) for row in rows]
+            passages = [{"id": one, "title": title, "text": text} for one, _, title, text in rows]
             own = {"index": index, "version": opened.version, "document": document}
             return json_text({**own, "passages": passages})
 

@@ -118,11 +118,6 @@ WHERE key IN (SELECT unnest($ids)) AND type IS NOT NULL ORDER BY 1;
 SELECT record_id, source, metadata_json FROM records WHERE record_id IN (SELECT unnest($ids));
 
 
--- name: passages_of_document
--- A document's passages in the order of reading.
-SELECT passage_id, title, text FROM passages WHERE document_id = $document_id ORDER BY ordinal, passage_id;
-
-
 -- name: metadata_types
 -- Fields of metadata by the names that filters use, and their types.
 SELECT 'metadata.' || name, type FROM metadata_columns ORDER BY name;
