@@ -27,7 +27,7 @@ GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Question queues": {"queue": ("submit", "worker", "jobs")},
     "Evaluation": {"evaluate": ("eval", "score", "tune")},
     "What is stored": {"stores": ("sql", "versions", "export", "cache")},
-    "Pages and programs": {"window": ("ui",)},
+    "Pages and programs": {"window": ("ui",), "agents": ("mcp",)},
     "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
 """Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""
@@ -94,6 +94,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "cache": ("polyhop cache stats", "polyhop cache evict --older-than-days 90"),
     "ui": ("polyhop ui", "polyhop ui --port 8080 --allow-changes"),
+    "mcp": ("polyhop mcp --root /data/polyhop", "polyhop mcp --http --port 4281"),
     "doctor": ("polyhop doctor",),
     "verify": ("polyhop verify --index mine", "polyhop verify --index mine --neo4j --repair"),
     "maintain": ("polyhop maintain --dry-run", "polyhop maintain --index mine"),

@@ -83,7 +83,7 @@ def ask(
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
-    print_block("Answer", f"{answer.answer or _silence(answer)}{certainty(answer)}")
+    print_block("Answer", f"{answer.answer or silence(answer)}{certainty(answer)}")
     reading = answer.reading
     if reading.get("reasoning") and reading.get("model"):  # a model's answer in full sentences
         print_block("", reading["reasoning"])
@@ -115,7 +115,8 @@ def _print_sentences(answer: "Answer") -> None:
                 print_source(sentence, _guess(answer))
 
 
-def _silence(answer: "Answer") -> str:
+def silence(answer: "Answer") -> str:
+    """What is said where there is no short answer: why, and the best guess."""
     if answer.reading.get("kind") == UNREAD:
         return "(not read; --reader rules or model reads one)"
     if answer.sentences and answer.reading.get("kind") != "generated":

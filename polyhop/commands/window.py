@@ -3,13 +3,18 @@
 import os
 import signal
 import socket
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from polyhop.commands import options
 from polyhop.output import print_line
 from polyhop.schemas.errors import ConfigurationError, import_extra
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
 MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
@@ -32,12 +37,22 @@ def ui(
     root: options.Root = None,
 ) -> None:
     """Look into indexes and jobs by a browser, and ask them over HTTP. SIGTERM finishes what runs."""
-    uvicorn = import_extra("polyhop ui", "uvicorn", "ui")
-    import_extra("polyhop ui", "python-multipart", "ui", module="python_multipart")
+    import_extra("polyhop ui needs", "uvicorn", "ui")
+    import_extra("polyhop ui needs", "python-multipart", "ui", module="python_multipart")
     from polyhop.server.app import make_app
-    from polyhop.server.guard import is_loopback
 
     settings = options.settings_of(root, set_)
+    token = token_for(host)
+    with listening_socket(host, port) as listening:
+        app = make_app(settings, allows_changes=allow_changes, has_pages=not no_pages, host=host, token=token)
+        what, path = ("HTTP API", "api/v1/openapi.json") if no_pages else ("Pages", "")
+        run_app(app, listening, f"{what} at {address(host, port)}/{path}")
+
+
+def token_for(host: str) -> str:
+    """The token that callers are asked for, from the environment; "" if none is, which loopback alone allows."""
+    from polyhop.server.guard import is_loopback
+
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not token and not is_loopback(host):
         raise ConfigurationError(
@@ -46,6 +61,12 @@ def ui(
         )
     if token and len(token) < MIN_TOKEN_CHARACTERS:
         raise ConfigurationError(f"{TOKEN_VARIABLE} is too short; take at least {MIN_TOKEN_CHARACTERS} characters.")
+    return token
+
+
+@contextmanager
+def listening_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket bound to an address, so that a port in use is known before anything is opened."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,18 +76,27 @@ def ui(
             raise ConfigurationError(
                 f"Port {port} of {host} cannot be served: {os.strerror(error.errno or 0)}; choose another with --port."
             ) from error
-        app = make_app(settings, allows_changes=allow_changes, has_pages=not no_pages, host=host, token=token)
-        named = f"[{host}]" if ":" in host else host
-        what = "HTTP API" if no_pages else "Pages"
-        print_line(f"{what} at http://{named}:{port}/{'api/v1/openapi.json' if no_pages else ''}  (Ctrl-C ends it)")
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            limit_concurrency=CONCURRENT_REQUESTS,
-            timeout_keep_alive=IDLE_SECONDS,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
-        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again once it has ended in order
-        uvicorn.Server(config).run(sockets=[listening])
+        yield listening
+
+
+def address(host: str, port: int) -> str:
+    """What a browser is given."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def run_app(app: "ASGIApp", listening: socket.socket, said: str) -> None:
+    """Serves an application until SIGTERM or Ctrl-C, and finishes what runs."""
+    import uvicorn
+
+    print_line(f"{said}  (Ctrl-C ends it)")
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONCURRENT_REQUESTS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again once it has ended in order
+    uvicorn.Server(config).run(sockets=[listening])

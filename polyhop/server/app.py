@@ -40,7 +40,7 @@ def make_app(
         host: Address that it listens on.
         token: Asked of each request; "": none.
     """
-    from polyhop.server import api
+    from polyhop.server import api, chat
 
     service = Service(settings, allows_changes=allows_changes)
 
@@ -59,6 +59,7 @@ def make_app(
         lifespan=lifespan,
     )
     app.include_router(api.make_router(service), prefix="/api/v1")
+    app.include_router(chat.make_router(service))
     shown: Pages | None = None
     if has_pages:
         from polyhop.server.pages import add_pages
