@@ -34,7 +34,7 @@ MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databa
 
 Document = dict[str, Any]
 _WHY_NOT = {"description": "Why not, as application/problem+json (RFC 9457)."}
-_STATUSES = (400, 401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)
+_STATUSES = (400, 401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)  # those of problems.py and guard.py
 Problems: dict[int | str, Document] = dict.fromkeys(_STATUSES, _WHY_NOT)
 Version = Annotated[int | None, Query(ge=1, le=MAX_JOB, description="A published version; default: the current one.")]
 _JobId = Annotated[int, InPath(ge=1, le=MAX_JOB, description="Id of a job.")]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import FileResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from polyhop.schemas.errors import PolyhopError
@@ -62,9 +63,7 @@ def make_app(
     app.include_router(chat.make_router(service))
     shown: Pages | None = None
     if has_pages:
-        from polyhop.server.pages import add_pages
-
-        shown = add_pages(app, service, token)
+        shown = _add_pages(app, service, token)
 
     async def on_error(request: Request, error: Exception) -> Response:
         said = problem_of(request, error)
@@ -80,3 +79,20 @@ def make_app(
         return {"version": VERSION}
 
     return Gate(app, hosts=own_hosts(host), token=token)
+
+
+def _add_pages(app: FastAPI, service: Service, token: str) -> "Pages":
+    """Adds all pages, and the files that they load."""
+    from polyhop.server import ask_pages, index_pages, job_pages, table_pages
+    from polyhop.server.pages import FOLDER, Pages
+
+    @app.get("/static/answer.css", include_in_schema=False)
+    async def answer_style() -> Response:  # of `--html` pages, too
+        return FileResponse(FOLDER.parent / "pages" / "answer.css", media_type="text/css")
+
+    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
+    pages = Pages(service)
+    app.include_router(ask_pages.make_router(pages, token), include_in_schema=False)
+    for module in (job_pages, index_pages, table_pages):
+        app.include_router(module.make_router(pages), include_in_schema=False)
+    return pages

@@ -1,35 +1,50 @@
-"""The first page and Ask: a question to an index, by one strategy or two side by side, with all its answer rests on."""
+"""The first page, the login form, and Ask: a question answered by one strategy or two, with all its answer rests on."""
 
+import hmac
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse, Response
 
 from polyhop.api import Index
 from polyhop.pages.answer_page import answer_parts, material_of
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.server.api import MAX_PASSAGES, index_row
+from polyhop.server.guard import COOKIE, LOGIN, session_of
 from polyhop.server.pages import Pages
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.warehouse.files.versions import published_versions
 from polyhop.worker.strategies.registry import STRATEGIES
 
+SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
 SHOWN_LIMIT = 10  # passages, where nobody says another number
 FIELDS = ("index", "question", "strategy", "other", "limit", "where", "topic", "parameters", "version")
 """Fields of the form, and of the link that reproduces an answer."""
 
 
-def make_router(pages: Pages) -> APIRouter:
-    """The routes of these pages."""
+def make_router(pages: Pages, token: str) -> APIRouter:
+    """The routes of these pages; the login form asks for the token."""
     router, service = APIRouter(), pages.service
 
     @router.get("/")
     async def first(request: Request) -> Response:
         rows = await service.run(lambda: [index_row(service, name) for name in service.index_names()])
         return pages.page(request, "first.html.jinja", rows=rows)
+
+    @router.get(LOGIN)
+    async def login_form(request: Request) -> Response:
+        return pages.page(request, "login.html.jinja", is_wrong=False)
+
+    @router.post(LOGIN)
+    async def login(request: Request, given: str = Form("", alias="token")) -> Response:
+        if not token or not hmac.compare_digest(given.encode(), token.encode()):
+            return pages.page(request, "login.html.jinja", 401, is_wrong=True)
+        response = RedirectResponse("/", 303)
+        response.set_cookie(COOKIE, session_of(token), SESSION_SECONDS, httponly=True, samesite="strict")
+        return response
 
     @router.get("/ask")
     async def ask(request: Request) -> Response:

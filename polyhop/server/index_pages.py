@@ -21,6 +21,7 @@ ROWS = 100  # of a list on one page
 MANY = 500  # of lists that are short in practice; chosen: a page stays readable
 NEIGHBOURS = 20  # that are drawn; chosen: the drawing fits a window
 SHOWN_ENTITIES = 2_000  # of the passages of one page; chosen: 20 of each
+FIRST = 40  # entities that most passages mention, to begin with
 NAMES = 200  # entities that a search by name shows
 
 
@@ -103,6 +104,7 @@ def _add_index(router: APIRouter, pages: Pages) -> None:
             return {
                 "manifest": manifest,
                 "encoder": shown.opened.session.encoder_model,
+                "entities": shown.rows("first_entities", limit=FIRST),
                 "quarantine": shown.pager(shown.rows("quarantine", **_slice(page)), page),
                 "ledger": shown.rows("ledger", limit=MANY),
                 "coverage": shown.rows("hub_coverage", limit=MANY) if has_hubs else [],

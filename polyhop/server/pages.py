@@ -5,19 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Form, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi import Request
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.staticfiles import StaticFiles
 
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.text import duration, printable
 from polyhop.schemas.version import VERSION
-from polyhop.server.guard import COOKIE, LOGIN, csrf_token, session_of
+from polyhop.server.guard import csrf_token
 from polyhop.server.service import RefusedError, Service
 
 FOLDER = Path(__file__).parent
-SESSION_SECONDS = 12 * 3600  # of the login form's cookie; chosen: a day's work
 
 
 class Pages:
@@ -27,8 +25,8 @@ class Pages:
     gives; text is escaped by Jinja, and the filter `shown` makes control characters and direction marks visible.
     """
 
-    def __init__(self, service: Service, token: str) -> None:
-        self.service, self._token = service, token
+    def __init__(self, service: Service) -> None:
+        self.service = service
         loader = FileSystemLoader([FOLDER / "templates", FOLDER.parent / "pages"])
         self._environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
         self._environment.trim_blocks = self._environment.lstrip_blocks = True
@@ -43,7 +41,7 @@ class Pages:
     def page(self, request: Request, template: str, status_code: int = 200, /, **context: Any) -> HTMLResponse:
         """A template as a page."""
         shared = {"request": request, "service": self.service, "csrf": csrf_token(), "polyhop_version": VERSION}
-        shared |= {"index_names": self.service.index_names(), "has_token": bool(self._token)}
+        shared |= {"index_names": self.service.index_names()}
         html = self._environment.get_template(template).render(shared | context)
         return HTMLResponse(html.encode("utf-8", "replace"), status_code)
 
@@ -56,35 +54,6 @@ def short(text: object, characters: int = 300) -> str:
     """The beginning of a text that may be of any length, fit to be shown."""
     said = str(text)
     return printable(said[:characters]) + ("…" if len(said) > characters else "")
-
-
-def add_pages(app: FastAPI, service: Service, token: str) -> Pages:
-    """Adds all pages, the files that they load, and the login form."""
-    from polyhop.server import ask_pages, index_pages, job_pages, table_pages
-
-    pages = Pages(service, token)
-
-    @app.get("/static/answer.css", include_in_schema=False)
-    async def answer_style() -> Response:  # of `--html` pages, too
-        return FileResponse(FOLDER.parent / "pages" / "answer.css", media_type="text/css")
-
-    app.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
-
-    @app.get(LOGIN, include_in_schema=False)
-    async def login_form(request: Request) -> Response:
-        return pages.page(request, "login.html.jinja", is_wrong=False)
-
-    @app.post(LOGIN, include_in_schema=False)
-    async def login(request: Request, given: str = Form("", alias="token")) -> Response:
-        if not token or not hmac.compare_digest(given.encode(), token.encode()):
-            return pages.page(request, "login.html.jinja", 401, is_wrong=True)
-        response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, session_of(token), SESSION_SECONDS, httponly=True, samesite="strict")
-        return response
-
-    for module in (ask_pages, job_pages, index_pages, table_pages):
-        app.include_router(module.make_router(pages), include_in_schema=False)
-    return pages
 
 
 def require_form(service: Service, form: Mapping[str, Any]) -> None:

@@ -222,19 +222,21 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
+FRONT = ("polyhop/commands", "polyhop/integrations", "polyhop/pages", "polyhop/server")
+PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", *FRONT)
 USERS = ("examples", "benchmarks")
 """Programs of other people stand for those that import Polyhop."""
-TEMPLATES = ("polyhop/pages/*.jinja", "tasks/**/*.jinja")
+TEMPLATES = ("polyhop/pages/*.jinja", "polyhop/server/templates/*.jinja", "tasks/**/*.jinja")
 NAMED_IN = (*TEMPLATES, "pyproject.toml", "README.md", "docs/**/*.md", "polyhop/cli.py")
 """Files that name what they use, as templates, entry points and the documented interface do."""
 VALIDATORS = ("_given", "_has_precisions", "_with_preset")
-CALLED_BY_LIBRARIES = (*VALIDATORS, "log_message", "__getattr__", "__dir__", "_repr_html_")
-"""Pydantic's validators, what http.server and notebooks call, and a module's own names."""
+OF_FRAMEWORKS = ("to_dict", "from_dict", "run_async", "_aget_relevant_documents", "_aretrieve")
+CALLED_BY_LIBRARIES = (*VALIDATORS, *OF_FRAMEWORKS, "log_message", "__getattr__", "__dir__", "_repr_html_")
+"""Pydantic's validators, what http.server, notebooks and frameworks of retrievers call, and a module's own names."""
 OF_TESTS = ("put_call",)
 """A call begun and ended at once, as five files of tests write it."""
 KINDS = frozenset(("function", "method", "class", "property", "unreachable_code"))
-DECLARED_BY = ("@strategy", "@app.*", "@flow", "@*.command", "@*.callback")
+DECLARED_BY = ("@strategy", "@app.*", "@router.*", "@flow", "@*.command", "@*.callback")
 """Decorators that register what they decorate."""
 
 

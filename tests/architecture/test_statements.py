@@ -18,7 +18,7 @@ from polyhop.tasks.extraction.rows import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RE
 from polyhop.tasks.extraction.stage import EXTRACTED
 from polyhop.tasks.graph.stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.stage import ATTACHED_PARTS, NODE_PARTS, STATEMENT_PARTS
-from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
+from polyhop.tasks.hubs.stage import HUB_CANDIDATES, HUB_COVERAGE, HUB_PATHS, HUB_TEXTS
 from polyhop.tasks.hubs.stage import HUBS_TABLE as HUBS
 from polyhop.tasks.passages.records import PASSAGE_PARTS
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, file_of
@@ -39,7 +39,7 @@ FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
 CYPHER_FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
 SOURCES = "\n".join(
     path.read_text(encoding="utf-8")
-    for folder in ("flows", "schemas", "tasks", "warehouse")
+    for folder in ("flows", "schemas", "tasks", "warehouse", "polyhop/server")
     for path in (PROJECT / folder).rglob("*.py")
 )
 INVARIANTS = {f"{name}_invariants" for name in ("entity", "graph", "hub", "hub_path", "passage", "text")}
@@ -63,7 +63,8 @@ def test_every_statement_is_used_is_named_once_and_says_what_it_is_for(path: Pat
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, LOCATIONS, NODES, NODE_PASSAGES, TITLE_CHUNKS, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
+    of_hubs = (HUBS, HUB_CANDIDATES, HUB_COVERAGE, HUB_PATHS, HUB_TEXTS)
+    for table in (*TABLES, LOCATIONS, NODES, NODE_PASSAGES, TITLE_CHUNKS, *of_hubs):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
@@ -87,7 +88,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     words = ("origin", "recipe", "lacking", "after", "field", "role", "reason", "model")
     values: dict[str, Any] = dict.fromkeys(words, "a") | {name: ["a"] for name in lists}
     values |= {"limit": 1, "offset": 0, "dimension": 3, "version": 1, "line": -1, "kind": "passage", "noun": "triple"}
-    values |= {"database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
+    values |= {"id": "a", "database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
     for file in sorted(FILES, key="views".__ne__):  # which other statements read
         for sql in statements(file).values():
             names = set(re.findall(r"\$(\w+)", sql))

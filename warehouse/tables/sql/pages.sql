@@ -4,6 +4,10 @@
 -- An entity by its id.
 SELECT * FROM entities WHERE entity_id = $id;
 
+-- name: first_entities
+-- Named entities that most passages mention.
+SELECT entity_id, name, df FROM entities WHERE is_named ORDER BY df DESC, key LIMIT $limit;
+
 -- name: names_of_entity
 -- Names that lead to an entity, and why.
 SELECT alias_key AS name, kind, scope, reason FROM aliases
