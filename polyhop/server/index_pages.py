@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from polyhop.api import Index
 from polyhop.pages.drawing import Edge, EvidenceGraph, Node, draw
 from polyhop.schemas.errors import UnknownIdError
+from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
 from polyhop.server.pages import Pages
 from polyhop.versions import diff_versions, version_rows
@@ -132,8 +133,8 @@ def _add_entities(router: APIRouter, pages: Pages) -> None:
     @router.get("/indexes/{index}/entities")
     async def entities(request: Request, name: str = "", version: int | None = None) -> Response:
         def read(shown: _Shown) -> dict[str, Any]:
-            found = shown.opened.graph.find_entities(name[:1_000], fuzzy=True) if name.strip() else []
-            return {"name": name, "found": found[:NAMES], "count": len(found)}
+            key = " ".join(name_tokens(name[:1_000]))
+            return {"name": name, "found": shown.rows("entities_named", key=key, limit=NAMES) if key else []}
 
         return await _made(pages, request, "entities.html.jinja", version, read)
 

@@ -88,7 +88,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     words = ("origin", "recipe", "lacking", "after", "field", "role", "reason", "model")
     values: dict[str, Any] = dict.fromkeys(words, "a") | {name: ["a"] for name in lists}
     values |= {"limit": 1, "offset": 0, "dimension": 3, "version": 1, "line": -1, "kind": "passage", "noun": "triple"}
-    values |= {"id": "a", "database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
+    values |= {"id": "a", "key": "a", "database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
     for file in sorted(FILES, key="views".__ne__):  # which other statements read
         for sql in statements(file).values():
             names = set(re.findall(r"\$(\w+)", sql))

@@ -8,6 +8,12 @@ SELECT * FROM entities WHERE entity_id = $id;
 -- Named entities that most passages mention.
 SELECT entity_id, name, df FROM entities WHERE is_named ORDER BY df DESC, key LIMIT $limit;
 
+-- name: entities_named
+-- Named entities one of whose names contains a key, the shortest first.
+SELECT entity_id, name, type, description FROM entities
+WHERE is_named AND (contains(key, $key) OR entity_id IN (SELECT entity_id FROM aliases WHERE contains(alias_key, $key)))
+ORDER BY length(name), name, key LIMIT $limit;
+
 -- name: names_of_entity
 -- Names that lead to an entity, and why.
 SELECT alias_key AS name, kind, scope, reason FROM aliases
