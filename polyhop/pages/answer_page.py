@@ -23,6 +23,7 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 FOLDER = Path(__file__).parent
+SHOWN_TITLE = 300  # characters; chosen: titles are shorter by far, and a million would stop a browser
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
@@ -54,6 +55,8 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
 
 def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: str = "") -> dict[str, Any]:
     """What the template answer_body.html.jinja shows of an answer; its ids begin with the prefix."""
+    passages = [{**row, "title": shorten(row["title"])} for row in document["passages"]]
+    document = {**document, "passages": passages}
     evidence = evidence_of(document["evidence"])
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
@@ -83,6 +86,11 @@ def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: st
         "seconds": document.get("seconds", {}),
         "polyhop_version": VERSION,
     }
+
+
+def shorten(text: str) -> str:
+    """A title as a page shows it: the beginning of one that would fill screens."""
+    return text if len(text) <= SHOWN_TITLE else f"{text[:SHOWN_TITLE]}…"
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:

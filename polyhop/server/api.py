@@ -37,7 +37,7 @@ _WHY_NOT = {"description": "Why not, as application/problem+json (RFC 9457)."}
 _STATUSES = (400, 401, 403, 404, 408, 409, 413, 421, 422, 500, 502, 503, 504)  # those of problems.py and guard.py
 Problems: dict[int | str, Document] = dict.fromkeys(_STATUSES, _WHY_NOT)
 Version = Annotated[int | None, Query(ge=1, le=MAX_JOB, description="A published version; default: the current one.")]
-_JobId = Annotated[int, InPath(ge=1, le=MAX_JOB, description="Id of a job.")]
+JobId = Annotated[int, InPath(ge=1, le=MAX_JOB, description="Id of a job.")]
 _FILE = {"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}}
 
 
@@ -261,20 +261,20 @@ def _add_jobs(router: APIRouter, service: Service) -> None:
         return ContractResponse(await service.run(lambda: submit_bytes(service, body, format, spec)), 201)
 
     @router.get("/jobs/{job}", summary="A job")
-    async def job(job: _JobId) -> Response:
+    async def job(job: JobId) -> Response:
         return ContractResponse(await service.run(lambda: one_job(service, job)))
 
     @router.get("/jobs/{job}/results", summary="Its questions with their answers", response_class=StreamingResponse)
-    async def results(job: _JobId, format: Literal["jsonl", "csv", "parquet"] = "jsonl") -> Response:  # noqa: A002
+    async def results(job: JobId, format: Literal["jsonl", "csv", "parquet"] = "jsonl") -> Response:  # noqa: A002
         return await service.run(lambda: results_response(service, job, format))
 
     @router.post("/jobs/{job}/cancel", summary="Cancel what is open of a job")
-    async def cancel(job: _JobId) -> Response:
+    async def cancel(job: JobId) -> Response:
         require_changes(service)
         return ContractResponse(await service.run(lambda: change_job(service, job, "cancelled")))
 
     @router.post("/jobs/{job}/retry", summary="Ask its dead and cancelled questions again")
-    async def retry(job: _JobId) -> Response:
+    async def retry(job: JobId) -> Response:
         require_changes(service)
         return ContractResponse(await service.run(lambda: change_job(service, job, "requeued")))
 

@@ -13,7 +13,7 @@ from polyhop.jobs import QuestionPace, job_document, pace_words, require_result,
 from polyhop.pages.answer_page import answer_parts, stored_material
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.queue import JobRow, JobSpec, QuestionState, WorkerRow
-from polyhop.server.api import change_job, submit_bytes
+from polyhop.server.api import MAX_PASSAGES, JobId, change_job, submit_bytes
 from polyhop.server.pages import Pages, require_form
 from polyhop.server.problems import status_of
 from polyhop.server.service import Service
@@ -58,13 +58,13 @@ def make_router(pages: Pages) -> APIRouter:
         return RedirectResponse(f"/jobs/{made['job_id']}", 303)
 
     @router.get("/jobs/{job}")
-    async def job(request: Request, job: int, state: str = "", words: str = "", after: int = 0) -> Response:
+    async def job(request: Request, job: JobId, state: str = "", words: str = "", after: int = 0) -> Response:
         return pages.page(
             request, "job.html.jinja", **await service.run(lambda: _page(service, job, state, words, after))
         )
 
     @router.post("/jobs/{job}/{change}")
-    async def change(request: Request, job: int, change: str) -> Response:
+    async def change(request: Request, job: JobId, change: str) -> Response:
         require_form(service, await request.form())
         if change not in {"cancel", "retry"}:
             raise ConfigurationError(f"A job is cancelled or retried; '{change}' is not known.")
@@ -72,7 +72,7 @@ def make_router(pages: Pages) -> APIRouter:
         return RedirectResponse(f"/jobs/{job}", 303)
 
     @router.get("/jobs/{job}/questions/{question:path}")
-    async def question(request: Request, job: int, question: str) -> Response:
+    async def question(request: Request, job: JobId, question: str) -> Response:
         return pages.page(
             request, "job_answer.html.jinja", **await service.run(lambda: _answer(service, job, question))
         )
@@ -105,8 +105,8 @@ async def _submitted(service: Service, form: FormData, given: Mapping[str, str])
     if kind not in {"jsonl", "json", "csv", "txt", "parquet"}:
         raise ConfigurationError(f"'{file.filename[:100]}' ends with none of .jsonl, .json, .csv, .txt and .parquet.")
     limit = given["limit"] or "10"
-    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:6]) <= 1000:
-        raise ConfigurationError(f"The number of passages is '{limit[:30]}'; take one from 1 to 1,000.")
+    if not limit.isascii() or not limit.isdecimal() or len(limit) > 4 or not 1 <= int(limit) <= MAX_PASSAGES:
+        raise ConfigurationError(f"The number of passages is '{limit[:30]}'; take one from 1 to {MAX_PASSAGES:,}.")
     spec = JobSpec(
         index=given["index"],
         name=given["name"] or file.filename,

@@ -1,12 +1,14 @@
 """Evaluations, SQL and health: what is in tables and lists."""
 
+import asyncio
 import csv
 import io
 import os
 import time
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from annotated_types import Ge, Le
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
@@ -25,7 +27,8 @@ from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY
 ROWS = 100  # of a result on one page
 KEPT_SECONDS = 30.0  # that the doctor's lines are kept; chosen: the checks reach servers and take seconds
 SHOWN_RUNS = 50  # of each index, the newest
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # a stored report has its style in it
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"  # a stored report has its style in it
+_Run = Annotated[int, Ge(1), Le(MAX_JOB)]
 EXAMPLES = (
     "FROM entities WHERE is_named ORDER BY df DESC LIMIT 20",
     "SELECT relation, sum(count) AS stated FROM relations GROUP BY ALL ORDER BY stated DESC LIMIT 50",
@@ -54,20 +57,20 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
         return pages.page(request, "evaluations.html.jinja", columns=columns, rows=table[::-1], bad=bad)
 
     @router.get("/evaluations/compare")
-    async def compared(request: Request, a: int, b: int) -> Response:
+    async def compared(request: Request, a: _Run, b: _Run) -> Response:
         changes = await service.run(lambda: compare(service.settings, a, b))
         rows = changed_rows(changes)
         return pages.page(request, "evaluations_compared.html.jinja", changes=changes, columns=CHANGED, rows=rows)
 
     @router.get("/evaluations/{run}")
-    async def evaluation(request: Request, run: int) -> Response:
-        stored = await service.run(lambda: stored_run(service.settings, min(run, MAX_JOB)))
+    async def evaluation(request: Request, run: _Run) -> Response:
+        stored = await service.run(lambda: stored_run(service.settings, run))
         rows = strategy_rows(stored)
         return pages.page(request, "evaluation.html.jinja", run=run, stored=stored, rows=rows, facts=stored_row(stored))
 
     @router.get("/evaluations/{run}/report")
-    async def report(run: int) -> Response:
-        stored = await service.run(lambda: stored_run(service.settings, min(run, MAX_JOB)))
+    async def report(run: _Run) -> Response:
+        stored = await service.run(lambda: stored_run(service.settings, run))
         path = stored.path / "report.html"
         if not path.is_file():
             raise UnknownIdError(f"Evaluation {run} has no report.")
@@ -109,11 +112,14 @@ def _add_sql(router: APIRouter, pages: Pages) -> None:
 def _add_health(router: APIRouter, pages: Pages) -> None:
     service = pages.service
     health_of: list[tuple[float, list[Check]]] = []
+    turn = asyncio.Lock()
 
     @router.get("/health")
     async def health(request: Request) -> Response:
-        if not health_of or time.monotonic() - health_of[-1][0] > KEPT_SECONDS:
-            health_of[:] = [(time.monotonic(), await service.run(lambda: run_checks(service.settings)))]
+        async with turn:  # of several callers one checks, and the others see what it found
+            if not health_of or time.monotonic() - health_of[-1][0] > KEPT_SECONDS:
+                checks = await service.run(lambda: run_checks(service.settings))
+                health_of[:] = [(time.monotonic(), checks)]
         runs = await service.run(lambda: _runs(service))
         dashboard = os.environ.get("PREFECT_UI_URL") or os.environ.get("PREFECT_API_URL", "").removesuffix("/api")
         return pages.page(request, "health.html.jinja", checks=health_of[-1][1], runs=runs, dashboard=dashboard)

@@ -579,7 +579,7 @@ def _page(
     limit: int = ROWS_PER_PAGE,
 ) -> dict[int, ResultRow]:
     """Some rows with `after` < number <= `last`, by number; none at the end."""
-    pattern = re.sub(r"([~%_])", r"~\1", words.lower())  # LIKE's own characters are characters like others
+    pattern = re.sub(r"([~%_])", r"~\1", words)  # LIKE's own characters are characters like others
     asked = {"states": [state.value for state in states], "limit": limit, "with_evidence": int(with_evidence)}
     rows = tx.rows("results.page", after=after, last=last, words=f"%{pattern}%" if pattern else "", **asked)
     return {row["number"]: _made(ResultRow, _decoded(row) | {"state": QuestionState(row["state"])}) for row in rows}

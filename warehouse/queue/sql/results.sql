@@ -8,7 +8,7 @@ SELECT
 FROM questions AS q
 LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
 WHERE q.number > :after AND q.number <= :last AND q.state IN :states
-    AND (:words = '' OR lower(q.question) LIKE :words ESCAPE '~' OR lower(r.answer) LIKE :words ESCAPE '~')
+    AND (:words = '' OR lower(q.question) LIKE lower(:words) ESCAPE '~' OR lower(r.answer) LIKE lower(:words) ESCAPE '~')
 ORDER BY q.number
 LIMIT :limit;
 
