@@ -1,4 +1,4 @@
-"""Makes the pictures of README.md: a page of `polyhop ask --html`, and a run on the dashboard of a Prefect server.
+"""Makes the pictures of README.md: pages of `polyhop ask --html` and `polyhop ui`, and a run on a Prefect dashboard.
 
 Run: uv run python benchmarks/pictures.py   (about a minute; chromium is installed as
 tests/support/browser_process.py does it)
@@ -8,12 +8,15 @@ what changed.
 """
 
 import json
+import socket
 import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 from PIL import Image
 from prefect_overhead import clean, prefect_server
@@ -26,7 +29,11 @@ WIDTH = 1280
 """Of the window, in pixels: the drawing of the evidence fits in."""
 ANSWER_HEIGHT = 610
 RUN_HEIGHT = 860
-"""Where the pictures are cut: below the drawing of the evidence, and below the run's log."""
+WINDOW_HEIGHT = 900
+"""Where the pictures are cut: below the drawing of the evidence, below the run's log, and below two answers."""
+ASKED = urlencode(
+    {"index": "demo", "question": "Where was the decipherer of Egyptian hieroglyphs born?", "other": "bm25"}
+)
 WRITTEN = "version 2 published"
 """What the run's log ends with: then the dashboard has drawn everything."""
 IS_DRAWN = f"""new Promise(done => {{
@@ -40,7 +47,7 @@ COLOURS = 128
 
 
 def main() -> None:
-    """Writes answer.png and prefect.png into docs/images."""
+    """Writes answer.png, window.png and prefect.png into docs/images."""
     from browser_process import Browser
 
     IMAGES.mkdir(exist_ok=True)
@@ -51,6 +58,9 @@ def main() -> None:
             page = answer_page(folder)
             browser.look(page, width=WIDTH, screenshot=folder / "answer.png")
             save(folder / "answer.png", IMAGES / "answer.png", ANSWER_HEIGHT)
+            with window(folder) as url:
+                browser.look(f"{url}/ask?{ASKED}", width=WIDTH, screenshot=folder / "window.png")
+            save(folder / "window.png", IMAGES / "window.png", WINDOW_HEIGHT)
             with prefect_server(folder) as (url, _):
                 run = run_twice(folder, url)
                 address = f"{url.removesuffix('/api')}/runs/flow-run/{run}"
@@ -66,6 +76,19 @@ def main() -> None:
             save(folder / "run.png", IMAGES / "prefect.png", RUN_HEIGHT)
     finally:
         browser.close()
+
+
+@contextmanager
+def window(folder: Path) -> Iterator[str]:
+    """The address of `polyhop ui` on the demo's index in `folder`."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "polyhop.cli", "ui", "--port", str(port)]
+    with subprocess.Popen(command, cwd=folder, env=clean({}), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # its address: it listens
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
 
 
 def answer_page(folder: Path) -> Path:

@@ -27,7 +27,8 @@ from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY
 ROWS = 100  # of a result on one page
 KEPT_SECONDS = 30.0  # that the doctor's lines are kept; chosen: the checks reach servers and take seconds
 SHOWN_RUNS = 50  # of each index, the newest
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"  # a stored report has its style in it
+# a stored report has its style in it
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
 _Run = Annotated[int, Ge(1), Le(MAX_JOB)]
 EXAMPLES = (
     "FROM entities WHERE is_named ORDER BY df DESC LIMIT 20",

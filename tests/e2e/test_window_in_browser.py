@@ -32,6 +32,7 @@ HOSTILE = (
     "<svg onload=alert(3)>\"'`{{ 7*7 }}{% raw %}&lt;b&gt;<!-- ]]> javascript:alert(4) "
     "\u202etxt.exe\u202c \x1b[31m\x07\x00 \u05d0\u05d1\u05d2"
 )
+ASKED = HOSTILE.replace("\x00", "")  # which no text may hold
 RECORDS: list[dict[str, object]] = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage in London in 1843."},
     {
@@ -41,13 +42,12 @@ RECORDS: list[dict[str, object]] = [
     },
     {
         "id": "p3/<b>&?#%",
-        "title": HOSTILE,
-        "text": f"{HOSTILE} was seen by Ada Lovelace in London.",
-        "metadata": {"x": HOSTILE},
+        "title": ASKED,
+        "text": f"{ASKED} was seen by Ada Lovelace in London.",
+        "metadata": {"x": ASKED},
     },
     {"id": "p4", "title": "Long " * 200_000, "text": "A title of a million characters lies in London."},
 ]
-ASKED = HOSTILE.replace("\x00", "")  # which no question may hold
 QUESTIONS: list[dict[str, object]] = [
     {"id": "q1", "question": "Where was Charles Babbage born?", "answers": ["London"], "supporting": ["p2"]},
     {"id": "q2", "question": f"Who saw {ASKED}?", "answers": ["Ada Lovelace"], "supporting": ["p3/<b>&?#%"]},
