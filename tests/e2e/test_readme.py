@@ -41,7 +41,7 @@ def test_tables_are_those_of_the_settings_and_of_the_measured_results(part: str)
 def test_the_readme_is_short_and_its_pictures_are_small() -> None:
     assert len(README.splitlines()) <= MOST_LINES
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     assert [name for name in pictures if (PROJECT / name).stat().st_size > MOST_PICTURE_BYTES] == []
 
 
