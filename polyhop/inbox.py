@@ -10,9 +10,10 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any, Literal
 
 import pyarrow.parquet as pq
@@ -236,8 +237,7 @@ class InboxRuns:
         self._settings = settings
         self._runs: dict[str, InboxRun] = {}
         self._waiting: dict[str, InboxRun] = {}
-        self._turns: dict[str, Lock] = {}
-        self._threads: list[Thread] = []
+        self._threads: dict[str, ThreadPoolExecutor] = {}
         self._lock = Lock()
 
     def start(self, index: str) -> InboxRun:
@@ -250,9 +250,7 @@ class InboxRuns:
             ended = [id_ for id_, one in self._runs.items() if one.state != "running"]
             for id_ in ended[: max(0, len(self._runs) - KEPT_RUNS)]:
                 del self._runs[id_]
-            thread = Thread(target=self._do, args=(run, self._turns.setdefault(index, Lock())), name=f"inbox-{index}")
-            thread.start()
-            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            self._threads.setdefault(index, ThreadPoolExecutor(1)).submit(self._do, run)
             return run
 
     def get(self, run: str) -> InboxRun | None:
@@ -261,27 +259,26 @@ class InboxRuns:
 
     def close(self) -> None:
         """Waits for all runs that were started."""
-        for thread in self._threads:
-            thread.join()
+        for thread in self._threads.values():
+            thread.shutdown()
 
-    def _do(self, run: InboxRun, turn: Lock) -> None:
-        with turn:
-            with self._lock:
-                del self._waiting[run.index]  # what is kept from now on is another run's
-            given = {"index": run.index, "settings": self._settings.model_dump_json(exclude_unset=True)}
-            command = [sys.executable, "-P", "-c", "from polyhop.inbox import main; main()"]
-            try:
-                # In a session of its own: Ctrl-C in the terminal of a server does not stop what its close() waits for.
-                done = subprocess.run(  # noqa: PLW1510, S603 - our own module, by this very interpreter
-                    command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, start_new_session=True
-                )
-                said = json.loads(done.stdout.splitlines()[-1])
-            except (OSError, IndexError, ValueError):
-                why = "the process of the run ended early (killed, or out of memory), or could not start"
-                said = {"error": f"Index '{run.index}': {why}; start another run: the records are kept."}
-            run.version, run.error = said.get("version"), said.get("error")
-            run.state = "failed" if run.error else "done"
-            run.ended.set()
+    def _do(self, run: InboxRun) -> None:
+        with self._lock:
+            del self._waiting[run.index]  # what is kept from now on is another run's
+        given = {"index": run.index, "settings": self._settings.model_dump_json(exclude_unset=True)}
+        command = [sys.executable, "-P", "-c", "from polyhop.inbox import main; main()"]
+        try:
+            # In a session of its own: Ctrl-C in the terminal of a server does not stop what its close() waits for.
+            done = subprocess.run(  # noqa: PLW1510, S603 - our own module, by this very interpreter
+                command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
+            said = json.loads(done.stdout.splitlines()[-1])
+        except (OSError, IndexError, ValueError):
+            why = "the process of the run ended early (killed, or out of memory), or could not start"
+            said = {"error": f"Index '{run.index}': {why}; start another run: the records are kept."}
+        run.version, run.error = said.get("version"), said.get("error")
+        run.state = "failed" if run.error else "done"
+        run.ended.set()
 
 
 def main() -> None:

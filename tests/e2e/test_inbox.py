@@ -239,7 +239,8 @@ def test_calls_during_a_run_become_one_next_run_and_runs_are_known_by_their_ids(
         second = runs.start("rivers")
         assert runs.start("rivers") is second
         assert (first.state, second.state, second.wait(0)) == ("running", "running", False)
-    runs.close()
+    assert first.wait(90)
+    assert second.wait(90)
     said = {"state": "done", "index": "rivers", "version": 1, "error": None}
     assert [run.to_json() for run in (first, second)] == [{"run": first.run, **said}, {"run": second.run, **said}]
     assert texts(settings).keys() == {"r", "e"}
