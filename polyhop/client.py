@@ -5,7 +5,8 @@ import json
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -24,10 +25,12 @@ _THREADS = 16  # that send the questions of a batch; chosen: the server joins th
 _ROW = TypeAdapter(dict[str, Any])
 _ROWS = TypeAdapter(list[dict[str, Any]])
 _ANSWER = TypeAdapter(Answer)
-_JSON = {"content-type": "application/json"}
+_ENTITIES = TypeAdapter(list[GraphEntity])
+_REACHED = TypeAdapter(list[ReachedEntity])
+_CONNECTIONS = TypeAdapter(Connections)
 
 
-class RemoteIndex:
+class RemoteIndex(AbstractContextManager["RemoteIndex"]):
     """An index of a Polyhop server. Close it, or use it in a `with` block; several threads may ask at once.
 
     Attributes:
@@ -50,7 +53,6 @@ class RemoteIndex:
         self._timeout_seconds = timeout_seconds
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=timeout_seconds)
-        # httpx logs the address of each request, and names that are asked for are in it.
         logging.getLogger("httpx").addFilter(_shows_no_request)
         try:
             row = self._row_of(index)
@@ -66,12 +68,7 @@ class RemoteIndex:
         return f"RemoteIndex({self.name!r}, version={self.version}, server={self._server!r})"
 
     def ask(self, question: str, **options: Any) -> Answer:
-        """Answers one question; the options are those of `Index.ask`: strategy, limit, parameters, topic, where.
-
-        Raises:
-            PolyhopError: As `Index.ask`, of the class that the server raised.
-            StoreUnavailableError: If the server cannot be reached, or does not answer in time.
-        """
+        """Answers one question; options and errors as of `Index.ask`: strategy, limit, parameters, topic, where."""
         return self._answer("ask", question=question, **options)
 
     def ask_batch(
@@ -97,27 +94,19 @@ class RemoteIndex:
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
         """Entities of a name, as `EntityGraph.find_entities`."""
         row = self._get(f"{self._path}/entities", _ROW, name=name, fuzzy=fuzzy)
-        return TypeAdapter(list[GraphEntity]).validate_python(row["entities"])
+        return _ENTITIES.validate_python(row["entities"])
 
     def neighbours(self, entity_id: str, depth: int = 1) -> list[ReachedEntity]:
-        """Entities within `depth` relations of one, as `EntityGraph.traverse`.
-
-        Raises:
-            UnknownIdError: If the version has no entity of that id.
-        """
+        """Entities within `depth` relations of one, as `EntityGraph.traverse`."""
         row = self._get(f"{self._path}/entities/{quote(entity_id, safe='')}", _ROW, depth=depth)
-        return TypeAdapter(list[ReachedEntity]).validate_python(row["neighbours"])
+        return _REACHED.validate_python(row["neighbours"])
 
     def connect(self, a: str, b: str, *, max_length: int = 4) -> Connections:
         """The shortest connections between two names, as `EntityGraph.connect`."""
-        return self._get(f"{self._path}/connect", TypeAdapter(Connections), a=a, b=b, max_length=max_length)
+        return self._get(f"{self._path}/connect", _CONNECTIONS, a=a, b=b, max_length=max_length)
 
     def sql(self, query: str) -> "pa.Table":
-        """Runs read-only SQL on the version's tables; values have the types that JSON leaves them.
-
-        Raises:
-            StatementRejectedError: As `Index.sql`, and if there are more rows than the server sends.
-        """
+        """Runs read-only SQL, as `Index.sql`; values have the types that JSON leaves them, and rows a limit."""
         import pyarrow as pa
 
         row = self._post("sql", _ROW, query=query)
@@ -130,9 +119,6 @@ class RemoteIndex:
     def close(self) -> None:
         """Closes the connections to the server."""
         self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -147,8 +133,7 @@ class RemoteIndex:
         return row_of[index or next(iter(row_of))]
 
     def _answer(self, way: str, **body: Any) -> Answer:
-        given = {name: value for name, value in body.items() if value is not None}
-        answer = self._post(way, _ANSWER, **given)
+        answer = self._post(way, _ANSWER, **{name: value for name, value in body.items() if value is not None})
         self.version = answer.version
         return answer
 
@@ -157,20 +142,20 @@ class RemoteIndex:
 
     def _post(self, way: str, kind: TypeAdapter[T], **body: Any) -> T:
         written = json.dumps(body, default=str)  # any text as ASCII, numbers of NumPy as text
-        return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=_JSON)
+        headers = {"content-type": "application/json"}
+        return self._request("POST", f"{self._path}/{way}", kind, content=written, headers=headers)
 
     def _request(self, method: str, path: str, kind: TypeAdapter[T], **content: Any) -> T:
         """What the server replies; what it refuses, and what fails on the way, is raised as an error of ours."""
         try:
             reply = self._http.request(method, path, **content)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise errors.StoreUnavailableError(
-                f"No server answers at {self._server} ({error}); start one with: polyhop ui, or check the address."
-            ) from error
         except httpx.HTTPError as error:
-            late = f"did not answer within {self._timeout_seconds:g} s"
-            what = late if isinstance(error, httpx.TimeoutException) else f"broke off ({type(error).__name__})"
-            raise errors.StoreUnavailableError(f"The server at {self._server} {what}; ask again later.") from error
+            why = f"broke off ({type(error).__name__}); ask again later"
+            if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                why = f"cannot be reached ({error}); start one with: polyhop ui, or check the address"
+            elif isinstance(error, httpx.TimeoutException):
+                why = f"did not answer within {self._timeout_seconds:g} s; ask again later"
+            raise errors.StoreUnavailableError(f"The server at {self._server} {why}.") from error
         try:
             if reply.headers.get("content-type", "").startswith("application/problem+json"):
                 raise _problem(_ROW.validate_json(reply.content))
@@ -194,6 +179,7 @@ def _problem(document: dict[str, Any]) -> errors.PolyhopError:
 
 
 def _shows_no_request(record: logging.LogRecord) -> bool:
+    """Of httpx: it logs the address of each request, which has the names that are asked for."""
     return "/api/v1/indexes/" not in record.getMessage()
 
 

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event, Lock, Thread
-from typing import Any, Literal, overload
+from threading import Event, Lock
+from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
@@ -39,24 +40,6 @@ Records = Iterable[Mapping[str, Any] | str | Path]
 """Records {id?, title?, text, metadata?}, and paths of files: texts, documents, or rows of records."""
 
 
-@overload
-def add(
-    records: Records,
-    *,
-    index: str,
-    root: str | Path | None = None,
-    settings: Settings | None = None,
-    wait: Literal[True] = True,
-) -> IndexReport: ...
-@overload
-def add(
-    records: Records,
-    *,
-    index: str,
-    root: str | Path | None = None,
-    settings: Settings | None = None,
-    wait: Literal[False],
-) -> "InboxRun": ...
 def add(
     records: Records,
     *,
@@ -64,7 +47,7 @@ def add(
     root: str | Path | None = None,
     settings: Settings | None = None,
     wait: bool = True,
-) -> "IndexReport | InboxRun":
+) -> "InboxRun":
     """Adds records to an index, in a source of their own named inbox, and indexes them; a new index is made of them.
 
     A record whose id was added before replaces that one. No other source of the index is read again. The run is a
@@ -75,10 +58,7 @@ def add(
         index: Name of the index.
         root: Folder of all data; default from settings, ./polyhop-data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
-        wait: Whether to return when the records are indexed; False: while they are being indexed.
-
-    Returns:
-        What the run did, or the run.
+        wait: Whether to return once the records are indexed; False: while they are being indexed.
 
     Raises:
         SourceError: If a record cannot be used, or the index takes none; nothing is kept.
@@ -88,7 +68,12 @@ def add(
     if root is not None:
         chosen = chosen.model_copy(update={"root": Path(root)})
     add_records(chosen, index, records)
-    return run_inbox(chosen, index) if wait else InboxRuns(chosen).start(index)
+    if not wait:
+        return InboxRuns(chosen).start(index)
+    report = run_inbox(chosen, index)
+    run = InboxRun(uuid.uuid4().hex, index, "done", report.version, report=report)
+    run.ended.set()
+    return run
 
 
 def add_records(settings: Settings, index: str, records: Records) -> None:
@@ -138,20 +123,18 @@ def _items(
     limits = ConversionLimits(passage_characters=settings.corpus.max_passage_characters)
     with Converter(limits, layout.document_cache) as converter:
         for number, one in enumerate([given] if isinstance(given, str | Path | Mapping) else given, start=1):
-            if isinstance(one, Mapping):
-                row = rules.Row(number, one)
-                id_ = next((one[name] for name in rules.ID_FIELDS if one.get(name) is not None), "")
-                yield (
-                    f"Record {number}{f' ({id_})' if id_ else ''}",
-                    (rules.to_tombstone(row, INBOX) or rules.to_record(row, INBOX)),
-                )
-            elif not isinstance(one, str | Path):
-                raise _refused(f"Record {number}", f"it is not an object or a path but {rules.kind_of(one)}")
-            elif Path(one).is_dir():
-                raise _refused(str(one), "it is a folder; index it as a source of its own, or give its files")
-            else:
+            if isinstance(one, str | Path):
+                if Path(one).is_dir():
+                    raise _refused(str(one), "it is a folder; index it as a source of its own, or give its files")
                 for item in read_corpus(Path(one), convert=converter.convert):
                     yield refused_words(one, item.line, "").rstrip(": "), item
+                continue
+            if not isinstance(one, Mapping):
+                raise _refused(f"Record {number}", f"it is not an object or a path but {rules.kind_of(one)}")
+            row = rules.Row(number, one)
+            id_ = next((one[name] for name in rules.ID_FIELDS if one.get(name) is not None), "")
+            place = f"Record {number} ({id_})" if id_ else f"Record {number}"
+            yield place, rules.to_tombstone(row, INBOX) or rules.to_record(row, INBOX)
 
 
 def _sources(folder: IndexFolder) -> dict[str, Path]:
@@ -161,22 +144,17 @@ def _sources(folder: IndexFolder) -> dict[str, Path]:
         return {}
     version = folder.version(number)
     manifest = read_manifest(version)
-    if source_kind(manifest.stages) == "graph":
-        raise SourceError(
-            f"Index '{folder.name}' was made from a knowledge graph, which takes no records by a call; add them to "
-            "another index."
-        )
-    if not manifest.sources:
-        raise SourceError(
-            f"Version {number} of index '{folder.name}' was published by a Polyhop that kept no records of its source; "
-            "index the whole source once, then add records."
-        )
     read_from = manifest.sources[INBOX].location if INBOX in manifest.sources else ""
-    if read_from:
-        raise SourceError(
-            f"Source '{INBOX}' of index '{folder.name}' is read from {read_from}; add the records there, or give that "
-            f"source another name: polyhop index {read_from} --source-name NAME --replace --index {folder.name}"
-        )
+    why = ""
+    if source_kind(manifest.stages) == "graph":
+        why = "was made from a knowledge graph, which takes no records by a call; add them to another index."
+    elif not manifest.sources:
+        why = "was published by a Polyhop that kept no records; index the whole source once, then add records."
+    elif read_from:
+        rename = f"polyhop index {read_from} --source-name NAME --replace --index {folder.name}"
+        why = f"reads its source '{INBOX}' from {read_from}; add the records there, or rename that source: {rename}"
+    if why:
+        raise SourceError(f"Index '{folder.name}' {why}")
     files = {name: version.arrays / kept_files(name)[0] for name in manifest.sources if name != INBOX}
     return {name: path for name, path in files.items() if path.is_file()}
 
@@ -225,6 +203,7 @@ class InboxRun:
         state: running (or waiting for the run before it), done or failed.
         version: Newest version of the index, which holds the records; None unless it is done.
         error: Why it failed, in a sentence; None unless it did.
+        report: What the run did, of a call that waited for it.
         ended: Set once it has ended.
     """
 
@@ -233,6 +212,7 @@ class InboxRun:
     state: Literal["running", "done", "failed"] = "running"
     version: int | None = None
     error: str | None = None
+    report: IndexReport | None = field(default=None, repr=False)
     ended: Event = field(default_factory=Event, repr=False)
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -245,7 +225,6 @@ class InboxRun:
 
 
 KEPT_RUNS = 100  # that are known by their ids; chosen: whoever started one asks for it within minutes
-_CHILD = "from polyhop.inbox import main; main()"
 
 
 class InboxRuns:
@@ -258,8 +237,7 @@ class InboxRuns:
         self._settings = settings
         self._runs: dict[str, InboxRun] = {}
         self._waiting: dict[str, InboxRun] = {}
-        self._turns: dict[str, Lock] = {}
-        self._threads: list[Thread] = []
+        self._threads: dict[str, ThreadPoolExecutor] = {}
         self._lock = Lock()
 
     def start(self, index: str) -> InboxRun:
@@ -267,13 +245,12 @@ class InboxRuns:
         with self._lock:
             if index in self._waiting:
                 return self._waiting[index]
-            run = self._waiting[index] = self._runs.setdefault(id_ := uuid.uuid4().hex, InboxRun(id_, index))
+            run = self._waiting[index] = InboxRun(uuid.uuid4().hex, index)
+            self._runs[run.run] = run
             ended = [id_ for id_, one in self._runs.items() if one.state != "running"]
             for id_ in ended[: max(0, len(self._runs) - KEPT_RUNS)]:
                 del self._runs[id_]
-            thread = Thread(target=self._do, args=(run, self._turns.setdefault(index, Lock())), name=f"inbox-{index}")
-            thread.start()
-            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            self._threads.setdefault(index, ThreadPoolExecutor(1)).submit(self._do, run)
             return run
 
     def get(self, run: str) -> InboxRun | None:
@@ -282,27 +259,26 @@ class InboxRuns:
 
     def close(self) -> None:
         """Waits for all runs that were started."""
-        for thread in self._threads:
-            thread.join()
+        for thread in self._threads.values():
+            thread.shutdown()
 
-    def _do(self, run: InboxRun, turn: Lock) -> None:
-        with turn:
-            with self._lock:
-                del self._waiting[run.index]  # what is kept from now on is another run's
-            given = {"index": run.index, "settings": self._settings.model_dump_json(exclude_unset=True)}
-            command = [sys.executable, "-P", "-c", _CHILD]
-            try:
-                # In a session of its own: Ctrl-C in the terminal of a server does not stop what its close() waits for.
-                done = subprocess.run(  # noqa: PLW1510, S603 - our own module, by this very interpreter
-                    command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, start_new_session=True
-                )
-                said = json.loads(done.stdout.splitlines()[-1])
-            except (OSError, IndexError, ValueError):
-                why = "the process of the run ended early (killed, or out of memory), or could not start"
-                said = {"error": f"Index '{run.index}': {why}; start another run: the records are kept."}
-            run.version, run.error = said.get("version"), said.get("error")
-            run.state = "failed" if run.error else "done"
-            run.ended.set()
+    def _do(self, run: InboxRun) -> None:
+        with self._lock:
+            del self._waiting[run.index]  # what is kept from now on is another run's
+        given = {"index": run.index, "settings": self._settings.model_dump_json(exclude_unset=True)}
+        command = [sys.executable, "-P", "-c", "from polyhop.inbox import main; main()"]
+        try:
+            # In a session of its own: Ctrl-C in the terminal of a server does not stop what its close() waits for.
+            done = subprocess.run(  # noqa: PLW1510, S603 - our own module, by this very interpreter
+                command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
+            said = json.loads(done.stdout.splitlines()[-1])
+        except (OSError, IndexError, ValueError):
+            why = "the process of the run ended early (killed, or out of memory), or could not start"
+            said = {"error": f"Index '{run.index}': {why}; start another run: the records are kept."}
+        run.version, run.error = said.get("version"), said.get("error")
+        run.state = "failed" if run.error else "done"
+        run.ended.set()
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "POLYHOP_UI_TOKEN"  # noqa: S105 - the name of a variable
 MIN_TOKEN_CHARACTERS = 16  # chosen: 64 bits of a random token in hexadecimal digits
 CONCURRENT_REQUESTS = 512  # more are answered 503 at once; chosen: above 200 callers with their pages' own requests
-IDLE_SECONDS = 5  # before an idle connection is closed; uvicorn's own
 DRAIN_SECONDS = 30  # for what runs to finish after SIGTERM; chosen: below the 90 s of systemd
 
 
@@ -59,7 +58,7 @@ def token_for(host: str) -> str:
             f"Others reach {host}: set {TOKEN_VARIABLE} to a long random text, which they will be asked for, "
             "or serve on 127.0.0.1."
         )
-    if token and len(token) < MIN_TOKEN_CHARACTERS:
+    if 0 < len(token) < MIN_TOKEN_CHARACTERS:
         raise ConfigurationError(f"{TOKEN_VARIABLE} is too short; take at least {MIN_TOKEN_CHARACTERS} characters.")
     return token
 
@@ -95,7 +94,6 @@ def run_app(app: "ASGIApp", listening: socket.socket, said: str) -> None:
         access_log=False,
         server_header=False,
         limit_concurrency=CONCURRENT_REQUESTS,
-        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again once it has ended in order

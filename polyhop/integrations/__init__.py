@@ -13,8 +13,6 @@ from polyhop.client import RemoteIndex
 AnyIndex = Index | RemoteIndex | str
 """An open index, one of a server, or the name of one, which is opened for the first query."""
 
-_ELSEWHERE = {"id", "text", "score", "metadata"}  # of a passage: where each framework has them
-
 
 @dataclass
 class PassageSearch:
@@ -35,9 +33,6 @@ class PassageSearch:
 
         The metadata are the record's, and ours: title, document, source, rank, index, version, strategy…; of one name,
         ours count.
-
-        Raises:
-            PolyhopError: As `Index.search`.
         """
         with self._lock:  # opened once, whoever asks first
             if isinstance(self.index, str):
@@ -52,5 +47,5 @@ class PassageSearch:
         )
         ours = {"index": self.index.name, "version": found.version, "strategy": found.strategy}
         for row in found.passages:
-            stated = {name: value for name, value in row.items() if name not in _ELSEWHERE}
+            stated = {name: row[name] for name in row.keys() - {"id", "text", "score", "metadata"}}
             yield row, row["metadata"] | stated | ours

@@ -4,6 +4,7 @@ The last message of the user is the question. A reply's text is for people: chat
 from a corpus is escaped in it; the extra field `polyhop` of the message has the same as it is.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -19,22 +20,15 @@ from pydantic import BaseModel
 from polyhop.api import Answer
 from polyhop.commands.ask import certainty, silence
 from polyhop.output import json_text
-from polyhop.schemas.errors import EmptyQuestionError, PolyhopError, redact
+from polyhop.schemas.errors import EmptyQuestionError, PolyhopError
 from polyhop.schemas.text import printable_line
-from polyhop.server.problems import status_of
+from polyhop.server.problems import problem_of
 from polyhop.server.service import Asked, RefusedError, Service
 from polyhop.warehouse.files.versions import strategies_of
 
 SHOWN_TITLE = 200  # characters of a title among the sources; chosen: two lines, and the extra field has all
-PIECE = 400  # characters of one part of a stream; chosen: the answer and its sources are a few parts
 _MARKUP = re.compile(r"([\\`*_\[\]<>#~|$&])")  # what begins an image, a link, HTML, code, emphasis, a formula
 Reply = dict[str, Any]
-
-
-class StreamOptions(BaseModel):
-    """How a reply is streamed."""
-
-    include_usage: bool = False
 
 
 class Message(BaseModel):
@@ -56,7 +50,6 @@ class ChatBody(BaseModel):
     model: str
     messages: list[Message]
     stream: bool | None = False
-    stream_options: StreamOptions | None = None
 
 
 class OpenAIRoute(APIRoute):
@@ -69,21 +62,16 @@ class OpenAIRoute(APIRoute):
         async def handle_all(request: Request) -> Response:
             try:
                 return await handle(request)
-            except RequestValidationError as error:
-                fault = error.errors()[0]
-                where = ".".join(map(str, fault["loc"][1:])) or "The request"
-                return _error(400, f"{where}: {fault['msg']}.", "invalid_request")
-            except PolyhopError as error:
-                status = status_of(error)
-                code = "model_not_found" if status == 404 else type(error).__name__
-                return _error(400 if status == 422 else status, str(error), code)
+            except (RequestValidationError, PolyhopError) as error:
+                said = json.loads(bytes(problem_of(request, error).body))
+            status = 400 if said["status"] == 422 else said["status"]
+            code = "model_not_found" if status == 404 else said["error"] or "invalid_request"
+            kind = "invalid_request_error" if status < 500 else "server_error"
+            return JSONResponse(
+                {"error": {"message": said["detail"], "type": kind, "param": None, "code": code}}, status
+            )
 
         return handle_all
-
-
-def _error(status: int, message: str, code: str) -> Response:
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return JSONResponse({"error": {"message": redact(message), "type": kind, "param": None, "code": code}}, status)
 
 
 def make_router(service: Service) -> APIRouter:
@@ -93,12 +81,8 @@ def make_router(service: Service) -> APIRouter:
     @router.get("/models")
     async def models() -> Reply:
         names = await service.run(lambda: _model_names(service))
-        return {"object": "list", "data": [_model(name) for name in names]}
-
-    @router.get("/models/{name}")
-    async def model(name: str) -> Reply:
-        await service.run(lambda: _require_model(service, name))
-        return _model(name)
+        one = {"object": "model", "created": 0, "owned_by": "polyhop"}
+        return {"object": "list", "data": [{"id": name, **one} for name in names]}
 
     @router.post("/chat/completions")
     async def complete(body: ChatBody) -> Response:
@@ -109,26 +93,21 @@ def make_router(service: Service) -> APIRouter:
         answer = await service.ask(Asked(index, questions[-1], strategy=strategy))
         head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
         if body.stream:
-            has_usage = body.stream_options is not None and body.stream_options.include_usage
-            parts = _stream(head, index, answer, has_usage=has_usage)
-            return StreamingResponse(parts, media_type="text/event-stream")
+            return StreamingResponse(_stream(head, index, answer), media_type="text/event-stream")
         message = {"role": "assistant", "content": message_text(answer), "polyhop": _extra(index, answer)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-        reply = {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(answer)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        used = answer.reading.get("usage") or {}  # tokens of the model that read, if one did
+        usage = {name: int(used.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")}
+        usage["total_tokens"] = sum(usage.values())
+        reply = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
         return Response(json_text(reply).encode("utf-8", "replace"), media_type="application/json")
 
     return router
 
 
-def _model(name: str) -> Reply:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "polyhop"}
-
-
 def _model_names(service: Service) -> list[str]:
-    names = []
-    for index in service.index_names():
-        names += [index, *(f"{index}:{strategy}" for strategy in strategies_of(service.layout, index))]
-    return names
+    indexes = service.index_names()
+    return [name for one in indexes for name in (one, *(f"{one}:{way}" for way in strategies_of(service.layout, one)))]
 
 
 def _require_model(service: Service, name: str) -> tuple[str, str | None]:
@@ -150,14 +129,12 @@ def message_text(answer: Answer) -> str:
     for sentence in [] if answer.reading.get("citations") else shown:
         number = number_of.get(sentence["passage_id"])
         paragraphs.append(_text(sentence["text"]) + (f" [{number}]" if number else ""))
-    sources = [_source(row) for row in answer.passages]
+    sources = []
+    for row in answer.passages:
+        title = " ".join(str(row["title"]).split())
+        short = title if len(title) <= SHOWN_TITLE else f"{title[:SHOWN_TITLE].rstrip()}…"
+        sources.append(f"[{row['rank']}] {_text(short)} — {_text(row['id'])}  ")  # the spaces end the line in Markdown
     return "\n\n".join([*paragraphs, "\n".join(["Sources:", "", *sources])] if sources else paragraphs)
-
-
-def _source(row: dict[str, Any]) -> str:
-    title = " ".join(str(row["title"]).split())
-    shown = title if len(title) <= SHOWN_TITLE else f"{title[:SHOWN_TITLE].rstrip()}…"
-    return f"[{row['rank']}] {_text(shown)} — {_text(row['id'])}  "  # the spaces end the line in Markdown
 
 
 def _text(text: str) -> str:
@@ -166,40 +143,21 @@ def _text(text: str) -> str:
 
 
 def _extra(index: str, answer: Answer) -> Reply:
+    own = {name: getattr(answer, name) for name in ("version", "strategy", "answer", "sentences")}
     passages = [{name: row[name] for name in ("id", "title", "score", "rank", "text")} for row in answer.passages]
-    return {
-        "index": index,
-        "version": answer.version,
-        "strategy": answer.strategy,
-        "answer": answer.answer,
-        "confidence": answer.reading.get("confidence"),
-        "sentences": answer.sentences,
-        "passages": passages,
-    }
+    return {"index": index, **own, "confidence": answer.reading.get("confidence"), "passages": passages}
 
 
-def _usage(answer: Answer) -> dict[str, int]:
-    """Tokens of the model that read; 0 where none did."""
-    used = answer.reading.get("usage") or {}
-    prompt, completion = int(used.get("prompt_tokens") or 0), int(used.get("completion_tokens") or 0)
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+def _stream(head: Reply, index: str, answer: Answer) -> Iterator[bytes]:
+    """The reply as server-sent events, a line of the text each; the last delta has the extra field."""
 
-
-def _stream(head: Reply, index: str, answer: Answer, *, has_usage: bool) -> Iterator[bytes]:
-    """The reply as server-sent events; the last delta has the extra field."""
-
-    def event(choices: list[Reply], usage: dict[str, int] | None = None) -> bytes:
-        chunk = {**head, "object": "chat.completion.chunk", "choices": choices, "usage": usage}
+    def event(delta: Reply, finish_reason: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        chunk = {**head, "object": "chat.completion.chunk", "choices": [choice]}
         return f"data: {json_text(chunk)}\n\n".encode("utf-8", "replace")
 
-    def choice(delta: Reply, finish_reason: str | None = None) -> list[Reply]:
-        return [{"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}]
-
-    text = message_text(answer)
-    yield event(choice({"role": "assistant", "content": ""}))
-    for start in range(0, len(text), PIECE):
-        yield event(choice({"content": text[start : start + PIECE]}))
-    yield event(choice({"polyhop": _extra(index, answer)}, "stop"))
-    if has_usage:
-        yield event([], _usage(answer))
+    yield event({"role": "assistant", "content": ""})
+    for line in message_text(answer).splitlines(keepends=True):
+        yield event({"content": line})
+    yield event({"polyhop": _extra(index, answer)}, "stop")
     yield b"data: [DONE]\n\n"

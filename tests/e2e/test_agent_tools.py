@@ -19,7 +19,6 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.tables.query import TABLES_QUERY
 
 QUESTION = "Who designed the Statue of Liberty?"
-PASSAGE = ("id", "title", "text", "score", "rank", "document")
 
 
 def plain(value: Any) -> Any:
@@ -76,32 +75,27 @@ def test_each_tool_gives_what_the_python_api_gives_and_names_index_and_version(
         (entity,) = graph.find_entities("Statue of Liberty")
         near, mentioned = graph.traverse(entity.id, 2), graph.chunks_for_entities([entity.id])
         answer = index.ask(QUESTION, strategy="bridge", limit=3)
-        ranked = index.ask(QUESTION, strategy="bm25", limit=2)
-        passages = [[{name: row[name] for name in PASSAGE} for row in one.passages] for one in (answer, ranked)]
+        ranked = index.search(QUESTION, strategy="bm25", limit=2)
         own = {"index": "demo", "version": index.version}
-        read = {"strategy": "bridge", "answer": answer.answer, "confidence": answer.reading["confidence"]}
-        read |= {"reasoning": None, "sentences": answer.sentences}
+        read, unread = (
+            {"strategy": one.strategy, "answer": one.answer, "confidence": one.reading.get("confidence")}
+            | {"reasoning": "", "sentences": one.sentences, "passages": one.passages}
+            for one in (answer, ranked)
+        )
         rows = index.sql("SELECT name, df FROM entities ORDER BY name LIMIT 200").to_pylist()
-        paths = list(graph.connect("Statue of Liberty", "Paris").paths)
+        connected = graph.connect("Statue of Liberty", "Paris")
+        ends = [*connected.from_entities, *connected.to_entities]
         fuzzy = graph.find_entities("Eiffel", fuzzy=True)
     calls: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-        "ask": ({"question": QUESTION, "strategy": "bridge", "limit": 3}, {**read, "passages": passages[0]}),
-        "search_passages": (
-            {"query": QUESTION, "strategy": "bm25", "limit": 2},
-            {"strategy": "bm25", "passages": passages[1]},
-        ),
-        "find_entities": ({"name": "Eiffel"}, {"entities": fuzzy}),
+        "ask": ({"question": QUESTION, "strategy": "bridge", "limit": 3}, read),
+        "search_passages": ({"question": QUESTION, "strategy": "bm25", "limit": 2}, unread),
+        "find_entities": ({"name": "Eiffel"}, {"entities": fuzzy, "paths": []}),
         "neighbours": (
             {"entity_id": entity.id, "depth": 2},
-            {
-                "entity": entity,
-                "neighbours": near[:200],
-                "neighbour_count": len(near),
-                "passage_ids": mentioned,
-                "passage_count": len(mentioned),
-            },
+            {"entity": entity, "neighbours": near[:200], "neighbour_count": len(near)}
+            | {"passage_ids": mentioned, "passage_count": len(mentioned)},
         ),
-        "connect": ({"a": "Statue of Liberty", "b": "Paris"}, {"paths": paths}),
+        "connect": ({"a": "Statue of Liberty", "b": "Paris"}, {"entities": ends, "paths": connected.paths}),
         "sql": (
             {"query": "SELECT name, df FROM entities ORDER BY name"},
             {"columns": ["name", "df"], "rows": rows, "truncated": True},
@@ -118,7 +112,7 @@ def test_each_tool_gives_what_the_python_api_gives_and_names_index_and_version(
     assert all(tool.annotations.read_only_hint and tool.output_schema for tool in listed)
     assert fuzzy
     assert near
-    assert paths
+    assert connected.paths
     assert len(rows) == 200
     for name, (_, expected) in calls.items():
         assert found[name] == plain({**own, **expected}), name

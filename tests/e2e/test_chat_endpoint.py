@@ -34,7 +34,6 @@ def ask(url: str, question: Any = QUESTION, model: str = "demo", **options: Any)
 def test_each_index_and_each_strategy_it_was_built_for_is_a_model(window: str) -> None:
     names = [one.id for one in client(window).models.list()]
     assert names == ["demo", *(f"demo:{strategy}" for strategy in Settings().strategies)]
-    assert client(window).models.retrieve(names[-1]).id == names[-1]
 
 
 @pytest.mark.parametrize("strategy", ["", "bm25"])
@@ -70,11 +69,10 @@ def test_the_last_message_is_answered_as_the_command_answers_it(
 
 def test_a_streamed_reply_is_the_same_reply(window: str) -> None:
     whole = ask(window)
-    parts = list(ask(window, stream=True, stream_options={"include_usage": True}))
-    deltas = [part.choices[0].delta for part in parts if part.choices]
+    parts = list(ask(window, stream=True))
+    deltas = [part.choices[0].delta for part in parts]
     assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content
     assert [delta.polyhop for delta in deltas if hasattr(delta, "polyhop")] == [whole.choices[0].message.polyhop]
-    assert [part.usage.total_tokens for part in parts if part.usage] == [0]
     assert len(deltas) > 3
     body = {"model": "demo", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
     raw = httpx.post(f"{window}/v1/chat/completions", json=body)

@@ -71,10 +71,12 @@ def test_an_index_is_made_of_what_is_added_and_an_id_again_replaces_its_record(
 ) -> None:
     note = tmp_path / "note.md"
     note.write_text("# The Main\n\nThe Main flows through Frankfurt.", encoding="utf-8")
-    first = polyhop.add([RHINE, note], index="rivers", settings=settings)
-    assert (first.version, first.changes["added"]) == (1, 2)
-    second = polyhop.add([RHINE | {"text": "The Rhine ends at Rotterdam."}, ELBE], index="rivers", settings=settings)
-    assert (second.version, second.changes["added"], second.changes["changed"]) == (2, 1, 1)
+    first: Any = polyhop.add([RHINE, note], index="rivers", settings=settings)
+    assert (first.version, first.report.changes["added"]) == (1, 2)
+    second: Any = polyhop.add(
+        [RHINE | {"text": "The Rhine ends at Rotterdam."}, ELBE], index="rivers", settings=settings
+    )
+    assert (second.version, second.report.changes["added"], second.report.changes["changed"]) == (2, 1, 1)
     assert texts(settings)["r"] == "The Rhine ends at Rotterdam."
     with polyhop.open_index("rivers", settings=settings) as index:
         (main,) = index.ask("Which river flows through Frankfurt?", strategy="bm25", limit=1).passages
@@ -92,10 +94,10 @@ def test_other_sources_are_neither_read_again_nor_lost_and_the_tables_are_those_
     kept = corpus.rename(tmp_path / "elsewhere.jsonl")
     add_records(settings, "rivers", [RHINE | {"text": "Nothing yet."}])
     add_records(settings, "rivers", [RHINE])
-    report = polyhop.add(
+    run: Any = polyhop.add(
         [{"title": "Oder", "text": "The Oder flows through Breslau."}], index="rivers", settings=settings
     )
-    assert (report.version, report.changes["added"], report.computed["extract"]) == (2, 2, 2)
+    assert (run.version, run.report.changes["added"], run.report.computed["extract"]) == (2, 2, 2)
     whole = settings.model_copy(update={"root": tmp_path / "whole"})
     rows: list[Mapping[str, object]] = [ELBE, RHINE, {"title": "Oder", "text": "The Oder flows through Breslau."}]
     indexed(whole, write_rows(tmp_path / "whole.jsonl", rows), "rivers")
@@ -146,7 +148,7 @@ def test_an_index_that_takes_no_records_says_so(tmp_path: Path, settings: Settin
     with pytest.raises(SourceError, match="Index 'graph' was made from a knowledge graph"):
         polyhop.add([RHINE], index="graph", settings=settings)
     indexed(settings, write_rows(tmp_path / "inbox.jsonl", [ELBE]), "rivers")
-    with pytest.raises(SourceError, match=r"Source 'inbox' of index 'rivers' is read from .*inbox.jsonl; add .*there"):
+    with pytest.raises(SourceError, match=r"Index 'rivers' reads its source 'inbox' from .*inbox.jsonl; add .*there"):
         polyhop.add([RHINE], index="rivers", settings=settings)
     with pytest.raises(UnknownIndexError):
         run_inbox(settings, "none")
@@ -237,7 +239,8 @@ def test_calls_during_a_run_become_one_next_run_and_runs_are_known_by_their_ids(
         second = runs.start("rivers")
         assert runs.start("rivers") is second
         assert (first.state, second.state, second.wait(0)) == ("running", "running", False)
-    runs.close()
+    assert first.wait(90)
+    assert second.wait(90)
     said = {"state": "done", "index": "rivers", "version": 1, "error": None}
     assert [run.to_json() for run in (first, second)] == [{"run": first.run, **said}, {"run": second.run, **said}]
     assert texts(settings).keys() == {"r", "e"}
@@ -259,4 +262,5 @@ def test_a_run_is_prefects_where_it_is_configured_and_its_failure_loses_nothing(
     assert run.state == "failed"
     assert "127.0.0.1:9" in str(run.error)
     monkeypatch.delenv("PREFECT_API_URL")
-    assert polyhop.add([ELBE], index="rivers", settings=settings).changes["added"] == 2
+    done: Any = polyhop.add([ELBE], index="rivers", settings=settings)
+    assert done.report.changes["added"] == 2
