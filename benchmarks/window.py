@@ -75,7 +75,7 @@ def make_results(url, index):
         queue.submit(spec, [NewQuestion(f"q{n}", f"Where was number {n} born?") for n in range(MADE_RESULTS)])
         passages = [{"id": f"p{n}", "title": "Title", "score": 1.0, "rank": n + 1, "text": TEXT} for n in range(2)]
         kept = {"guess": "London", "passages": passages, "evidence": {}, "seconds": {"ranking": 0.001}, "reading": {}}
-        while claimed := queue.claim("bench", ["default"], 1_000, 600):
+        while claimed := queue.claim(["default"], "bench", 1_000, 600):
             queue.finish([FinishedQuestion(one.lease_token, "London", 1, "bm25", 0.001, kept) for one in claimed])
 
 

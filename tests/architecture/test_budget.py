@@ -1,4 +1,7 @@
-"""One product, one budget: these numbers may only fall (docs/house-style.md); `benchmarks/house.py` measures them."""
+"""One product, one budget: these numbers may only fall (docs/house-style.md); `benchmarks/house.py` measures them.
+
+They rose once, with the window (polyhop ui, mcp, connect, add, retrievers), by what its own files take.
+"""
 
 import importlib.util
 import re
@@ -13,13 +16,13 @@ from polyhop.worker.strategies.registry import MODULES as OURS
 from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
-MODULES = 202
-PRODUCT_LINES = 53_000
+MODULES = 225
+PRODUCT_LINES = 56_272
 SETTINGS = 60
 PARAMETERS = 199  # of all strategies together
-FLAGS = 200  # of all commands together, as docs/cli.md lists them
-TEST_LINES = 49_722
-TEST_FILES = 191
+FLAGS = 217  # of all commands together, as docs/cli.md lists them
+TEST_LINES = 51_279
+TEST_FILES = 198
 FILES = {"index": 91, "ask": 60}
 """Files of ours that a command runs through."""
 
