@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from polyhop.schemas import errors
-from polyhop.server.service import BusyError, RefusedError
+from polyhop.server.service import BusyError, LateError, RefusedError
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (  # the first class that fits counts
     (BusyError, 503),
@@ -23,6 +23,7 @@ _STATUSES: tuple[tuple[type[Exception], int], ...] = (  # the first class that f
     (errors.QueueError, 409),
     (errors.MissingArtefactError, 409),
     (errors.BudgetExceededError, 409),
+    (LateError, 504),
     (errors.QuestionTimeoutError, 504),
     (errors.ModelError, 502),
     (errors.ConfigurationError, 422),

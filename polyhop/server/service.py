@@ -25,11 +25,18 @@ BATCH = 64  # questions answered at once; chosen: as many as a worker takes
 MAX_WAITING = 1_000  # questions of one index that may wait; chosen: some seconds of work without a model
 OPEN_VERSIONS = 3  # of one index that stay open: the current one and those asked last; chosen: two are compared
 OPEN_INDEXES = 8  # that stay open; chosen: memory stays bounded, and few roots hold more
+ANSWER_SECONDS = 300.0  # for a reply to begin; chosen: a slow local model reads within it
 WORK_THREADS = 8  # for what opens its own stores (jobs, SQL, versions); chosen: more would only wait for the disk
 
 
 class BusyError(PolyhopError):
     """More is waiting than can be answered soon; the caller should ask again later."""
+
+    retryable = True
+
+
+class LateError(PolyhopError):
+    """A reply that took longer than a caller is kept waiting."""
 
     retryable = True
 
@@ -182,7 +189,7 @@ class Service:
             BusyError: If too many wait.
             PolyhopError: As `Index.ask`.
         """
-        return await asyncio.wrap_future(self._lane(asked.index).ask(asked))
+        return await _within_time(self._lane(asked.index).ask(asked))
 
     async def use(self, index: str, work: Callable[[Index], T], version: int | None = None) -> T:
         """What `work` makes of the open current (or named) version, on the thread of the index.
@@ -191,11 +198,11 @@ class Service:
             UnknownIndexError: If nothing was published under that name.
             PolyhopError: As `work`.
         """
-        return await asyncio.wrap_future(self._lane(index).use(work, version))
+        return await _within_time(self._lane(index).use(work, version))
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` makes, on one of a few threads: for what opens its own stores (jobs, SQL, versions)."""
-        return await asyncio.wrap_future(self._threads.submit(work))
+        return await _within_time(self._threads.submit(work))
 
     def close(self) -> None:
         """Answers what waits, then releases everything."""
@@ -215,6 +222,14 @@ class Service:
                 self._lanes.pop(idle[0][1]).close()
             lane = self._lanes[index] = _Lane(self.settings, index)
         return lane
+
+
+async def _within_time(future: "Future[T]") -> T:
+    """What a future becomes; work that has begun ends by itself, and its caller is told so."""
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_SECONDS)
+    except TimeoutError:
+        raise LateError(f"There was no reply within {ANSWER_SECONDS:g} s; ask again, or submit a job.") from None
 
 
 def parameter_pairs(parameters: Mapping[str, object] | None) -> tuple[tuple[str, object], ...]:

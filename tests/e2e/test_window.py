@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from small_indexes import wait_for
 
 from polyhop.api import open_index
 from polyhop.schemas.settings import Settings
-from polyhop.server import guard
+from polyhop.server import guard, problems
+from polyhop.server import service as service_module
 from polyhop.server.app import make_app
-from polyhop.server.service import Asked, Service
+from polyhop.server.service import Asked, LateError, Service
 from polyhop.warehouse.tables.query import QueryLimits
 
 QUESTIONS = (
@@ -103,6 +105,15 @@ def test_a_query_that_would_run_for_ever_is_ended(demo_root: Path, monkeypatch: 
     few = api.sql_document(service, "demo", "FROM range(1000)", None)
     service.close()
     assert (len(few["rows"]), few["truncated"]) == (10, True)
+
+
+def test_a_reply_that_does_not_come_is_an_error_of_its_own(demo_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "ANSWER_SECONDS", 0.05)
+    service = Service(Settings(root=demo_root))
+    with pytest.raises(LateError) as late:
+        asyncio.run(service.run(lambda: time.sleep(0.5)))
+    service.close()
+    assert problems.status_of(late.value) == 504
 
 
 @pytest.mark.parametrize(
