@@ -1,15 +1,15 @@
 """The published versions of an index as documents: a list of them, and what differs between two."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polyhop.api import Answer, open_index
 from polyhop.schemas.errors import ManifestMismatchError, SourceError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import hold_version, pinned_version, published_versions, read_manifest
-from polyhop.warehouse.tables.version_rows import compare_versions
+
+if TYPE_CHECKING:
+    from polyhop.api import Answer
 
 FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
 FIRST_CHANGES = 10  # of each kind that are listed; chosen: a screen, and SQL has all
@@ -39,8 +39,11 @@ def diff_versions(
     Each question is asked of both versions, by a strategy or each version's own default; the document has those with
     another answer, or other first ten passages.
     """
+    from polyhop.api import open_index
+    from polyhop.warehouse.files.questions import usable_questions
+    from polyhop.warehouse.tables.version_rows import compare_versions
 
-    def answers_of(version: int) -> list[Answer]:
+    def answers_of(version: int) -> "list[Answer]":
         with open_index(index, version=version, settings=settings) as opened:
             return opened.ask_batch(asked, strategy=strategy, limit=FIRST_PASSAGES)
 

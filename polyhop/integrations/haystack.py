@@ -30,12 +30,14 @@ class PolyhopRetriever:
         """
         if not isinstance(self._saved["index"], str):
             raise ConfigurationError("A pipeline cannot save an open index; give the retriever its name, and the root.")
-        return default_to_dict(self, **self._saved)
+        saved: dict[str, Any] = default_to_dict(self, **self._saved)
+        return saved
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PolyhopRetriever":
         """The component that `to_dict` described."""
-        return default_from_dict(cls, data)
+        made: PolyhopRetriever = default_from_dict(cls, data)
+        return made
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, where: str | None = None, limit: int | None = None) -> dict[str, list[Document]]:

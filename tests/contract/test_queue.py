@@ -150,8 +150,33 @@ def test_results_keep_the_submitted_order_over_many_pages(queue: QuestionQueue) 
     assert [(row.question_id, row.ordinal) for row in queue.results(job_id)] == [(f"q{n}", n) for n in range(1_203)]
 
 
+def test_a_page_of_results_begins_after_a_place_and_keeps_to_states_and_words(queue: QuestionQueue) -> None:
+    texts = ("Plain", "A 5% share", "A 5_ share", "A 5~ share", "ÖSTERREICH", "plain again")
+    job_id = queue.submit(SPEC, [NewQuestion(f"q{n}", text) for n, text in enumerate(texts)])
+    queue.submit(SPEC, questions(5, "other"))
+    (first,) = queue.claim(["default"], "w", 1)
+    queue.finish([finished(first, "Vienna")])
+
+    def found(*arguments: Any, **options: Any) -> list[str]:
+        return [row.question_id for row in queue.results_page(job_id, *arguments, **options)]
+
+    assert found() == ["q0", "q1", "q2", "q3", "q4", "q5"]
+    assert found(2, limit=2) == ["q2", "q3"]
+    assert found(states=[QuestionState.DONE]) == ["q0"]
+    assert [found(words=words) for words in ("5%", "5_", "5~", "PLAIN", "ÖST", "vien", "x")] == [
+        *(["q1"], ["q2"], ["q3"], ["q0", "q5"], ["q4"], ["q0"], []),
+    ]
+
+
 def test_unknown_jobs_and_questions(queue: QuestionQueue) -> None:
-    for action in (queue.job, queue.results, queue.cancel, queue.retry, lambda job_id: queue.retry(job_id, ["q0"])):
+    for action in (
+        queue.job,
+        queue.results,
+        queue.results_page,
+        queue.cancel,
+        queue.retry,
+        lambda job_id: queue.retry(job_id, ["q0"]),
+    ):
         with pytest.raises(UnknownJobError, match="no job 9 "):
             action(9)
     job_id = queue.submit(SPEC, questions(1))

@@ -118,6 +118,7 @@ def test_each_tool_gives_what_the_python_api_gives_and_names_index_and_version(
         assert found[name] == plain({**own, **expected}), name
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("tool", "given", "sentence"),
     [

@@ -155,6 +155,7 @@ def test_an_index_that_takes_no_records_says_so(tmp_path: Path, settings: Settin
     assert not (settings.root / "indexes" / "none").exists()
 
 
+@pytest.mark.rare
 def test_a_call_that_is_killed_keeps_all_or_nothing_and_stops_no_later_one(settings: Settings) -> None:
     """The call dies before each change that it makes to a file, in turn, until one lives."""
     tried = in_process(
@@ -184,6 +185,7 @@ BEFORE_READING = "event == 'shutil.rmtree'"  # of the parts of an earlier run
 BEFORE_REMOVAL = "event == 'os.remove' and 'inbox' in str(arguments[0])"
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(("moment", "versions"), [(BEFORE_READING, 0), (BEFORE_REMOVAL, 1)])
 def test_a_run_that_is_killed_leaves_its_records_to_the_next(settings: Settings, moment: str, versions: int) -> None:
     (code,) = in_process(
@@ -205,6 +207,7 @@ print(fork(add))
     assert waiting_files(folder_of(settings)) == []
 
 
+@pytest.mark.rare
 def test_two_processes_that_add_while_runs_go_on_lose_nothing(settings: Settings) -> None:
     codes = in_process(
         settings,
@@ -226,6 +229,7 @@ for pid in [begun(lambda: adds("a")), begun(lambda: adds("b"))]:
     assert found["same"] in {"a", "b"}
 
 
+@pytest.mark.rare
 def test_calls_during_a_run_become_one_next_run_and_runs_are_known_by_their_ids(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

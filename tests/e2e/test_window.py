@@ -247,6 +247,7 @@ def test_a_stopped_server_finishes_what_runs(serve: Callable[..., Any], towns: A
     assert reply.json()["rows"][0]["n"] > 0
 
 
+@pytest.mark.rare
 def test_many_callers_and_slow_clients_stop_neither_the_server_nor_a_worker(
     serve: Callable[..., Any], towns: Any
 ) -> None:
@@ -288,7 +289,8 @@ def api_schema(serve: Callable[..., Any], tmp_path_factory: pytest.TempPathFacto
 anything = from_fixture("api_schema")
 
 
-@anything.parametrize()
+@pytest.mark.rare
+@anything.parametrize()  # type: ignore[untyped-decorator]
 @example_settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_nothing_that_the_openapi_document_allows_is_an_error_of_the_server(case: Any) -> None:
     if "index" in (case.path_parameters or {}) and len(case.path_parameters["index"]) % 2:

@@ -269,6 +269,7 @@ def test_unmatched_tags_cost_no_more_than_the_deepest_nesting_that_is_read() -> 
     assert now < STEEP * before
 
 
+@pytest.mark.real_time
 def test_a_quadratic_rule_is_noticed() -> None:
     def quadratic(text: str) -> int:
         return sum(text[:end].count("b") for end in range(0, len(text), 50))
