@@ -29,6 +29,7 @@ from polyhop.warehouse.tables.query import TABLES_QUERY, QueryLimits, query_rows
 
 SQL_LIMITS = QueryLimits(10_000, 30.0)  # rows and seconds of a query; chosen: a page reads them, a browser holds them
 MAX_PASSAGES = 1_000  # of one request; as many as a question may ask for
+FILE_NAME = r"^[\w .()-]{1,200}\.\w{1,9}$"  # with an ending, which says how it is read, and no folder
 MAX_DEPTH = 3  # relations from an entity to its neighbours; chosen: beyond it is most of a graph
 MAX_JOB = 2**53  # the largest id: JSON's numbers are exact up to it, and databases hold it
 
@@ -290,7 +291,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         request: Request,
         index: str,
         file: Annotated[
-            str, Query(max_length=255, description="Name of the file that the body is; else records.")
+            str, Query(pattern=FILE_NAME, description="Name of the file that the body is; else the body has records.")
         ] = "",
     ) -> Response:
         require_changes(service)

@@ -179,7 +179,7 @@ def test_a_server_that_is_not_there_or_not_ours_is_one_sentence() -> None:
     with pytest.raises(
         errors.StoreUnavailableError, match=r"The server at http://127\.0\.0\.1:\d+ cannot be reached .*polyhop ui"
     ):
-        polyhop.connect(f"http://user:password@127.0.0.1:{free_port()}")
+        polyhop.connect(f"http://user:s3cret-of-an-address@127.0.0.1:{free_port()}")
     for address in ("127.0.0.1:4280", "ftp://127.0.0.1", "http://", "http://\x00", ""):
         with pytest.raises(errors.ConfigurationError, match="is not a server's address; give one like http://"):
             polyhop.connect(address)

@@ -81,6 +81,7 @@ def test_questions_that_wait_are_one_batch_with_the_answers_of_each_alone(demo_r
         ("indexes/demo/sql", {"query": "FROM '/etc/passwd'"}, 422, "StatementRejectedError"),
         ("jobs?index=demo", {"question": "Who?"}, 403, "RefusedError"),
         ("jobs/1/cancel", {}, 403, "RefusedError"),
+        ("indexes/demo/documents?file=..", {}, 422, ""),  # no name of a file
     ],
 )
 def test_an_error_is_a_problem_document_with_the_sentence_of_the_command_line(
