@@ -19,14 +19,15 @@ import hypothesis
 import pytest
 
 hypothesis.settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], max_examples=50
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], max_examples=25
 )
-# Fifty new examples in each run find what is often wrong; --everything looks for what is seldom wrong.
+# New examples in each run find what is often wrong; --everything looks for what is seldom wrong.
 hypothesis.settings.register_profile("everything", hypothesis.settings.get_profile("any machine"), max_examples=300)
 # The same examples every time, and no search for the smallest one: a mutant dies at the first failure (justfile).
 hypothesis.settings.register_profile(
     "mutants",
     hypothesis.settings.get_profile("any machine"),
+    max_examples=50,
     derandomize=True,
     database=None,
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),

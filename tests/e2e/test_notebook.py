@@ -22,7 +22,7 @@ _TIME = re.compile(r" *\d[\d,.]* ?(?:ms|s)\b")
 
 
 def test_the_notebook_shows_what_its_cells_print(tmp_path: Path) -> None:
-    shown, run = nbformat.read(PAGE, as_version=4), nbformat.read(PAGE, as_version=4)  # type: ignore[no-untyped-call]
+    shown, run = nbformat.read(PAGE, as_version=4), nbformat.read(PAGE, as_version=4)
     client = NotebookClient(
         run,
         timeout=TIMEOUT_SECONDS,
@@ -32,7 +32,7 @@ def test_the_notebook_shows_what_its_cells_print(tmp_path: Path) -> None:
     )
     client.execute(env=environment(tmp_path))
     if os.environ.get("WRITE_NOTEBOOK"):
-        nbformat.write(run, PAGE)  # type: ignore[no-untyped-call]
+        nbformat.write(run, PAGE)
         shown = run
     cells = [cell for cell in shown.cells if cell.cell_type == "code"]
     assert len(cells) > 10

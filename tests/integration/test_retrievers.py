@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from haystack import Pipeline
 from small_indexes import publish
 
 import polyhop
-from polyhop.integrations import haystack, langchain, llama_index
 from polyhop.schemas.errors import ConfigurationError, FilterError, UnknownStrategyError
 
 TEXT = "Town {} lies on the River {} in Country {}."
@@ -40,7 +38,6 @@ def of_haystack(reply: dict[str, Any]) -> Found:
     return [(d.id, d.content, d.score, d.meta) for d in reply["documents"]]
 
 
-MAKERS: dict[str, Any] = {"langchain": langchain, "llama-index": llama_index, "haystack": haystack}
 CALLS: dict[
     str, tuple[str, str, Callable[[Any], Found]]
 ] = {  # what asks at once, what in asyncio, and what a reply holds
@@ -50,11 +47,16 @@ CALLS: dict[
 }
 
 
+def made_for(name: str) -> Any:
+    """Our module, imported when a test runs: the frameworks take seconds, and each test process collects all tests."""
+    return importlib.import_module(f"polyhop.integrations.{name.replace('-', '_')}")
+
+
 class Framework:
     """The retriever of one framework and how it is asked."""
 
     def __init__(self, name: str) -> None:
-        self.make = MAKERS[name].PolyhopRetriever
+        self.make = made_for(name).PolyhopRetriever
         self._call, self._async_call, self._read = CALLS[name]
         self.filters_calls = name != "llama-index"
 
@@ -76,7 +78,7 @@ def index(root: Path) -> Iterator[polyhop.Index]:
         yield opened
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=CALLS)
 def framework(request: pytest.FixtureRequest) -> Framework:
     return Framework(request.param)
 
@@ -147,20 +149,24 @@ def test_an_error_of_ours_comes_through(
 def test_a_package_that_is_missing_is_named_with_its_extra(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    module = made_for(name).__name__
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, MAKERS[name].__name__)
+    monkeypatch.delitem(sys.modules, module)
     with pytest.raises(ConfigurationError, match=rf"pip install 'polyhop\[{name}\]'"):
-        importlib.import_module(MAKERS[name].__name__)
+        importlib.import_module(module)
 
 
 def test_a_batch_of_langchain_is_its_single_calls_and_takes_a_filter(index: polyhop.Index) -> None:
-    retriever = langchain.PolyhopRetriever(index, **OPTIONS)
+    retriever = made_for("langchain").PolyhopRetriever(index, **OPTIONS)
     singles = [expected(index, query, WHERE) for query in QUERIES]
     assert [of_langchain(one) for one in retriever.batch(QUERIES, where=WHERE)] == singles
     assert [of_langchain(one) for one in asyncio.run(retriever.abatch(QUERIES, where=WHERE))] == singles
 
 
 def test_a_pipeline_of_haystack_is_saved_loaded_and_run(index: polyhop.Index, root: Path) -> None:
+    from haystack import Pipeline
+
+    haystack = made_for("haystack")
     pipeline = Pipeline()
     pipeline.add_component("passages", haystack.PolyhopRetriever("towns", root=root, **OPTIONS))
     loaded = Pipeline.loads(pipeline.dumps(), allowed_modules=[haystack.__name__])
@@ -177,7 +183,7 @@ def test_a_search_never_asks_the_model_that_would_read(
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     models: Any = {"read": "openai/scripted", "api_base": model_server.url, "price": [1, 2]}
     with polyhop.open_index("towns", settings=polyhop.Settings(root=root, models=models)) as reading:
-        assert len(langchain.PolyhopRetriever(reading, **OPTIONS).invoke(QUERIES[0])) == 7
+        assert len(made_for("langchain").PolyhopRetriever(reading, **OPTIONS).invoke(QUERIES[0])) == 7
         assert model_server.count() == 0
         assert reading.ask(QUERIES[0], **OPTIONS).reading["by"] == "model"
         assert model_server.count() == 1

@@ -29,7 +29,7 @@ def _say(reply: dict[str, Any]) -> None:
 def _answer(browser: Browser, request: dict[str, Any]) -> dict[str, Any]:
     size = {"width": request["width"], "height": request["height"]}
     scripts = request["has_scripts"]
-    context = browser.new_context(viewport=size, color_scheme=request["scheme"], java_script_enabled=scripts)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=size, color_scheme=request["scheme"], java_script_enabled=scripts)
     try:
         return _look(context.new_page(), request)
     except Error as error:  # the test raises it again

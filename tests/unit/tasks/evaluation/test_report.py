@@ -590,7 +590,7 @@ def test_the_page_shows_sample_and_rest_side_by_side_and_all_that_was_tried() ->
     cells = [[cell.get_text() for cell in row.find_all(["th", "td"])] for row in first.select("tbody tr")]
     assert cells[0] == ["default", "s", "0.400 [0.400, 0.400]", "0.200 [0.200, 0.200]"]
     assert cells[1][:3] == ["chosen", WIDE, "0.900 [0.900, 0.900]"]
-    assert [row.find("th").get_text() for row in second.select("tbody tr")] == ["mrr", "f1"]  # type: ignore[union-attr]
+    assert [row.find("th").get_text() for row in second.select("tbody tr")] == ["mrr", "f1"]
     assert second.select("td.better")
     assert not page.select("#ranges img")
     assert len(page.select("#ranges tbody tr")) == len(TRIED.points)

@@ -47,7 +47,7 @@ def ranking(retrieval: Retrieval) -> list[tuple[str, int, float]]:
     return [(passage.passage_id, passage.rank, passage.score) for passage in retrieval.passages]
 
 
-@settings(max_examples=30)  # of each strategy; a batch has at most five of six questions
+@settings(max_examples=15)  # of each strategy; a batch has at most five of six questions
 @given(batches=st.lists(st.lists(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=5), min_size=1, max_size=4))
 def test_a_question_s_result_does_not_depend_on_its_batch(
     memory_index: MemoryIndex, strategy: Strategy, batches: list[list[int]]
