@@ -385,13 +385,9 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop ask` (architecture.md section 9), without texts of passages."""
-        document = dataclasses.asdict(self)
-        for name in ("triples", "filter"):
-            if document[name] is None:
-                del document[name]
-        for row in document["passages"]:
-            row.pop("text", None)
-        return document
+        rows = [{name: value for name, value in row.items() if name != "text"} for row in self.passages]
+        own = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)} | {"passages": rows}
+        return {name: value for name, value in own.items() if value is not None}  # triples or filter
 
     def __repr__(self) -> str:
         titles = [row["title"] for row in self.passages[:SHOWN_TITLES]]

@@ -1,9 +1,11 @@
 """An answer with all it rests on as one HTML file: no network, no script, the same bytes for the same answer."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
 from polyhop.terminal import location_words, passage_texts, shown_triples
-from polyhop.warehouse.artefacts import GRAPH, RELATIONS
+from polyhop.warehouse.artefacts import GRAPH, NAMES, RELATIONS
 from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
@@ -32,7 +34,8 @@ _KINDS = {"computed": "computed from values", "extracted": "possible", "generate
 class PageMaterial:
     """What a page shows beside the answer itself: index, encoder (None without vectors), all parameters.
 
-    Texts of passages by id, empty if the version is gone, keys of the reached entities in each, relations between them.
+    Texts of passages by id, empty if the version is gone, keys of the reached entities in each, relations between them,
+    and the names in the question.
     """
 
     index: str
@@ -41,6 +44,7 @@ class PageMaterial:
     texts: Mapping[str, str] = field(default_factory=dict)
     mentions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     relations: Sequence[Triple] = ()
+    names: Sequence[str] = ()
 
 
 def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
@@ -53,8 +57,16 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     return environment.get_template("answer.html.jinja").render(answer_parts(document, material))
 
 
-def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: str = "") -> dict[str, Any]:
-    """What the template answer_body.html.jinja shows of an answer; its ids begin with the prefix."""
+def answer_parts(
+    document: Mapping[str, Any],
+    material: PageMaterial,
+    prefix: str = "",
+    link: Callable[..., str] | None = None,
+) -> dict[str, Any]:
+    """What the template answer_body.html.jinja shows of an answer.
+
+    Its ids begin with the prefix; passages and entities are links where there are pages of them.
+    """
     passages = [{**row, "title": shorten(row["title"])} for row in document["passages"]]
     document = {**document, "passages": passages}
     evidence = evidence_of(document["evidence"])
@@ -63,6 +75,7 @@ def answer_parts(document: Mapping[str, Any], material: PageMaterial, prefix: st
     triples = document.get("triples") or ()
     return {
         "prefix": prefix,
+        "link": link,
         "document": document,
         "reading": reading,
         "kind": _KINDS.get(reading["kind"], "") if document["answer"] else "",
@@ -93,20 +106,20 @@ def shorten(text: str) -> str:
     return text if len(text) <= SHOWN_TITLE else f"{text[:SHOWN_TITLE]}…"
 
 
-def marked(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
-    """The text in pieces, each with whether it is inside one of the spans, which may overlap and leave the text."""
-    pieces: list[tuple[str, bool]] = []
-    place = 0
-    for start, end in sorted(spans):
-        begin, stop = max(start, place), min(end, len(text))
-        if begin >= stop:
-            continue
-        if begin > place:
-            pieces.append((text[place:begin], False))
-        pieces.append((text[begin:stop], True))
-        place = stop
-    if place < len(text):
-        pieces.append((text[place:], False))
+def marked(
+    text: str, spans: Sequence[tuple[int, int]], names: Sequence[tuple[int, int]] = ()
+) -> list[tuple[str, bool, bool]]:
+    """The text in pieces, each with whether it is in one of the spans and in one of the names; both may overlap."""
+    changes: dict[int, list[int]] = {0: [0, 0], len(text): [0, 0]}
+    for kind, some in enumerate((spans, names)):
+        for start, end in some:
+            if max(start, 0) < min(end, len(text)):
+                changes.setdefault(max(start, 0), [0, 0])[kind] += 1
+                changes.setdefault(min(end, len(text)), [0, 0])[kind] -= 1
+    pieces, depths = [], [0, 0]
+    for start, end in pairwise(sorted(changes)):
+        depths = [depth + change for depth, change in zip(depths, changes[start], strict=True)]
+        pieces.append((text[start:end], depths[0] > 0, depths[1] > 0))
     return pieces
 
 
@@ -159,6 +172,8 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
     sentences += [value["sentence"] for value in reading.get("values", ()) if value.get("sentence")]
     sentences += [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
     best = max([float(row["score"]) for row in document["passages"]], default=0.0)
+    longest_first = sorted(map(re.escape, material.names), key=len, reverse=True)
+    named = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)" if longest_first else r"(?!)", re.IGNORECASE)
     weight_of = {node.key: node.weight or 0.0 for node in evidence.nodes}
     rows = []
     for row in document["passages"]:
@@ -167,7 +182,8 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
         cited = [sentence for sentence in sentences if sentence["passage_id"] == row["id"]]
         share = round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0
         reached = sorted(known, key=lambda key: (-weight_of[key], key))
-        rows.append({**row, "pieces": marked(text, _spans(text, cited)), "share": share, "reached": reached})
+        pieces = marked(text, _spans(text, cited), [found.span() for found in named.finditer(text)])
+        rows.append({**row, "pieces": pieces, "share": share, "reached": reached})
     return rows
 
 
@@ -194,9 +210,11 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
     numbers = [index.number_of_passage[passage_id] for passage_id in ids]
     texts = passage_texts(index, document["passages"])
     parameters = all_parameters(document, parameters)
+    question_names = [mention.surface for mention in index.artefact(NAMES).find(str(document["question"]))]
     nodes = evidence_of(document["evidence"]).nodes
+    material = PageMaterial(index.name, session.encoder_model, parameters, texts, names=question_names)
     if not nodes or "graph" not in index.artefacts:
-        return PageMaterial(index.name, session.encoder_model, parameters, texts)
+        return material
     graph = index.artefact(GRAPH)
     reached = frozenset(node.key for node in nodes if node.kind != "proposition") & graph.number_of.keys()
     mentions = {}
@@ -204,7 +222,7 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
         entities = graph.indices[graph.indptr[number] : graph.indptr[number + 1]].tolist()
         mentions[passage_id] = [graph.keys[entity] for entity in entities if graph.keys[entity] in reached]
     relations = _relations(index, reached) if "graph:relations" in index.artefacts else []
-    return PageMaterial(index.name, session.encoder_model, parameters, texts, mentions, relations)
+    return replace(material, mentions=mentions, relations=relations)
 
 
 def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:

@@ -13,7 +13,7 @@ from polyhop.pages.answer_page import answer_parts, material_of
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.server.api import MAX_PASSAGES, index_row
 from polyhop.server.guard import COOKIE, LOGIN, session_of
-from polyhop.server.pages import Pages
+from polyhop.server.pages import Pages, index_link
 from polyhop.server.problems import status_of
 from polyhop.server.service import Asked, Service, parameter_pairs
 from polyhop.warehouse.files.versions import published_versions
@@ -92,7 +92,7 @@ async def answered(service: Service, form: Mapping[str, str], strategy: str, pre
     def parts(opened: Index) -> dict[str, Any]:
         document = answer.to_json()
         material = material_of(opened.session.where(asked.where), document, parameters)
-        return answer_parts(document, material, prefix)
+        return answer_parts(document, material, prefix, index_link(asked.index, answer.version))
 
     return await service.use(asked.index, parts, answer.version)
 

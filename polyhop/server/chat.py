@@ -29,6 +29,7 @@ from polyhop.warehouse.files.versions import strategies_of
 SHOWN_TITLE = 200  # characters of a title among the sources; chosen: two lines, and the extra field has all
 _MARKUP = re.compile(r"([\\`*_\[\]<>#~|$&])")  # what begins an image, a link, HTML, code, emphasis, a formula
 Reply = dict[str, Any]
+_MODEL: Reply = {"object": "model", "created": 0, "owned_by": "polyhop"}
 
 
 class Message(BaseModel):
@@ -50,6 +51,7 @@ class ChatBody(BaseModel):
     model: str
     messages: list[Message]
     stream: bool | None = False
+    stream_options: dict[str, Any] | None = None
 
 
 class OpenAIRoute(APIRoute):
@@ -81,8 +83,12 @@ def make_router(service: Service) -> APIRouter:
     @router.get("/models")
     async def models() -> Reply:
         names = await service.run(lambda: _model_names(service))
-        one = {"object": "model", "created": 0, "owned_by": "polyhop"}
-        return {"object": "list", "data": [{"id": name, **one} for name in names]}
+        return {"object": "list", "data": [{"id": name, **_MODEL} for name in names]}
+
+    @router.get("/models/{name}")
+    async def model(name: str) -> Reply:
+        await service.run(lambda: _require_model(service, name))
+        return {"id": name, **_MODEL}
 
     @router.post("/chat/completions")
     async def complete(body: ChatBody) -> Response:
@@ -92,13 +98,14 @@ def make_router(service: Service) -> APIRouter:
             raise EmptyQuestionError("The last message of the user is empty; it is the question.")
         answer = await service.ask(Asked(index, questions[-1], strategy=strategy))
         head = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
-        if body.stream:
-            return StreamingResponse(_stream(head, index, answer), media_type="text/event-stream")
-        message = {"role": "assistant", "content": message_text(answer), "polyhop": _extra(index, answer)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         used = answer.reading.get("usage") or {}  # tokens of the model that read, if one did
         usage = {name: int(used.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")}
         usage["total_tokens"] = sum(usage.values())
+        if body.stream:
+            counted = usage if (body.stream_options or {}).get("include_usage") else None
+            return StreamingResponse(_stream(head, index, answer, counted), media_type="text/event-stream")
+        message = {"role": "assistant", "content": message_text(answer), "polyhop": _extra(index, answer)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         reply = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
         return Response(json_text(reply).encode("utf-8", "replace"), media_type="application/json")
 
@@ -148,16 +155,23 @@ def _extra(index: str, answer: Answer) -> Reply:
     return {"index": index, **own, "confidence": answer.reading.get("confidence"), "passages": passages}
 
 
-def _stream(head: Reply, index: str, answer: Answer) -> Iterator[bytes]:
-    """The reply as server-sent events, a line of the text each; the last delta has the extra field."""
+def _stream(head: Reply, index: str, answer: Answer, usage: Reply | None) -> Iterator[bytes]:
+    """The reply as server-sent events, a line of the text each; the last delta has the extra field.
 
-    def event(delta: Reply, finish_reason: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        chunk = {**head, "object": "chat.completion.chunk", "choices": [choice]}
+    The token counts, if they are asked for, come in an event of their own without a choice.
+    """
+
+    def event(*choices: Reply, **more: Reply) -> bytes:
+        chunk = {**head, "object": "chat.completion.chunk", "choices": choices, **more}
         return f"data: {json_text(chunk)}\n\n".encode("utf-8", "replace")
 
-    yield event({"role": "assistant", "content": ""})
+    def delta(finish_reason: str | None = None, **said: object) -> bytes:
+        return event({"index": 0, "delta": said, "finish_reason": finish_reason})
+
+    yield delta(role="assistant", content="")
     for line in message_text(answer).splitlines(keepends=True):
-        yield event({"content": line})
-    yield event({"polyhop": _extra(index, answer)}, "stop")
+        yield delta(content=line)
+    yield delta("stop", polyhop=_extra(index, answer))
+    if usage:
+        yield event(usage=usage)
     yield b"data: [DONE]\n\n"

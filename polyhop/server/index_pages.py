@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -13,7 +13,7 @@ from polyhop.pages.drawing import Edge, EvidenceGraph, Node, draw
 from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.server.api import MAX_JOB, index_row
-from polyhop.server.pages import Pages
+from polyhop.server.pages import Pages, index_link
 from polyhop.versions import diff_versions, version_rows
 from polyhop.warehouse.files.versions import read_runs, require_version
 from polyhop.warehouse.statements import statement
@@ -40,7 +40,7 @@ class _Shown:
     """An open version while a page of it is made: statements of pages.sql, and links that keep the version."""
 
     def __init__(self, opened: Index, version: int | None) -> None:
-        self.opened, self.version = opened, version
+        self.opened, self.link = opened, index_link(opened.name, version)
         self._reader = opened.session.published
 
     def rows(self, name: str, **values: object) -> list[dict[str, Any]]:
@@ -54,12 +54,6 @@ class _Shown:
             where = f"Index '{self.opened.name}' has no {noun} '{key[:200]}' in version {self.opened.version}"
             raise UnknownIdError(f"{where}; another version may have it.")
         return found[0]
-
-    def link(self, *parts: str, **query: object) -> str:
-        """The address of a page of this version below /indexes/NAME."""
-        path = "/".join(quote(part, safe="") for part in ("indexes", self.opened.name, *parts))
-        query |= {"version": self.version} if self.version else {}
-        return f"/{path}?{urlencode(query)}" if query else f"/{path}"
 
     def pager(self, rows: list[dict[str, Any]], page: int, *parts: str, **query: object) -> dict[str, Any]:
         """The rows of a page, of which one more was read than it has, and links to the pages beside it."""

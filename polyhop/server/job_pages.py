@@ -14,7 +14,7 @@ from polyhop.pages.answer_page import answer_parts, stored_material
 from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.queue import JobRow, JobSpec, QuestionState, WorkerRow
 from polyhop.server.api import MAX_PASSAGES, JobId, change_job, submit_bytes
-from polyhop.server.pages import Pages, require_form
+from polyhop.server.pages import Pages, index_link, require_form
 from polyhop.server.problems import status_of
 from polyhop.server.service import Service
 from polyhop.warehouse.open import open_questions
@@ -153,5 +153,6 @@ def _answer(service: Service, number: int, question_id: str) -> dict[str, Any]:
     again |= {"version": row.version, "limit": stored.get("limit") or 10, "topic": row.topic or ""}
     again |= {"where": (stored.get("filter") or {}).get("where") or ""}
     again |= {"parameters": " ".join(f"{name}={value}" for name, value in (stored.get("parameters") or {}).items())}
-    parts = answer_parts(stored, stored_material(stored, service.settings))
+    link = index_link(stored["index"], row.version)
+    parts = answer_parts(stored, stored_material(stored, service.settings), link=link)
     return {**parts, "job": number, "question_id": question_id, "again": f"/ask?{urlencode(again)}"}

@@ -1,13 +1,15 @@
 """The pages: rendered here, readable without JavaScript; text of a corpus is text wherever it is shown."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.text import duration, printable
@@ -30,6 +32,9 @@ class Pages:
         loader = FileSystemLoader([FOLDER / "templates", FOLDER.parent / "pages"])
         self._environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
         self._environment.trim_blocks = self._environment.lstrip_blocks = True
+        self._environment.globals["part"] = lambda name, context: Markup(  # noqa: S704 - rendered with escapes
+            self._environment.get_template(name).render(context)
+        )
         self._environment.filters |= {
             "shown": printable,
             "cost_words": cost_words,
@@ -48,6 +53,17 @@ class Pages:
     def error(self, request: Request, status: int, sentence: str) -> HTMLResponse:
         """The page of an error: our sentence, and the way home."""
         return self.page(request, "error.html.jinja", status, status=status, sentence=sentence)
+
+
+def index_link(index: str, version: int | None) -> Callable[..., str]:
+    """What makes addresses of pages below /indexes/NAME, of one version (None: of the current one)."""
+
+    def link(*parts: str, **query: object) -> str:
+        path = "/".join(quote(part, safe="") for part in ("indexes", index, *parts))
+        query |= {"version": version} if version else {}
+        return f"/{path}?{urlencode(query)}" if query else f"/{path}"
+
+    return link
 
 
 def short(text: object, characters: int = 300) -> str:

@@ -22,7 +22,7 @@ from polyhop.warehouse.files.versions import require_version
 T = TypeVar("T")
 
 BATCH = 64  # questions answered at once; chosen: as many as a worker takes
-MAX_WAITING = 1_000  # questions of one index that may wait; chosen: some seconds of work without a model
+MAX_WAITING = 1_000  # requests to one index that may wait; chosen: some seconds of work without a model
 OPEN_VERSIONS = 3  # of one index that stay open: the current one and those asked last; chosen: two are compared
 OPEN_INDEXES = 8  # that stay open; chosen: memory stays bounded, and few roots hold more
 ANSWER_SECONDS = 300.0  # for a reply to begin; chosen: a slow local model reads within it
@@ -86,10 +86,7 @@ class _Lane:
         """Puts a question into the batch that will be answered next."""
         future: Future[Answer] = Future()
         with self._lock:
-            if self.pending >= MAX_WAITING:
-                raise BusyError(f"{self.pending:,} questions wait for the index '{self._name}'; ask again later.")
-            self.pending += 1
-            self.used_at = time.monotonic()
+            self._count()
             is_first = asked.kind not in self._waiting
             self._waiting.setdefault(asked.kind, []).append((asked, future))
         if is_first:
@@ -98,8 +95,11 @@ class _Lane:
 
     def use(self, work: Callable[[Index], T], version: int | None) -> "Future[T]":
         """Work with an open version, on the thread of the index."""
-        self.used_at = time.monotonic()
-        return self._thread.submit(lambda: work(self._opened(version)))
+        with self._lock:
+            self._count()
+        future = self._thread.submit(lambda: work(self._opened(version)))
+        future.add_done_callback(lambda _: self._ended(1))
+        return future
 
     def close(self) -> None:
         """Answers what waits, then releases all versions."""
@@ -122,8 +122,17 @@ class _Lane:
         try:
             self._answer_all(batch_of_living)
         finally:
-            with self._lock:
-                self.pending -= len(batch)
+            self._ended(len(batch))
+
+    def _count(self) -> None:
+        if self.pending >= MAX_WAITING:
+            raise BusyError(f"{self.pending:,} requests wait for the index '{self._name}'; ask again later.")
+        self.pending += 1
+        self.used_at = time.monotonic()
+
+    def _ended(self, count: int) -> None:
+        with self._lock:
+            self.pending -= count
 
     def _answer_all(self, batch: list[tuple[Asked, Future[Answer]]]) -> None:
         if not batch:
@@ -219,7 +228,7 @@ class Service:
             require_version(self.layout, index)  # an unknown name opens no thread
             idle = sorted((one.used_at, name) for name, one in self._lanes.items() if not one.pending)
             if len(self._lanes) >= OPEN_INDEXES and idle:
-                self._lanes.pop(idle[0][1]).close()
+                self._threads.submit(self._lanes.pop(idle[0][1]).close)  # whatever it does still, others go on
             lane = self._lanes[index] = _Lane(self.settings, index)
         return lane
 

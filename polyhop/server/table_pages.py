@@ -16,7 +16,8 @@ from polyhop.commands.evaluate import CHANGED, changed_rows, stored_table
 from polyhop.doctor import Check, run_checks
 from polyhop.flows.evaluate import compare, stored_row, stored_rows, stored_run, strategy_rows
 from polyhop.output import json_text
-from polyhop.schemas.errors import PolyhopError, UnknownIdError
+from polyhop.schemas.errors import PolyhopError, UnknownIdError, redact
+from polyhop.schemas.settings import flatten
 from polyhop.server.api import MAX_JOB, Document, sql_document
 from polyhop.server.pages import Pages
 from polyhop.server.problems import status_of
@@ -51,11 +52,12 @@ def _add_evaluations(router: APIRouter, pages: Pages) -> None:
     service = pages.service
 
     @router.get("/evaluations")
-    async def evaluations(request: Request) -> Response:
+    async def evaluations(request: Request, page: int = 1) -> Response:
         rows = await service.run(lambda: stored_rows(service.settings))
         columns, table = stored_table(rows)
-        bad = [row for row in rows if "error" in row]
-        return pages.page(request, "evaluations.html.jinja", columns=columns, rows=table[::-1], bad=bad)
+        first, bad = ROWS * (max(1, min(page, 10**6)) - 1), [row for row in rows if "error" in row]
+        shown = {"columns": columns, "rows": table[::-1][first : first + ROWS], "bad": bad}
+        return pages.page(request, "evaluations.html.jinja", **shown, first=first, total=len(table))
 
     @router.get("/evaluations/compare")
     async def compared(request: Request, a: _Run, b: _Run) -> Response:
@@ -123,7 +125,10 @@ def _add_health(router: APIRouter, pages: Pages) -> None:
                 health_of[:] = [(time.monotonic(), checks)]
         runs = await service.run(lambda: _runs(service))
         dashboard = os.environ.get("PREFECT_UI_URL") or os.environ.get("PREFECT_API_URL", "").removesuffix("/api")
-        return pages.page(request, "health.html.jinja", checks=health_of[-1][1], runs=runs, dashboard=dashboard)
+        chosen = flatten(service.settings.model_dump(exclude_defaults=True))
+        shown = {"checks": health_of[-1][1], "runs": runs, "dashboard": dashboard}
+        rows = [{"name": name, "value": redact(str(value))} for name, value in chosen.items()]
+        return pages.page(request, "health.html.jinja", **shown, settings=rows)
 
 
 def _tables(service: Service, index: str, table: str) -> Document:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from small_indexes import wait_for
 
 from polyhop.api import open_index
@@ -26,15 +28,18 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=dataclasses.asdict))
 
 
+TOKEN = "a-token-of-twenty-two-c"
+
+
 @pytest.fixture(scope="module")
 def http_address(commands: Any, demo_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A running `polyhop mcp --http`."""
+    """A running `polyhop mcp --http` on all addresses, which asks for TOKEN."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("mcp")
     with (folder / "output.log").open("w") as log:
-        words = ["mcp", "--http", "--root", str(demo_root), "--port", str(port)]
-        process = commands.start(words, folder, {}, log)
+        words = ["mcp", "--http", "--root", str(demo_root), "--host", "0.0.0.0", "--port", str(port)]
+        process = commands.start(words, folder, {"POLYHOP_UI_TOKEN": TOKEN}, log)
 
     def answers() -> bool:
         assert process.poll() is None, (folder / "output.log").read_text()
@@ -51,15 +56,16 @@ def http_address(commands: Any, demo_root: Path, tmp_path_factory: pytest.TempPa
 def ask_server(request: pytest.FixtureRequest, demo_root: Path) -> Callable[..., Any]:
     """Runs what asks a connected client."""
 
-    def connected() -> Client:
+    def connected(http: httpx2.AsyncClient) -> Client:
         if request.param == "http":
-            return Client(request.getfixturevalue("http_address"))
+            return Client(streamable_http_client(request.getfixturevalue("http_address"), http_client=http))
         words = ["-m", "polyhop.cli", "mcp", "--root", str(demo_root)]
         return Client(stdio_client(StdioServerParameters(command=sys.executable, args=words)))
 
     def run(work: Callable[[Client], Awaitable[Any]]) -> Any:
         async def whole() -> Any:
-            async with connected() as client:
+            told = {"Authorization": f"Bearer {TOKEN}"}
+            async with httpx2.AsyncClient(headers=told) as http, connected(http) as client:
                 return await work(client)
 
         return asyncio.run(whole())
@@ -169,4 +175,5 @@ def test_standard_output_has_the_protocol_alone_and_http_is_guarded(
     refused = commands.run(["mcp", "--http", "--host", "0.0.0.0", "--root", str(demo_root)], tmp_path, {})
     assert refused.returncode == 2
     assert "POLYHOP_UI_TOKEN" in refused.stderr
-    assert httpx.post(http_address, json={}, headers={"host": "evil.example"}).status_code == 421
+    for given in ({}, {"authorization": f"Bearer {TOKEN}x"}):
+        assert httpx.post(http_address, json={}, headers=given).status_code == 401

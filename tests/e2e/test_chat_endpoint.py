@@ -34,6 +34,7 @@ def ask(url: str, question: Any = QUESTION, model: str = "demo", **options: Any)
 def test_each_index_and_each_strategy_it_was_built_for_is_a_model(window: str) -> None:
     names = [one.id for one in client(window).models.list()]
     assert names == ["demo", *(f"demo:{strategy}" for strategy in Settings().strategies)]
+    assert client(window).models.retrieve("demo:bm25").id == "demo:bm25"
 
 
 @pytest.mark.parametrize("strategy", ["", "bm25"])
@@ -74,6 +75,8 @@ def test_a_streamed_reply_is_the_same_reply(window: str) -> None:
     assert "".join(delta.content or "" for delta in deltas) == whole.choices[0].message.content
     assert [delta.polyhop for delta in deltas if hasattr(delta, "polyhop")] == [whole.choices[0].message.polyhop]
     assert len(deltas) > 3
+    *others, last = ask(window, stream=True, stream_options={"include_usage": True})
+    assert (len(others), len(last.choices), last.usage.total_tokens) == (len(parts), 0, 0)
     body = {"model": "demo", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
     raw = httpx.post(f"{window}/v1/chat/completions", json=body)
     assert raw.headers["content-type"].startswith("text/event-stream")

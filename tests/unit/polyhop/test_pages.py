@@ -375,12 +375,24 @@ def test_an_answer_that_nobody_was_to_read_is_not_called_missing(bridge_answer: 
     assert "No answer found" not in page
 
 
-@given(st.text(max_size=40), st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5))
-def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(text: str, spans: list[tuple[int, int]]) -> None:
-    pieces = marked(text, spans)
-    assert "".join(piece for piece, _ in pieces) == text
-    flags = [is_marked for piece, is_marked in pieces for _ in piece]
-    assert flags == [any(start <= place < end for start, end in spans) for place in range(len(text))]
+SPANS = st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5)
+
+
+@given(st.text(max_size=40), SPANS, SPANS)
+def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(
+    text: str, spans: list[tuple[int, int]], names: list[tuple[int, int]]
+) -> None:
+    pieces = marked(text, spans, names)
+    assert "".join(piece for piece, *_ in pieces) == text
+    flags = [tuple(kinds) for piece, *kinds in pieces for _ in piece]
+    assert flags == [
+        tuple(any(start <= place < end for start, end in some) for some in (spans, names)) for place in range(len(text))
+    ]
+
+
+def test_names_of_the_question_are_bold_wherever_passages_have_them_as_words(bridge_answer: Document) -> None:
+    page = page_of(bridge_answer, texts={"p1": "In ANN ROE's <house> Annabel met (Ann Roe)."}, names=["Ann", "Ann Roe"])
+    assert "In <b>ANN ROE</b>&#39;s &lt;house&gt; Annabel met (<b>Ann Roe</b>)." in page
 
 
 def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, tmp_path: Path) -> None:
