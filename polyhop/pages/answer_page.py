@@ -25,6 +25,7 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 FOLDER = Path(__file__).parent
+MARKED_NAMES = 20  # of a question; chosen: a question has few, and looking for hundreds in long texts takes seconds
 SHOWN_TITLE = 300  # characters; chosen: titles are shorter by far, and a million would stop a browser
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
@@ -172,7 +173,7 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
     sentences += [value["sentence"] for value in reading.get("values", ()) if value.get("sentence")]
     sentences += [{**one, "text": one["quote"]} for one in reading.get("citations", ()) if one.get("quote")]
     best = max([float(row["score"]) for row in document["passages"]], default=0.0)
-    longest_first = sorted(map(re.escape, material.names), key=len, reverse=True)
+    longest_first = sorted(map(re.escape, material.names[:MARKED_NAMES]), key=len, reverse=True)
     named = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)" if longest_first else r"(?!)", re.IGNORECASE)
     weight_of = {node.key: node.weight or 0.0 for node in evidence.nodes}
     rows = []
