@@ -1,16 +1,17 @@
 """Bridge's four steps (seed, spread, fuse, cover), and a question without its rare names.
 
-The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3; of `bridge-masked` bridge-
+The walk between seed and fuse is pagerank.py's. Source: algorithms.md 2B.3; of `bridge-masked` bridge-
 masked.md 3.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.worker.ranking.fusion import DECIMALS, best, kth_largest
+from polyhop.worker.ranking.fusion import DECIMALS, best, contenders, kth_largest
+from polyhop.worker.ranking.pagerank import Masses
 
 _LEAST_REFERENCE = 1 / 100  # algorithms.md 2B.3, step 3.
 
@@ -41,20 +42,19 @@ def seed_passages(
     return numbers, np.exp((chosen - chosen.max(initial=-np.inf)) / temperature)
 
 
-def walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> NDArray[np.float64]:
+def walk_part(mass: NDArray[np.float64], weight: float, reference: float) -> NDArray[np.float64]:
     """What the walk adds to the similarity of question and passage.
 
     Args:
         mass: Shape (n,), at least 0: from the walk.
         weight: Of the walk's part, at least 0.
-        reference_rank: The mass of this rank counts as 1, so that the number of passages does not matter.
+        reference: The mass that counts as 1, from `walk_reference`.
 
     Returns:
-        Shape (n,): `weight * sqrt(mass / reference)`; the reference is at least a hundredth of the largest mass.
+        Shape (n,): `weight * sqrt(mass / reference)`; 0 if the reference is 0.
     Source: algorithms.md 2B.3 step 3.
     Cost: O(n).
     """
-    reference = walk_reference(mass, reference_rank)
     if reference <= 0:
         return np.zeros(len(mass))
     spread = mass * (weight * weight / reference)
@@ -62,21 +62,37 @@ def walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> 
     return spread
 
 
-def flat_walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> NDArray[np.float64]:
+def flat_walk_part(mass: NDArray[np.float64], weight: float, reference: float) -> NDArray[np.float64]:
     """As `walk_part` with a cube root, under which what is far from the seeds counts for more.
 
     Returns:
         Shape (n,): `weight * (mass / reference) ** (1/3)`.
     Source: bridge-masked.md 3 step 3.
     """
-    reference = walk_reference(mass, reference_rank)
     if reference <= 0:
         return np.zeros(len(mass))
     return weight * np.cbrt(mass / reference)
 
 
+def walk_parts(
+    masses: Masses, part: Callable[[NDArray[np.float64], float, float], NDArray[np.float64]], weight: float, rank: int
+) -> Masses:
+    """What the walk adds to each passage by `walk_part` or `flat_walk_part`; the mass of a rank counts as 1.
+
+    A root of a sum is at most the sum of the roots, so the error of a part is the part of the error.
+    """
+    reference = walk_reference(masses.exact(contenders(masses.least, rank, masses.error)), rank)
+    return Masses(
+        part(masses.least, weight, reference),
+        float(part(np.array([masses.error]), weight, reference)[0]),
+        lambda rows: part(masses.exact(rows), weight, reference),
+    )
+
+
 def walk_reference(mass: NDArray[np.float64], rank: int) -> float:
     """The mass that counts as 1: that of a rank, at least a hundredth of the largest; 0 if no passage has any.
+
+    So the number of passages does not matter.
 
     Source: algorithms.md 2B.3 step 3.
     """

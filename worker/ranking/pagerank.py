@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, gathered
-from polyhop.worker.ranking.fusion import DECIMALS
+from polyhop.worker.ranking.fusion import DECIMALS, best, contenders
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -370,25 +370,40 @@ _BLOCK = 1 << 15  # Passages that columns are added for at once, so that their s
 
 Mass = tuple[NDArray[np.integer], NDArray[np.float64]]  # Ascending numbers of the nodes that hold some, and how much.
 
+_Column = tuple[NDArray[np.float64], float, float]  # By passage, its factor, and its largest value.
+
+_LEAST_ARRIVAL = 1e-5
+"""Entities that bring any passage less than this share of the largest arrival are left to `Masses.exact`."""
+
+_LEAST_COLUMN = 1e-4
+"""Likewise columns, of the largest mass."""
+
+_FEW_ROWS = 1 / 64  # Share of the passages up to which masses are summed one by one.
+
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
-    """Half-steps from one side: shape (n_from + 1,) starts, and targets and shares of each node's edges."""
+class Masses:
+    """What passages hold after a walk: bounds for all, exactly for the few that are asked for."""
 
-    starts: NDArray[np.integer]
-    targets: NDArray[np.integer]
-    shares: NDArray[np.float64]
-    target_count: int
+    least: NDArray[np.float64]  # Shape (n,): at least this much.
+    error: float  # And at most so much more, up to the order of sums.
+    exact: Callable[[NDArray[np.intp]], NDArray[np.float64]]  # Passage numbers to masses.
 
-    def arrivals(self, held: Mass) -> Mass:
-        """Targets of all edges of the nodes that hold mass, in order, repeated or not, and what arrives by each."""
-        nodes, values = held
-        starts, edges = gathered(self.starts, nodes)
-        return self.targets[edges], self.shares[edges] * np.repeat(values, np.diff(starts))
+    def best(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Numbers and masses of the `count` passages that hold most; see `fusion.best`."""
+        near = contenders(self.least, count, self.error)
+        masses = self.exact(near)
+        first = best(masses, count)
+        return near[first], masses[first]
 
-    def edge_count(self, nodes: NDArray[np.integer]) -> int:
-        """Edges of these nodes."""
-        return int((self.starts[nodes + 1] - self.starts[nodes]).sum())
+    def plus(self, added: NDArray[np.float64]) -> "Masses":
+        """The same with what each passage, shape (n,), gets beside it."""
+        return Masses(self.least + added, self.error, lambda rows: self.exact(rows) + added[rows])
+
+
+def exact_masses(masses: NDArray[np.float64]) -> Masses:
+    """Masses that are all known, shape (n,)."""
+    return Masses(masses, 0.0, masses.__getitem__)
 
 
 class TouchedWalk:
@@ -423,18 +438,18 @@ class TouchedWalk:
 
     def _prepare(self, frequent: int | None) -> None:
         """By entity, where passages are, and which entities are frequent: at most those whose columns can be kept."""
-        back, forth = self._transition.to_passages.tocsc(), self._transition.to_entities
-        entity_count, passage_count = forth.shape
-        self._from_entities = _Steps(back.indptr, back.indices, back.data, passage_count)
-        self._from_passages = _Steps(forth.indptr, forth.indices, forth.data, entity_count)
-        degrees = np.diff(back.indptr)
+        self._from_entities = self._transition.to_passages.tocsc()
+        passage_count, entity_count = self._from_entities.shape
+        degrees = np.diff(self._from_entities.indptr)
         least = passage_count * FREQUENT_SHARE if frequent is None else frequent
         most = max(1, COLUMN_BYTES // (8 * max(1, passage_count)))
         order = np.argsort(-degrees, kind="stable")[:most]
         self._frequent = np.sort(order[degrees[order] > least])
         self._place_of = np.full(entity_count, -1, dtype=np.int32)
         self._place_of[self._frequent] = np.arange(len(self._frequent), dtype=np.int32)
-        self._columns: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._columns: dict[tuple[int, int], tuple[NDArray[np.float64], float]] = {}
+        self._largest = self._transition.to_passages.max(axis=0).toarray().ravel()  # share of one passage, by entity
+        self._most_entities = int(np.diff(self._transition.to_passages.indptr).max(initial=0))
 
     def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
         """The passages' part of a walk, shape (n_passages,).
@@ -447,9 +462,61 @@ class TouchedWalk:
             return walk_passages(
                 self._transition, seeds, self._restart, self._steps, return_dangling=self._return_dangling
             )
+        return self._all(*self._walked(seeds))
+
+    def masses(self, seeds: WalkSeeds) -> Masses:
+        """As `passages`, bit by bit, without the small parts of the last half-step for passages nobody asks for.
+
+        Source: algorithms.md 2.6.
+        Cost: O(edges of the infrequent nodes touched before the last half-step + edges by which much mass arrives +
+            edges of the passages asked for + passages for what is returned).
+        """
+        if self._is_small:
+            return exact_masses(self.passages(seeds))
+        held, added, columns = self._walked(seeds)
+        passage_count = self._from_entities.shape[0]
+        kept, error = (held[0], held[1] * (1 - self._restart)), 0.0
+        if added is None:
+            least = np.zeros(passage_count)
+            least[held[0]] = held[1]
+        else:
+            most = kept[1] * self._largest[kept[0]]  # that any passage gets from each entity
+            is_large = most > _LEAST_ARRIVAL * most.max(initial=0.0)
+            error = min(self._most_entities * most[~is_large].max(initial=0.0), float(most[~is_large].sum()))
+            least = np.asarray(self._from_entities[:, kept[0][is_large]] @ kept[1][is_large])
+            least[added[0]] += added[1]
+        allowed = _LEAST_COLUMN * float(least.max(initial=0.0))
+        error += sum(value * highest for _, value, highest in columns if value * highest <= allowed)
+        _add([column for column in columns if column[1] * column[2] > allowed], least)
+
+        def exact(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+            if len(rows) > _FEW_ROWS * passage_count:
+                return self._all(held, added, columns)[rows]
+            if added is None:
+                found = _at(held, rows)
+            else:
+                matrix = self._transition.to_passages
+                starts, edges = gathered(matrix.indptr, rows)
+                arrived = matrix.data[edges] * _at(kept, matrix.indices[edges])
+                passages = np.repeat(np.arange(len(rows)), np.diff(starts))
+                found = np.bincount(passages, arrived, len(rows)) + _at(_sorted(added), rows)
+            before = np.zeros(len(rows))
+            for column, value, _ in columns:
+                before += column[rows] * value
+            return np.asarray(found + before)
+
+        return Masses(least, error, exact)
+
+    def _walked(self, seeds: WalkSeeds) -> tuple[Mass, Mass | None, list[_Column]]:
+        """The walk before or after its last half-step.
+
+        Returns:
+            What entities hold before it and what then returns to the passages among the seeds, or what passages hold
+            after it and None; and the columns that come to it, with their factors and largest values.
+        """
         stuck = stuck_mass(self._transition, seeds) if self._return_dangling else 0.0
         at_passages = self._steps % 2 == 0
-        result = np.zeros(self._from_entities.target_count)
+        columns: list[_Column] = []
         held: Mass = (np.empty(0, dtype=np.intp), np.empty(0))
         back, dangling = 1.0, stuck
         for step in range(self._steps + 1):
@@ -459,60 +526,65 @@ class TouchedWalk:
             start = (seeds.passages, seeds.passage_weights) if at_passages else (seeds.entities, seeds.entity_weights)
             added = (start[0], start[1] * back)
             if step == self._steps and self._is_wide(held, to_passages=at_passages):
-                return self._moved_all(held, added, to_passages=True, result=result)
+                return held, added, columns
             held = self._moved(held, added, to_passages=at_passages)
             if not at_passages and step < self._steps - 1:
-                held = self._without_frequent(held, self._steps - step, result)
+                held = self._without_frequent(held, self._steps - step, columns)
             at_passages = not at_passages
-        result[held[0]] += held[1]
-        return result
+        return held, None, columns
+
+    def _all(self, held: Mass, added: Mass | None, columns: list[_Column]) -> NDArray[np.float64]:
+        """What every passage holds after a walk, from `_walked`."""
+        result = np.zeros(self._from_entities.shape[0])
+        _add(columns, result)
+        if added is None:
+            result[held[0]] += held[1]
+            return result
+        arrived = self._moved_all(held, added, to_passages=True)
+        arrived += result
+        return arrived
 
     def _moved(self, held: Mass, added: Mass, *, to_passages: bool) -> Mass:
         """One half-step and what returns to the seeds."""
-        steps = self._from_entities if to_passages else self._from_passages
+        matrix = self._from_entities if to_passages else self._transition.to_entities
         if self._is_wide(held, to_passages=to_passages):
             return _nonzero(self._moved_all(held, added, to_passages=to_passages))
-        targets, values = steps.arrivals((held[0], held[1] * (1 - self._restart)))
-        targets, values = np.concatenate((targets, added[0])), np.concatenate((values, added[1]))
-        if len(targets) > _WHOLE_SUM_SHARE * steps.target_count:
-            return _nonzero(np.bincount(targets, values, steps.target_count).astype(np.float64, copy=False))
+        edges, values = matrix[:, held[0]], held[1] * (1 - self._restart)
+        if edges.nnz > _WHOLE_SUM_SHARE * matrix.shape[0]:
+            arrived = np.asarray(edges @ values)
+            arrived[added[0]] += added[1]
+            return _nonzero(arrived)
+        targets = np.concatenate((edges.indices, added[0]))
+        shares = np.concatenate((edges.data * np.repeat(values, np.diff(edges.indptr)), added[1]))
         distinct, places = np.unique(targets, return_inverse=True)
-        return distinct, np.bincount(places, values, len(distinct)).astype(np.float64, copy=False)
+        return distinct, np.bincount(places, shares, len(distinct)).astype(np.float64, copy=False)
 
     def _is_wide(self, held: Mass, *, to_passages: bool) -> bool:
         """Whether a half-step is better computed for all nodes at once."""
-        steps = self._from_entities if to_passages else self._from_passages
-        return steps.edge_count(held[0]) > _WHOLE_STEP_SHARE * len(steps.targets)
+        matrix = self._from_entities if to_passages else self._transition.to_entities
+        edge_count = (matrix.indptr[held[0] + 1] - matrix.indptr[held[0]]).sum()
+        return bool(edge_count > _WHOLE_STEP_SHARE * matrix.nnz)
 
-    def _moved_all(
-        self, held: Mass, added: Mass, *, to_passages: bool, result: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """As `_moved`, as one number per node, added to `result`."""
+    def _moved_all(self, held: Mass, added: Mass, *, to_passages: bool) -> NDArray[np.float64]:
+        """As `_moved`, as one number per node."""
         matrix = self._transition.to_passages if to_passages else self._transition.to_entities
         scores = np.zeros(matrix.shape[1])
         scores[held[0]] = held[1] * (1 - self._restart)
         arrived = np.asarray(matrix @ scores)
         arrived[added[0]] += added[1]
-        if result is not None:
-            arrived += result
         return arrived
 
-    def _without_frequent(self, held: Mass, steps_left: int, result: NDArray[np.float64]) -> Mass:
-        """What the infrequent entities hold; what follows from the others is added to `result`."""
+    def _without_frequent(self, held: Mass, steps_left: int, columns: list[_Column]) -> Mass:
+        """What the infrequent entities hold; what follows from the others is put to `columns`."""
         places = self._place_of[held[0]]
         is_frequent = places >= 0
-        if not is_frequent.any():
-            return held
-        columns = [self._column(place, steps_left) for place in places[is_frequent].tolist()]
-        scaled = np.empty(min(_BLOCK, len(result)))
-        for begin in range(0, len(result), _BLOCK):
-            part = result[begin : begin + _BLOCK]
-            for column, value in zip(columns, held[1][is_frequent].tolist(), strict=True):
-                part += np.multiply(column[begin : begin + _BLOCK], value, out=scaled[: len(part)])
+        for place, value in zip(places[is_frequent].tolist(), held[1][is_frequent].tolist(), strict=True):
+            column, highest = self._column(place, steps_left)
+            columns.append((column, value, highest))
         return held[0][~is_frequent], held[1][~is_frequent]
 
-    def _column(self, place: int, steps_left: int) -> NDArray[np.float64]:
-        """What every passage holds of a unit of mass at a frequent entity so many half-steps later."""
+    def _column(self, place: int, steps_left: int) -> tuple[NDArray[np.float64], float]:
+        """What every passage holds of a unit of mass at a frequent entity so many half-steps later, and the most."""
         key = (place, steps_left)
         known = self._columns.get(key)
         if known is not None:
@@ -525,8 +597,30 @@ class TouchedWalk:
             column = np.asarray(matrix @ (column * keep))
         while len(self._columns) * column.nbytes >= COLUMN_BYTES:
             self._columns.pop(next(iter(self._columns)), None)
-        self._columns[key] = column
-        return column
+        self._columns[key] = column, float(column.max(initial=0.0))
+        return self._columns[key]
+
+
+def _add(columns: list[_Column], result: NDArray[np.float64]) -> None:
+    """Adds columns, each times its factor, to `result`."""
+    scaled = np.empty(min(_BLOCK, len(result)))
+    for begin in range(0, len(result) if columns else 0, _BLOCK):
+        part = result[begin : begin + _BLOCK]
+        for column, value, _ in columns:
+            part += np.multiply(column[begin : begin + _BLOCK], value, out=scaled[: len(part)])
+
+
+def _at(held: Mass, nodes: NDArray[np.integer]) -> NDArray[np.float64]:
+    """What these nodes hold, in any order and repeated or not."""
+    if not len(held[0]):
+        return np.zeros(len(nodes))
+    places = np.minimum(np.searchsorted(held[0], nodes), len(held[0]) - 1)
+    return np.where(held[0][places] == nodes, held[1][places], 0.0)
+
+
+def _sorted(held: Mass) -> Mass:
+    order = np.argsort(held[0])
+    return held[0][order], held[1][order]
 
 
 def _nonzero(scores: NDArray[np.float64]) -> Mass:

@@ -16,9 +16,9 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
-from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part
+from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
+from polyhop.worker.ranking.pagerank import Masses, TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
 from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher
@@ -119,7 +119,8 @@ class BridgeLexicalStrategy(RankedStrategy):
             entities = self._match(question.text)
             start = self._start(entities, entities.numbers, entities.shares, similarity)
             seeded = time.perf_counter()
-            spread = walk_part(self._walk.passages(start.seeds), self._parameters.graph_weight, REFERENCE_RANK)
+            masses = self._walk.masses(start.seeds)
+            spread = walk_parts(masses, walk_part, self._parameters.graph_weight, REFERENCE_RANK)
             ranking = self._ranking(similarity, spread, some, self._parameters.coverage_weight, limit)
             yield Found(ranking, start.evidence(self._passage_ids, self._keys), time.perf_counter() - seeded)
 
@@ -138,12 +139,12 @@ class BridgeLexicalStrategy(RankedStrategy):
         )
 
     def _ranking(
-        self, similarity: Similarity, beside: NDArray[np.float64], stems: list[int], coverage_weight: float, limit: int
+        self, similarity: Similarity, beside: Masses, stems: list[int], coverage_weight: float, limit: int
     ) -> Ranking:
-        """The first by cover, the rest by score: similarity and, of shape (n_passages,), what counts beside it."""
+        """The first by cover, the rest by score: similarity and what counts beside it."""
         count = max(limit, POOL)
-        near = contenders(similarity.fusing + beside, count, similarity.error)
-        scores = beside[near] + similarity.exact(near)[1]
+        near = contenders(similarity.fusing + beside.least, count, similarity.error + beside.error)
+        scores = beside.exact(near) + similarity.exact(near)[1]
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]

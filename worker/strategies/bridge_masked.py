@@ -19,7 +19,15 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, score
-from polyhop.worker.ranking.bridge import common_count, flat_walk_part, is_unnested, masked_text, names_share, relative
+from polyhop.worker.ranking.bridge import (
+    common_count,
+    flat_walk_part,
+    is_unnested,
+    masked_text,
+    names_share,
+    relative,
+    walk_parts,
+)
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import Found, question_vector, strategy
@@ -122,10 +130,10 @@ class BridgeMaskedStrategy(BridgeStrategy):
             seeded = time.perf_counter()
             # What counts beside similarity. Source: bridge-masked.md 3 step 3.
             graph_weight = p.graph_weight * max(share, LEAST_GRAPH_SHARE)
-            beside = flat_walk_part(self._walk.passages(start.seeds), graph_weight, REFERENCE_RANK)
+            beside = walk_parts(self._walk.masses(start.seeds), flat_walk_part, graph_weight, REFERENCE_RANK)
             lexical_weight = p.lexical_share * (1 - share) * trust.in_fusion
             if lexical_weight > 0:
-                beside += lexical_weight * lexical
+                beside = beside.plus(lexical_weight * lexical)
             ranking = self._ranking(similarity, beside, stems, p.coverage_weight * trust.in_seeds, limit)
             # What was read in the question and how far BM25 was trusted, rounded for reading.
             parts = {"names share (c)": share, "completeness (kappa)": trust.completeness}

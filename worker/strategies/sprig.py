@@ -21,14 +21,16 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.text import norm_lower, norm_simple, without_last_parenthesis
 from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
-from polyhop.worker.ranking.fusion import best, weighted_fusion
+from polyhop.worker.ranking.fusion import weighted_fusion
 from polyhop.worker.ranking.pagerank import (
+    Masses,
     Mixing,
     TouchedWalk,
     WalkSeeds,
     Weighting,
     bipartite_transition,
     entity_weights,
+    exact_masses,
     joined,
     kept_edges,
     mix,
@@ -186,19 +188,19 @@ class WalkParameters(Parameters):
 
 def make_walk(
     graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters
-) -> Callable[[WalkSeeds], NDArray[np.float64]]:
-    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the mass of the passages."""
+) -> Callable[[WalkSeeds], Masses]:
+    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the masses of the passages."""
     parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
     if parameters.ppr == "power":
-        return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
+        return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).masses
     nodes = joined(parts)
     entity_count, passage_count = parts.to_entities.shape
 
-    def push(seeds: WalkSeeds) -> NDArray[np.float64]:
+    def push(seeds: WalkSeeds) -> Masses:
         start = np.zeros(entity_count + passage_count)
         start[seeds.entities] = seeds.entity_weights
         start[entity_count + seeds.passages] = seeds.passage_weights
-        return ppr_push(nodes, start, parameters.restart, EPS).scores[entity_count:]
+        return exact_masses(ppr_push(nodes, start, parameters.restart, EPS).scores[entity_count:])
 
     return push
 
@@ -283,9 +285,8 @@ class GraphStrategy(RankedStrategy):
         for question in questions:
             start = self.start(question, next(first, None))
             seeded = time.perf_counter()
-            mass = self._walk(start.seeds)
-            numbers = best(mass, limit)
-            yield Found((numbers, mass[numbers]), self.evidence(start), time.perf_counter() - seeded)
+            ranking = self._walk(start.seeds).best(limit)
+            yield Found(ranking, self.evidence(start), time.perf_counter() - seeded)
 
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
         """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
@@ -404,8 +405,7 @@ class RrfPprStrategy(GraphStrategy):
             fused = self._fused.rank(question, self._depth)
             start = self.start(question)
             seeded = time.perf_counter()
-            mass = self._walk(start.seeds)
-            walked = best(mass, self._depth)
-            numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
+            walked = self._walk(start.seeds).best(self._depth)
+            numbers, scores = weighted_fusion((fused, walked), self._weights)
             shown = slice(max(limit, 0))
             yield Found((numbers[shown], scores[shown]), self.evidence(start), time.perf_counter() - seeded)

@@ -23,9 +23,11 @@ from polyhop.worker.ranking.bridge import (
     relative,
     seed_passages,
     walk_part,
+    walk_parts,
+    walk_reference,
 )
 from polyhop.worker.ranking.fusion import best, best_positive
-from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
+from polyhop.worker.ranking.pagerank import Masses, WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
 
 COSINES = np.array([0.60, 0.20, 0.10, 0.58, 0.05, 0.28, 0.12, 0.15, 0.02, 0.01, 0, -0.05])
 BM25 = np.array([4.0, 1, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -88,7 +90,9 @@ def test_golden_walk(golden_mass: Callable[[int], NDArray[np.float64]], steps: i
 def test_golden_fusion(golden_mass: Callable[[int], NDArray[np.float64]]) -> None:
     """G-BRIDGE-1: fewer than ten passages have mass, so the floor is the reference."""
     expected = [2.6, 1.619262, 0.695758, 1.34264, 0.501502, 1.160576, 0.340141, 0.48074, 0.02, 0.01, 0, -0.05]
-    assert COSINES + walk_part(golden_mass(5), 0.2, 10) == pytest.approx(expected, abs=1e-6)
+    assert COSINES + walk_part(golden_mass(5), 0.2, walk_reference(golden_mass(5), 10)) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,19 @@ def test_golden_fusion(golden_mass: Callable[[int], NDArray[np.float64]]) -> Non
 )
 def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weight: float, expected: Any) -> None:
     """The square or the cube root; the reference is the second mass, or a hundredth of the largest."""
-    assert part(np.array(mass), weight, 2) == pytest.approx(expected)
+    assert part(np.array(mass), weight, walk_reference(np.array(mass), 2)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("part", [walk_part, flat_walk_part])
+def test_parts_of_bounded_masses_are_those_of_exact_ones(part: Any) -> None:
+    """The tenth mass is among what the bounds hide, and the error of a part covers what they hide."""
+    exact = np.concatenate(([0.5, 0.3], np.linspace(0.02, 0.01, 12), np.zeros(40)))
+    least = np.where(np.arange(54) % 2, exact, np.maximum(exact - 0.004, 0.0))
+    found = walk_parts(Masses(least, 0.004, exact.__getitem__), part, 0.4, 10)
+    expected = part(exact, 0.4, walk_reference(exact, 10))
+    assert found.exact(np.arange(54)).tolist() == expected.tolist()
+    assert (found.least <= expected).all()
+    assert (expected <= found.least + found.error + 1e-15).all()
 
 
 def test_golden_cover() -> None:
@@ -171,7 +187,11 @@ def test_golden_rare_name(golden_bridge: BipartiteGraph) -> None:
     assert similarity == pytest.approx(
         [0.39, 0.305, 0.205, 0.454, 0.225, 0.154, 0.176, 0.15, 0.041, 0.017, 0.007, -0.015]
     )
-    found = similarity + 0.3 * (1 - share) * trust.in_fusion * relative(BM25) + flat_walk_part(mass, 0.35 * share, 10)
+    found = (
+        similarity
+        + 0.3 * (1 - share) * trust.in_fusion * relative(BM25)
+        + flat_walk_part(mass, 0.35 * share, walk_reference(mass, 10))
+    )
     expected = [2.01456, 1.65056, 1.12624, 1.34866, 0.936308, 1.09123, 0.638464, 0.8121, 0.041, 0.017, 0.007, -0.015]
     assert found == pytest.approx(expected, rel=6e-6)
 
@@ -188,17 +208,14 @@ def test_golden_question_without_a_name(golden_bridge: BipartiteGraph) -> None:
     assert mass[:8] == pytest.approx(expected, rel=6e-6)
     share = names_share(np.array([], dtype=np.int64), 5.0)
     weight = 0.35 * max(share, 0.2)
-    found = COSINES + flat_walk_part(mass, weight, 10)
+    found = COSINES + flat_walk_part(mass, weight, walk_reference(mass, 10))
     expected = [0.924911, 0.453123, 0.251458, 0.809476, 0.23363, 0.42026, 0.240898, 0.257312, 0.02, 0.01, 0, -0.05]
     assert found == pytest.approx(expected, abs=2e-6)
     complete = trust_of(OTHER_WORDS, 0.8)
+    mass = walked(golden_bridge, [], OTHER_WORDS, complete)
     assert complete.in_seeds == 0.8
     assert 0.3 * (1 - share) * complete.in_fusion == pytest.approx(0.18)
-    found = (
-        COSINES
-        + 0.18 * relative(OTHER_WORDS)
-        + flat_walk_part(walked(golden_bridge, [], OTHER_WORDS, complete), weight, 10)
-    )
+    found = COSINES + 0.18 * relative(OTHER_WORDS) + flat_walk_part(mass, weight, walk_reference(mass, 10))
     assert found[10:] == pytest.approx([0.18, 0.01])
     assert best(found, 12).tolist() == [0, 3, 1, 5, 7, 2, 6, 4, 10, 8, 9, 11]
 

@@ -388,6 +388,31 @@ def test_the_masses_are_those_of_whole_steps(
     assert again.tolist() == found.tolist()  # whether a column was computed just now or before changes no bit
 
 
+@pytest.mark.parametrize("whole_step", [0.0, 2.0])
+@pytest.mark.parametrize("least", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_leave_masses_and_ranking_unchanged(
+    seed: int, least: float, whole_step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the last half-step leaves out: each mass is within the bounds, and exact ones have the same bits."""
+    for name, value in {"_WHOLE_STEP_SHARE": whole_step, "_LEAST_ARRIVAL": least, "_LEAST_COLUMN": least}.items():
+        monkeypatch.setattr(touched_walk, name, value)
+    monkeypatch.setattr(touched_walk, "_FEW_ROWS", 1.0)
+    transition = bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
+    walk = TouchedWalk(transition, 0.15, 5, return_dangling=bool(seed % 2), least_edges=0, frequent=12)
+    seeds = random_seeds(seed, 70, 25)
+    expected, masses = walk.passages(seeds), walk.masses(seeds)
+    assert (masses.least <= expected + 1e-15).all()
+    assert (expected <= masses.least + masses.error + 1e-15).all()
+    some = np.array([69, 3, 41, 0])
+    assert masses.exact(some).tolist() == expected[some].tolist()
+    numbers, found = masses.best(7)
+    assert numbers.tolist() == best(expected, 7).tolist()
+    assert found.tolist() == expected[numbers].tolist()
+    if least == 0.5 and whole_step == 0.0:
+        assert masses.error > 0
+
+
 def test_columns_beyond_the_memory_allowed_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a small graph is walked in whole steps, to the last bit."""
     monkeypatch.setattr(touched_walk, "COLUMN_BYTES", 2 * 8 * 40)
