@@ -47,6 +47,7 @@ from polyhop.warehouse.files import versions
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.records import place_of
+from polyhop.warehouse.files.remote import push_version
 from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, starter
 from polyhop.warehouse.inbox import INBOX
 from polyhop.warehouse.index_reader import Damage, find_damage
@@ -201,6 +202,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
             _Run(build, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
             report.model, report.pinned = model_use(), versions.pinned_version(folder)
+    if settings.index.remote and report.pinned is None:  # also what a run before failed to push
+        moved = push_version(Layout(settings.root), request.index, settings.index.remote)
+        runner.note(f"Pushed {moved}")
     return report
 
 

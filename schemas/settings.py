@@ -305,6 +305,16 @@ class QueueSettings(Section):
     url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
 
 
+class IndexSettings(Section):
+    """Where versions go and come from."""
+
+    remote: str = Field(
+        "",
+        description="Store of published versions, s3://…, gs://…, az://… or file://…: runs push to it, workers pull "
+        "from it; empty: none.",
+    )
+
+
 class WorkerSettings(Section):
     """How a worker takes questions."""
 
@@ -470,6 +480,7 @@ class Settings(Section):
     runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
+    index: IndexSettings = Field(default_factory=IndexSettings, description="Where versions go and come from.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 

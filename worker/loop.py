@@ -30,6 +30,8 @@ from polyhop.schemas.queue import (
     FinishedQuestion,
     to_json,
 )
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.remote import has_newer, pull_version
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
 from polyhop.worker.session import IndexPool, IndexSession
@@ -370,6 +372,41 @@ class Heartbeat:
         self._queue.release([other for other in held if other not in overdue])
 
 
+_LOOK_SECONDS = 15.0  # chosen: between two looks at a store; one costs a request or two per index
+
+
+class Follower:
+    """Pulls newer versions of a worker's indexes from a store; the worker goes on with those that it has meanwhile."""
+
+    def __init__(self, layout: Layout, url: str, keep: int) -> None:
+        self._layout, self._url, self._keep = layout, url, keep
+        self._thread: threading.Thread | None = None
+        self._next = 0.0
+        self._failed: set[str] = set()
+
+    def look(self) -> None:
+        """Begins a look in a thread, between two batches, unless one is under way or was just made."""
+        if time.monotonic() >= self._next and (self._thread is None or not self._thread.is_alive()):
+            self._next = time.monotonic() + _LOOK_SECONDS
+            self._thread = threading.Thread(target=self._pull, name="versions elsewhere", daemon=True)
+            self._thread.start()
+
+    def _pull(self) -> None:
+        for name in self._layout.index_names():
+            try:
+                if has_newer(self._layout, name, self._url):
+                    moved = pull_version(self._layout, name, self._url, keep=self._keep)
+                    _LOG.info("pulled a version", extra={"fields": {"index": name, "version": moved.version}})
+                self._failed.discard(name)
+            except errors.StoreConflictError:
+                continue  # another worker of this root pulls it
+            except errors.PolyhopError as error:
+                if name not in self._failed:  # once, until a look succeeds again
+                    self._failed.add(name)
+                    fields = {"index": name, "error": str(error)[:LONGEST_ERROR]}
+                    _LOG.warning("a look for newer versions failed", extra={"fields": fields})
+
+
 class WorkerLog:
     """Log records of one worker."""
 
@@ -454,6 +491,7 @@ class Worker:
         options: WorkerOptions,
         metrics: WorkerMetrics | None = None,
         after_batch: Callable[[], None] | None = None,
+        follower: Follower | None = None,
     ) -> None:
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self._log = WorkerLog(self.worker_id)
@@ -462,6 +500,7 @@ class Worker:
         self._options = options
         self._metrics = metrics or WorkerMetrics()
         self._after_batch = after_batch
+        self._follower = follower
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
@@ -526,6 +565,8 @@ class Worker:
 
     def _work(self) -> None:
         while not self._is_stopping:
+            if self._follower is not None:
+                self._follower.look()
             if self._breaker.is_open(time.monotonic()):
                 self._wait(self._options.poll_seconds)
                 continue

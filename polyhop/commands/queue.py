@@ -360,8 +360,9 @@ def worker(
 ) -> None:
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     from polyhop.schemas.text import names_in
+    from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.open import open_questions
-    from polyhop.worker.loop import BATCH, Worker, WorkerMetrics, WorkerOptions, serve_metrics
+    from polyhop.worker.loop import BATCH, Follower, Worker, WorkerMetrics, WorkerOptions, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
     settings = options.with_reader(options.settings_of(root, set_), reader)
@@ -378,7 +379,9 @@ def worker(
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
     with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
-        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles)
+        remote = settings.index.remote
+        follower = Follower(Layout(settings.root), remote, settings.keep_versions) if remote else None
+        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles, follower)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")
         unknown = _unknown_queues(queue, names)

@@ -87,20 +87,35 @@ Questions = Annotated[
     Path | None,
     Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
+Move = Annotated[
+    str | None,
+    Argument(
+        metavar="[push|pull]", help="push: the current version to a store elsewhere; pull: the store's from there."
+    ),
+]
+Url = Annotated[
+    str | None, Argument(metavar="[URL]", help="s3://…, gs://…, az://… or file://…; default: index.remote.")
+]
 LATEST = "latest"
 _SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
 
 
 def versions(
     index: IndexName,
+    move: Move = None,
+    url: Url = None,
     use: Use = None,
     diff: Diff = None,
     questions: Questions = None,
     strategy: Strategy = None,
+    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """List the published versions of an index, compare two of them, or make one of them current."""
+    """List the published versions of an index, compare two, make one of them current, or push or pull one."""
+    if move is not None:
+        _move(settings_of(root, set_), index, move, url, json=json)
+        return
     if diff is not None:
         _print_difference(settings_of(root), index, diff, questions, strategy, json=json)
         return
@@ -133,6 +148,24 @@ def versions(
         )
     elif use is not None:
         print_line(f"Version {current} of '{index}' is current, and so is each version that runs publish from now on.")
+
+
+def _move(settings: "Settings", index: str, move: str, url: str | None, *, json: bool) -> None:
+    """Pushes or pulls a version."""
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.remote import pull_version, push_version
+
+    address = url or settings.index.remote
+    if move not in ("push", "pull"):
+        raise typer.BadParameter(f"'{move}' is neither push nor pull.", param_hint="push|pull")
+    if not address:
+        raise typer.BadParameter("name a store, or set index.remote.", param_hint="URL")
+    layout = Layout(settings.root)
+    if move == "push":
+        moved = push_version(layout, index, address)
+    else:
+        moved = pull_version(layout, index, address, keep=settings.keep_versions)
+    print_json(asdict(moved)) if json else print_line(f"{move.capitalize()}ed {moved}")
 
 
 def _make_current(layout: "Layout", index: str, use: str) -> int:

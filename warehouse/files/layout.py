@@ -71,6 +71,7 @@ class IndexFolder:
     """A file with the number of a version from before its folder appears until the pointer has moved to it."""
     staging = _Below("staging")
     """Where the next version is built; kept after a crash, so that the next run continues from there."""
+    pulled = _Below("pulled")  # where a version is pulled to; kept after a crash, so that the next pull continues there
     lease = _Below("WRITER")  # the file whose lock makes a process the only writer
     runs = _Below("runs.jsonl")  # the file with a line for every run; see versions.py
     inbox = _Below("inbox")  # folder of the records that were added by a call and wait; see warehouse/inbox.py

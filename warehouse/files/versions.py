@@ -335,26 +335,28 @@ def read_manifest(folder: VersionFolder) -> Manifest:
 
 
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
-    """Makes a built folder the next version and moves the pointer: two renames; a kill in between publishes nothing.
-
-    Beside a pinned version the pointer stays.
-    """
-    target = index.version(manifest.version)
+    """Makes a built folder the next version and moves the pointer; beside a pinned version the pointer stays."""
     document = manifest.model_dump(mode="json")
     document[CHECKSUM] = document_checksum(document)
     write_whole(built / "manifest.json", (json.dumps(document, indent=2) + "\n").encode())
+    place_folder(index, built, manifest.version)
+
+
+def place_folder(index: IndexFolder, built: Path, number: int) -> None:
+    """Makes a folder with its manifest a version, by two renames; a kill in between publishes nothing."""
+    target = index.version(number)
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
     index.versions.mkdir(parents=True, exist_ok=True)
-    write_whole(index.publishing, f"{manifest.version}\n".encode("ascii"))
+    write_whole(index.publishing, f"{number}\n".encode("ascii"))
     sync_folder(index.path)
     if target.path.exists():  # left by a crash between this rename and the pointer's: nobody ever read it
         shutil.rmtree(target.path)
     built.replace(target.path)
     sync_folder(index.versions)
     if pinned_version(index) is None:
-        point_to(index, manifest.version)
+        point_to(index, number)
     index.publishing.unlink()
 
 

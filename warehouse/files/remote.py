@@ -1,0 +1,392 @@
+"""Published versions in a store elsewhere (S3 and what else fsspec reaches): pushed, pulled, and looked for.
+
+Below URL/INDEX lie files named by their sha256, which never change, among them one list of files for each version; and
+the pointer CURRENT, which names a version and its list. A push writes files, then the list, then the pointer; a pull
+reads the other way round and compares every checksum. Nothing here lists a folder, so a store that lists late harms
+nobody.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    DamagedStoreError,
+    StoreConflictError,
+    StoreError,
+    StoreUnavailableError,
+    UnknownIndexError,
+    import_extra,
+    remember_secrets,
+)
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.text import plural
+from polyhop.warehouse.files.disk import file_checksum, link_or_copy, remove_paths, replacing, sync_folder, writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from polyhop.warehouse.files.versions import (
+    current_version,
+    hold_version,
+    place_folder,
+    prune_versions,
+    published_versions,
+    read_manifest,
+    remove_leftovers,
+    writer_lease,
+)
+
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "file": "fsspec"}
+_CLIENT_OPTIONS: dict[str, dict[str, Any]] = {
+    # Seconds and attempts; chosen: a store that is gone is known within a minute, and a short cut is bridged.
+    "s3": {"config_kwargs": {"connect_timeout": 5, "read_timeout": 30, "retries": {"max_attempts": 2}}},
+    "file": {"auto_mkdir": True},
+}
+_HASH = re.compile(r"[0-9a-f]{64}")
+_PATH = re.compile(r"(version|vectors)(/[A-Za-z0-9_=][A-Za-z0-9._=:+@ -]*)+")
+"""A path of a list: nothing that leaves its folder, and no name that begins with a dot."""
+
+Files = dict[str, tuple[str, int]]  # relative path below version/ or vectors/ to sha256 and bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a push or pull did: the version that both sides have now, and the files and bytes that travelled."""
+
+    version: int
+    files: int = 0
+    bytes: int = 0
+
+    def __str__(self) -> str:
+        return f"version {self.version}: {plural(self.files, 'file')}, {self.bytes:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A store's current version, the sha256 of its list, and the store's tag of the pointer itself ("" if none)."""
+
+    version: int
+    listing: str
+    tag: str = ""
+
+
+class Remote:
+    """One index in a store."""
+
+    def __init__(self, url: str, index: str) -> None:
+        remember_secrets([url])
+        self._scheme = url.partition("://")[0]
+        if "://" not in url or self._scheme not in _PACKAGES:
+            raise ConfigurationError(
+                f"'{url}' is not the address of a store of versions; use s3://, gs://, az:// or file://."
+            )
+        fsspec = import_extra("A store of versions needs", "fsspec", "remote")
+        package = _PACKAGES[self._scheme]
+        if self._scheme in ("gs", "az"):
+            try:
+                import_extra("", package, "remote")
+            except ConfigurationError as error:
+                message = f"{self._scheme}:// needs the package {package}; install it with: pip install {package}"
+                raise ConfigurationError(message) from error
+        else:
+            import_extra(f"{self._scheme}:// needs", package, "remote")
+        self.name = f"{url.rstrip('/')}/{index}"
+        with self._reaching():
+            self._store, self._root = fsspec.core.url_to_fs(
+                self.name, use_listings_cache=False, skip_instance_cache=True, **_CLIENT_OPTIONS.get(self._scheme, {})
+            )
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Turns what a store's package raises into ours; a file that is not there stays FileNotFoundError."""
+        try:
+            yield
+        except (StoreError, FileNotFoundError, ConfigurationError):
+            raise
+        except PermissionError as error:
+            raise StoreError(f"The store {self.name} refuses access; check its credentials and permissions.") from error
+        except Exception as error:
+            name = type(error).__name__
+            if "Credential" in name:
+                message = (
+                    f"No credentials for the store {self.name}; set those of its provider (s3: AWS_ACCESS_KEY_ID…)."
+                )
+                raise StoreError(message) from error
+            said = " ".join(str(error).split())[:200]
+            raise StoreUnavailableError(
+                f"The store {self.name} cannot be reached or broke off ({name}: {said}); run the same command again."
+            ) from error
+
+    def _path(self, checksum: str) -> str:
+        return f"{self._root}/files/{checksum[:2]}/{checksum}"
+
+    def pointer(self) -> Pointer | None:
+        """The current version, None if nothing was pushed yet."""
+        path = f"{self._root}/CURRENT"
+        with self._reaching():
+            try:
+                tag = str(self._store.info(path).get("ETag", "")) if self._scheme == "s3" else ""
+                content = self._store.cat_file(path)
+            except FileNotFoundError:
+                return None
+        try:
+            document = json.loads(content)
+            version, listing = document["version"], document["files"]
+            if not isinstance(version, int) or version < 1 or not _HASH.fullmatch(listing):
+                raise ValueError(listing)
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{self.name}/CURRENT is damaged; push the newest version under another name or address."
+            raise StoreError(message) from error
+        return Pointer(version, listing, tag)
+
+    def point(self, version: int, listing: str, before: Pointer | None) -> None:
+        """Moves the pointer, if it is still as it was before."""
+        path = f"{self._root}/CURRENT"
+        content = (json.dumps({"version": version, "files": listing}) + "\n").encode()
+        moved = f"Another push moved the pointer of {self.name} meanwhile; look at it and push again."
+        if self._scheme != "s3":  # no condition that all of these know: compare, then write
+            if self.pointer() != before:
+                raise StoreConflictError(moved)
+            with self._reaching():
+                self._store.pipe_file(f"{path}.{listing[:12]}", content)
+                self._store.mv(f"{path}.{listing[:12]}", path)
+            return
+        condition = {"IfMatch": before.tag} if before is not None else {"IfNoneMatch": "*"}
+        with self._reaching():
+            try:
+                self._store.pipe_file(path, content, **condition)
+            except OSError as error:
+                response = getattr(error.__cause__, "response", {})
+                if response.get("Error", {}).get("Code") in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
+                    raise StoreConflictError(moved) from error
+                raise
+
+    def has(self, checksum: str, size: int) -> bool:
+        """Whether a file is there whole; a store may hold a part of one whose upload was killed."""
+        with self._reaching():
+            try:
+                return bool(self._store.info(self._path(checksum))["size"] == size)
+            except FileNotFoundError:
+                return False
+
+    def put(self, file: Path, checksum: str) -> None:
+        """Uploads a file under its checksum."""
+        with self._reaching():
+            self._store.put_file(str(file), self._path(checksum))
+
+    def put_bytes(self, content: bytes, checksum: str) -> None:
+        """Uploads a list under its checksum."""
+        with self._reaching():
+            self._store.pipe_file(self._path(checksum), content)
+
+    def get(self, checksum: str, target: Path) -> None:
+        """Downloads a file to a place where it appears whole and compared with its checksum, or not at all."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as temporary:
+            try:
+                with self._reaching():
+                    self._store.get_file(self._path(checksum), str(temporary))
+            except FileNotFoundError as error:
+                raise StoreError(f"{self._object(checksum)} is missing; push the version again.") from error
+            if file_checksum(temporary) != checksum:
+                raise StoreError(
+                    f"{self._object(checksum)} is damaged (its checksum is wrong), and nothing was pulled; delete that "
+                    "object and push the version again."
+                )
+
+    def _object(self, checksum: str) -> str:
+        return f"{self.name}/files/{checksum[:2]}/{checksum}"
+
+    def listing(self, pointer: Pointer, target: Path) -> Files:
+        """The files of the version that a pointer names."""
+        self.get(pointer.listing, target)
+        return read_listing(target)
+
+
+def read_listing(file: Path) -> Files:
+    """The files of a list; a list with anything but them is refused."""
+    try:
+        files = {str(path): (str(c), int(size)) for path, (c, size) in json.loads(file.read_bytes())["files"].items()}
+        wrong = [path for path, (c, _) in files.items() if not _PATH.fullmatch(path) or not _HASH.fullmatch(c)]
+        if wrong or "version/manifest.json" not in files:
+            raise ValueError(wrong)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{file} is not the list of a version's files; push the version again with this Polyhop."
+        raise StoreError(message) from error
+    return files
+
+
+def push_version(layout: Layout, name: str, url: str, *, wait_seconds: float = 0.0) -> Moved:
+    """Pushes the current version of an index: only files that are missing travel, and the pointer moves last.
+
+    Raises:
+        StoreError: If the store has a newer version, or another one of that number.
+    """
+    index, remote = layout.index(name), Remote(url, name)
+    with hold_version(layout, name) as held, writer_lease(index.lease, name, wait_seconds=wait_seconds):
+        before = remote.pointer()
+        files = _files_of(index, held.folder, read_manifest(held.folder))
+        if before is not None and before.version > held.number:
+            raise StoreError(
+                f"{remote.name} has version {before.version}, which is newer than version {held.number} of index "
+                f"'{name}' here; nothing was pushed. Pull it with: polyhop versions pull {url} --index {name}"
+            )
+        content = (json.dumps({"version": held.number, "files": files}, indent=1, sort_keys=True) + "\n").encode()
+        listing = hashlib.sha256(content).hexdigest()
+        is_there = before is not None and before.version == held.number
+        if before is not None and is_there and before.listing != listing:
+            raise StoreError(
+                f"{remote.name} has another version {held.number} than index '{name}' here; nothing was pushed. "
+                "Push under another address, or pull into another root."
+            )
+        sent = total = 0
+        for path, (checksum, size) in files.items():
+            if not remote.has(checksum, size):
+                local = _local(index, held.folder.path, path)
+                if file_checksum(local) != checksum:
+                    raise DamagedStoreError(local, name)
+                remote.put(local, checksum)
+                sent, total = sent + 1, total + size
+        remote.put_bytes(content, listing)
+        if not is_there:  # else what somebody deleted was sent again
+            remote.point(held.number, listing, before)
+    return Moved(held.number, sent, total)
+
+
+def _local(index: IndexFolder, version: Path, path: str) -> Path:
+    folder, _, rest = path.partition("/")
+    return (version if folder == "version" else index.vectors) / rest
+
+
+def _files_of(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -> Files:
+    """All files of a version with checksums as they were when it was published."""
+    checksums = {"version/manifest.json": file_checksum(folder.manifest)}
+    checksums[f"version/{folder.tables.name}"] = manifest.tables_file or file_checksum(folder.tables)
+    checksums |= {f"version/{folder.arrays.name}/{name}": each for name, each in manifest.arrays.items()}
+    tables = {record.table for record in manifest.vectors.values()}
+    if tables:
+        listed = json.loads((index.vectors / "checksums.json").read_bytes())["files"]
+        checksums |= {
+            f"vectors/{path}": each for path, each in listed.items() if path.partition(".lance/")[0] in tables
+        }
+    try:
+        return {path: (c, _local(index, folder.path, path).stat().st_size) for path, c in sorted(checksums.items())}
+    except FileNotFoundError as error:
+        raise DamagedStoreError(error.filename, index.name, "it is missing") from error
+
+
+def pull_version(layout: Layout, name: str, url: str, *, keep: int, wait_seconds: float = 0.0) -> Moved:
+    """Makes a store's current version the current one here; only files that are not here by checksum are fetched.
+
+    Raises:
+        StoreError: If the store has no version of the index, an older one or another one of the same number.
+    """
+    index, remote = layout.index(name), Remote(url, name)
+    pointer = remote.pointer()
+    if pointer is None:
+        raise UnknownIndexError(name, [], remote.name)
+    with (
+        writing(f"index '{name}'", index.path),
+        writer_lease(index.lease, name, wait_seconds=wait_seconds),
+    ):
+        remove_leftovers(index)
+        versions = published_versions(index)
+        staged = index.pulled / "version"
+        files = remote.listing(pointer, staged / "remote.json")
+        newest = max(versions, default=0)
+        held = index.version(pointer.version).manifest
+        if pointer.version in versions and file_checksum(held) == files["version/manifest.json"][0]:
+            remove_paths([index.pulled])
+            return Moved(newest)
+        if newest >= pointer.version:
+            raise StoreError(
+                f"Index '{name}' here has versions of its own up to {newest}, and {remote.name} has another version "
+                f"{pointer.version}; nothing was pulled. Pull into another root (--root)."
+            )
+        got = _fetch(index, remote, files)
+        manifest = read_manifest(VersionFolder(staged))
+        if (manifest.index, manifest.version) != (name, pointer.version):
+            raise StoreError(f"The manifest of {remote.name} is of another index or version; push the version again.")
+        _place_vectors(index, [path for path in files if path.startswith("vectors/")])
+        place_folder(index, staged, pointer.version)
+        remove_paths([index.pulled])
+        prune_versions(index, keep)
+        _remove_unlisted(index)
+    return Moved(pointer.version, len(got), sum(got))
+
+
+def _fetch(index: IndexFolder, remote: Remote, files: Files) -> list[int]:
+    """Brings all files of a version below `index.pulled` but vectors that are here; returns bytes of what travelled."""
+    staged, got = index.pulled / "version", []
+    wanted = {index.pulled / path for path in files} | {staged / "remote.json"}
+    remove_paths([file for file in index.pulled.rglob("*") if file.is_file() and file not in wanted])  # of another pull
+    known = _known_files(index, current_version(index))
+    for path, (checksum, size) in files.items():
+        target, held = index.pulled / path, index.path / path
+        if path.startswith("vectors/") and held.is_file():
+            if file_checksum(held) != checksum:
+                raise StoreError(
+                    f"{held} is not the file of {remote.name}; index '{index.name}' was changed here, and nothing was "
+                    "pulled. Pull into another root (--root)."
+                )
+        elif not target.is_file() or file_checksum(target) != checksum:  # else left by a pull that was killed
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)
+            if checksum in known and file_checksum(known[checksum]) == checksum:
+                link_or_copy(known[checksum], target)
+            else:
+                remote.get(checksum, target)
+                got.append(size)
+    return got
+
+
+def _known_files(index: IndexFolder, number: int | None) -> dict[str, Path]:
+    """Files of the version that is here by their checksums."""
+    if number is None:
+        return {}
+    folder = index.version(number)
+    known = {checksum: folder.arrays / name for name, checksum in read_manifest(folder).arrays.items()}
+    return {checksum: path for checksum, path in known.items() if path.is_file()}
+
+
+def _place_vectors(index: IndexFolder, paths: list[str]) -> None:
+    """Moves fetched files of vectors among those that are here, which stay as they are."""
+    from polyhop.warehouse.index_reader import open_vector_store
+
+    if not paths:
+        return
+    store = open_vector_store(index)
+    store.begin_changes()
+    for path in paths:
+        fetched, target = index.pulled / path, index.path / path
+        if fetched.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fetched.replace(target)
+            sync_folder(target.parent)
+    store.end_changes()
+
+
+def _remove_unlisted(index: IndexFolder) -> None:
+    """Removes files of vectors that no version here lists, unless one was built here; LanceDB would write its own."""
+    lists = [index.version(number).path / "remote.json" for number in published_versions(index)]
+    if not index.vectors.is_dir() or not all(file.is_file() for file in lists):
+        return
+    from polyhop.warehouse.index_reader import open_vector_store
+
+    listed = {path for file in lists for path in read_listing(file)}
+    store = open_vector_store(index)
+    store.begin_changes()
+    for file in index.vectors.glob("*.lance/**/*"):
+        if file.is_file() and file.relative_to(index.path).as_posix() not in listed:
+            file.unlink()
+    store.end_changes()
+
+
+def has_newer(layout: Layout, name: str, url: str) -> bool:
+    """Whether a store has a newer version than the newest that is here."""
+    pointer = Remote(url, name).pointer()
+    return pointer is not None and pointer.version > max(published_versions(layout.index(name)), default=0)
