@@ -43,7 +43,7 @@ DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
 _BUILDING = ("corpus", "extraction", "resolution")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys(
-        (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker"), True
+        (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker", "index"), True
     ),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
     "models": {"extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"},

@@ -362,6 +362,7 @@ def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation(
         models={"timeout_seconds": 1, "concurrency": 2, "price": (5.0, 5.0)},
         cores=3,
         queue={"url": "sqlite:///other.sqlite"},
+        index={"remote": "s3://other"},
     )
     assert answering_settings(idle, settings.model_dump(mode="json")) == named
     assert answering_settings(Settings(models={"read": "openai/x"}), {})["models.read"] == "openai/x"
