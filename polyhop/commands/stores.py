@@ -162,7 +162,7 @@ def _move(settings: "Settings", index: str, move: str, url: str | None, *, json:
         raise typer.BadParameter("name a store, or set index.remote.", param_hint="URL")
     layout = Layout(settings.root)
     if move == "push":
-        moved = push_version(layout, index, address)
+        moved = push_version(layout, index, address, again=True)
     else:
         moved = pull_version(layout, index, address, keep=settings.keep_versions)
     print_json(asdict(moved)) if json else print_line(f"{move.capitalize()}ed {moved}")

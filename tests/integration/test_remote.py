@@ -106,7 +106,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Store:
-    """A bucket of its own behind a relay, and the root of the writer."""
+    """A bucket of its own, reached through a relay, and the root of the writer."""
 
     def __init__(self, port: int, made: Path, folder: Path) -> None:
         self.relay, self.bucket = Relay(port), f"b{uuid4().hex[:12]}"
@@ -116,8 +116,8 @@ class Store:
         subprocess.run(["cp", "-r", str(made / "root"), str(folder / "a")], check=True)
         self.writer, self.reader = Layout(folder / "a"), Layout(folder / "b")
 
-    def push(self) -> Any:
-        return push_version(self.writer, NAME, self.url)
+    def push(self, *, again: bool = False) -> Any:
+        return push_version(self.writer, NAME, self.url, again=again)
 
     def pull(self) -> Any:
         return pull_version(self.reader, NAME, self.url, keep=3)
@@ -156,6 +156,8 @@ def store(server: int, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_only_missing_files_travel_and_a_pull_is_the_version(store: Store) -> None:
+    with pytest.raises(StoreError, match="has no version yet; push one"):
+        store.pull()
     first = store.push()
     assert (first.version, store.push().files) == (1, 0)
     assert store.pull().version == 1
@@ -258,7 +260,7 @@ def test_a_flipped_byte_is_found_and_a_push_replaces_what_was_deleted(store: Sto
     store.client.delete_object(Bucket=store.bucket, Key=key)
     with pytest.raises(StoreError, match="is missing"):
         store.pull()
-    assert store.push().files == 1
+    assert [store.push(again=again).files for again in (False, True)] == [0, 1]
     store.pull()
     assert store.is_sound()
 

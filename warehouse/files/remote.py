@@ -21,7 +21,6 @@ from polyhop.schemas.errors import (
     StoreConflictError,
     StoreError,
     StoreUnavailableError,
-    UnknownIndexError,
     import_extra,
     remember_secrets,
 )
@@ -220,14 +219,16 @@ def read_listing(file: Path) -> Files:
     return files
 
 
-def push_version(layout: Layout, name: str, url: str, *, wait_seconds: float = 0.0) -> Moved:
+def push_version(layout: Layout, name: str, url: str, *, again: bool = False) -> Moved:
     """Pushes the current version of an index: only files that are missing travel, and the pointer moves last.
+
+    A version that the store names already is left at that, unless `again`: then files that it lost are sent.
 
     Raises:
         StoreError: If the store has a newer version, or another one of that number.
     """
     index, remote = layout.index(name), Remote(url, name)
-    with hold_version(layout, name) as held, writer_lease(index.lease, name, wait_seconds=wait_seconds):
+    with hold_version(layout, name) as held, writer_lease(index.lease, name):
         before = remote.pointer()
         files = _files_of(index, held.folder, read_manifest(held.folder))
         if before is not None and before.version > held.number:
@@ -243,6 +244,8 @@ def push_version(layout: Layout, name: str, url: str, *, wait_seconds: float = 0
                 f"{remote.name} has another version {held.number} than index '{name}' here; nothing was pushed. "
                 "Push under another address, or pull into another root."
             )
+        if is_there and not again:
+            return Moved(held.number)
         sent = total = 0
         for path, (checksum, size) in files.items():
             if not remote.has(checksum, size):
@@ -252,7 +255,7 @@ def push_version(layout: Layout, name: str, url: str, *, wait_seconds: float = 0
                 remote.put(local, checksum)
                 sent, total = sent + 1, total + size
         remote.put_bytes(content, listing)
-        if not is_there:  # else what somebody deleted was sent again
+        if not is_there:
             remote.point(held.number, listing, before)
     return Moved(held.number, sent, total)
 
@@ -279,7 +282,7 @@ def _files_of(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -> 
         raise DamagedStoreError(error.filename, index.name, "it is missing") from error
 
 
-def pull_version(layout: Layout, name: str, url: str, *, keep: int, wait_seconds: float = 0.0) -> Moved:
+def pull_version(layout: Layout, name: str, url: str, *, keep: int) -> Moved:
     """Makes a store's current version the current one here; only files that are not here by checksum are fetched.
 
     Raises:
@@ -288,11 +291,8 @@ def pull_version(layout: Layout, name: str, url: str, *, keep: int, wait_seconds
     index, remote = layout.index(name), Remote(url, name)
     pointer = remote.pointer()
     if pointer is None:
-        raise UnknownIndexError(name, [], remote.name)
-    with (
-        writing(f"index '{name}'", index.path),
-        writer_lease(index.lease, name, wait_seconds=wait_seconds),
-    ):
+        raise StoreError(f"{remote.name} has no version yet; push one with: polyhop versions push {url} --index {name}")
+    with writing(f"index '{name}'", index.path), writer_lease(index.lease, name):
         remove_leftovers(index)
         versions = published_versions(index)
         staged = index.pulled / "version"
