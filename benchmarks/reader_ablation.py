@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.metrics import exact_match
 from polyhop.worker import reading
-from polyhop.worker.reading import candidates, question, word_lists
+from polyhop.worker.reading import candidates, word_lists
 from polyhop.worker.reading.reader import RuleReader
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -141,19 +141,20 @@ def switches() -> dict[str, list[tuple[str, Any]]]:
     found = {f"rule {name}": targets for name, targets in RULES.items()}
     for feature in candidates.WEIGHTS._fields:
         found[f"feature {feature}"] = [("WEIGHTS", candidates.WEIGHTS._replace(**{feature: 0.0}))]
-    for name in ("question_lists", "name_lists", "clause_lists", "geography"):
-        lists = getattr(word_lists, name)()
-        for field in fields(lists):
-            value = getattr(lists, field.name)
-            emptied = replace(lists, **{field.name: NEVER if isinstance(value, re.Pattern) else type(value)()})
-            if name == "geography":  # its pattern finds what its other lists know
-                known = sorted({*emptied.countries, *emptied.states, *emptied.demonyms}, key=len, reverse=True)
-                emptied = replace(emptied, places=re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(known)})(?!\w)"))
-            found[f"list {name}.{field.name}"] = [(name, lambda emptied=emptied: emptied)]
-    every = word_lists.relations()
-    found["list relations"] = [("relations", lambda: ())]
-    for one in every:
-        found[f"relation {one.name}"] = [("relations", lambda one=one: tuple(r for r in every if r is not one))]
+    every = word_lists.words, word_lists.pattern, word_lists.senses, word_lists.geography()
+    for name in WORDS:
+        found[f"list {name}"] = [("words", lambda asked, name=name: frozenset() if asked == name else every[0](asked))]
+    for name in ("relative_clause", "clause_end"):
+        found[f"pattern {name}"] = [("pattern", lambda asked, name=name: NEVER if asked == name else every[1](asked))]
+    found["list senses"] = [("senses", dict)]
+    for group in dict.fromkeys(map(frozenset, every[2]().values())):
+        rest = {word: said - group for word, said in every[2]().items()}
+        found[f"sense {min(group)}"] = [("senses", lambda rest=rest: rest)]
+    for field in ("countries", "states", "demonyms", "parts"):
+        emptied = replace(every[3], **{field: type(getattr(every[3], field))()})
+        known = sorted({*emptied.countries, *emptied.states, *emptied.demonyms}, key=len, reverse=True)
+        emptied = replace(emptied, places=re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(known)})(?!\w)"))
+        found[f"list {field}"] = [("geography", lambda emptied=emptied: emptied)]
     return found
 
 
@@ -167,35 +168,29 @@ def constant(value: Any) -> Any:
     return lambda *_arguments, **_named: value
 
 
+WORDS = (
+    *("auxiliaries", "prepositions", "links", "number_heads", "date_heads", "nationality_heads", "measures"),
+    *("head_verbs", "name_links", "place_kinds", "place_links", "phrase_links"),
+)
 RULES: dict[str, list[tuple[str, Any]]] = {
     "type fits": [("fitness", constant(1.0))],
     "fit of the head noun": [("_of_head", constant(candidates.OPEN))],
-    "noun beside the candidate": [("_is_beside", no)],
+    "mismatch of types": [("_is_mismatch", no)],
     "wider place": [("WIDER", 1.0)],
-    "doer of the verb": [("doers", constant((False, [])))],
-    "predicate said": [("UNSAID", 1.0)],
-    "names said": [("UNNAMED", 1.0)],
-    "tie": [("UNTIED", 1.0), ("UNDESCRIBED", 1.0)],
-    "further pages of a tie": [("_MOST_LINKS", 0)],
-    "leading page": [("SAME_PLACE", 1.0)],
+    "predicate said": [("_said_factor", constant(1.0))],
+    "names said": [("_has_name", lambda *_: True)],
     "head noun said": [("UNHEADED", 1.0)],
-    "one description": [("ONE_STEP", 1.0), ("SPREAD", 1.0)],
-    "subject over a clause": [("subject_of", constant(None))],
-    "subject over a comma": [("_across_comma", constant(None))],
-    "what a phrase belongs to": [("_resolved", lambda _words, phrase, _steps: phrase)],
-    "the page's title as candidate": [("page_subject", constant(None))],
-    "quotes": [("quotes", constant(()))],
+    "spread evidence": [("SPREAD", 1.0)],
+    "the page's title as candidate": [("subject_span", constant(None))],
     "phrases": [("phrases", constant(()))],
     "peoples": [("people", constant(()))],
-    "irregular forms": [("forms_of", lambda word: frozenset(filter(None, (question.stem_of(word),))))],
-    "name in full": [("_named_subject", constant(frozenset(("",))))],
-    "larger place": [("is_larger_place", no)],
-    "relative clauses cut": [("_without_relative_clauses", lambda text, begin: [(begin, len(text))])],
+    "relative clauses cut": [
+        ("_without_relative_clauses", lambda text, begin: bytearray(begin).ljust(len(text), b"\1"))
+    ],
     "names dropped": [("_is_dropped", no)],
     "described nouns": [("_described", constant(frozenset()))],
-    "noun of a clause": [("_nouns_of_clause", constant(()))],
     "nouns before a name": [("_nouns_before", constant([]))],
-    "nouns after a name": [("_nouns_after", constant([]))],
+    "one value of one thing": [("_one_value", constant(None))],
 }
 
 

@@ -243,7 +243,6 @@ _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _NEAR = 28  # characters beside an `or`; chosen: room for `the passage system of`
 _TWO = re.compile(r"\b(?:between|of the two)\b|\bof\b.{1,80}\band\b|\bwh(?:o|ich) (?:was|is|came|one)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:,|,? (?:or|and)) (?:the )?")
-_PHRASES = re.compile(r"[,:] (?:either )?((?:[^,:]| and ){3,80}),? or ([^,:?]{3,80})\?\s*$")
 
 
 def options_of(question: ParsedQuestion) -> tuple[Mention, ...]:
@@ -256,15 +255,12 @@ def options_of(question: ParsedQuestion) -> tuple[Mention, ...]:
         is_series = last - first >= 2 and (first == 0 or not _BETWEEN.fullmatch(text, names[first - 1].end, name.start))
         if is_series and re.search(r"\bor\b|\band\b", text[names[last - 1].end : names[last].start]):
             return names[first : last + 1]
-    phrases = _PHRASES.search(text)
     for match in reversed(list(_OR.finditer(text))):
         before = [name for name in names if match.start() - _NEAR <= name.end <= match.start()]
         after = [name for name in names if match.end() <= name.start <= match.end() + _NEAR]
         is_inside = any(name.start < match.start() < name.end for name in names)
-        if before and after and not is_inside and (not phrases or _is_role_of(phrases[2], after[0].surface)):
+        if before and after and not is_inside:
             return before[-1], after[0]
-    if phrases:
-        return tuple(Mention("", phrases[group].strip(), *phrases.span(group)) for group in (1, 2))
     words = frozenset(question.words)
     if len(names) == 2 and words & (_MOST | _LEAST) and _TWO.search(text):
         return names
@@ -272,12 +268,6 @@ def options_of(question: ParsedQuestion) -> tuple[Mention, ...]:
 
 
 _ROLE_BEFORE = re.compile(r"\bthe ([a-z]+) of (?:the )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
-
-
-def _is_role_of(phrase: str, name: str) -> bool:
-    """Whether a phrase is a name, or `the director of` it."""
-    role = phrase.removesuffix(name)
-    return role != phrase and (role.lower() in ("", "the ") or _ROLE_BEFORE.fullmatch(role) is not None)
 
 
 def _asked_with(question: ParsedQuestion, option: Mention, options: Sequence[Mention]) -> str:

@@ -20,20 +20,8 @@ from polyhop.schemas.ports import Encode, IndexReader
 from polyhop.schemas.query import ContextPassage, Question, Sentence
 from polyhop.schemas.text import fold
 from polyhop.schemas.types import PERSON, title_type
-from polyhop.worker.reading.clauses import (
-    PRONOUNS,
-    Phrase,
-    Word,
-    is_passive,
-    leading_subject,
-    object_after,
-    subject_of,
-    words_of,
-)
 from polyhop.worker.reading.question import stem_of, stems_of
-from polyhop.worker.reading.word_lists import clause_lists, geography
-
-# Source: reader.md 6.1, 6.6; lists/clauses.toml.
+from polyhop.worker.reading.word_lists import words
 
 _PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
 
@@ -42,22 +30,6 @@ _PLURALS = (("ies", "y"), ("es", ""), ("s", ""), ("men", "man"))
 def singulars(word: str) -> frozenset[str]:
     """A noun as it stands and what it may be the plural of."""
     return frozenset({word, *(word.removesuffix(end) + new for end, new in _PLURALS if word.endswith(end))})
-
-
-@lru_cache(maxsize=1 << 13)
-def forms_of(word: str) -> frozenset[str]:
-    """Stems of a word and of its irregular forms."""
-    irregular = clause_lists().irregular
-    forms = {word, f"{word}ed", f"{word}d", *irregular.get(word, ())}
-    for plain, others in irregular.items():
-        if word in others:
-            forms |= {plain, *others}
-    return frozenset(stem for form in forms if (stem := stem_of(form)))
-
-
-def is_country_or_state(key: str) -> bool:
-    """Whether a name is that of a known country or state."""
-    return key in geography().countries or key in geography().states
 
 
 MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
@@ -84,9 +56,7 @@ class _Stems(dict[str, tuple[str, ...]]):
 
 
 _STEMS = _Stems()
-_DEFINING = frozenset(("is", "was", "are", "were"))
-_NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other", "same", "whole"))
-_DEFINED_WORDS = 24  # after is or was; reader.md 6.5.
+_PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 
 
 @dataclass(eq=False)
@@ -166,16 +136,13 @@ class PageContent:
     @cached_property
     def pronoun(self) -> str:
         """The pronoun that stands for the page's subject: the one that it uses first, "" if it uses none."""
-        words = (word.low for sentence in self.sentences for word in words_of(sentence.text))
-        return next((PRONOUNS[low] for low in words if low in PRONOUNS), "")
+        said = (sentence.text[start:end].lower() for sentence in self.sentences for start, end in sentence.words)
+        return next((_PRONOUNS[word] for word in said if word in _PRONOUNS), "")
 
     @cached_property
     def kinds(self) -> frozenset[str]:
         """Words that the title and the first definition (`is a suspension bridge`) call the page's subject by."""
-        words = words_of(self.sentences[0].text) if self.sentences else ()
-        verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), len(words))
-        defined = {word.low for word in words[verb + 1 : verb + _DEFINED_WORDS] if not word.is_capitalised}
-        return frozenset(defined - _NOT_KINDS).union(*(key.split() for key in self.title_keys))
+        return own_page(self.title, self.lead).kinds.union(*(key.split() for key in self.title_keys))
 
     @cached_property
     def lead(self) -> str:
@@ -306,66 +273,37 @@ class CorpusPages:
         return own_page(self._index.passage_titles[number], lead)
 
 
-# Source: reader.md 6.5, 6.6 (the verb). Decided here: `he`, `she`, `it`, `they` stand for the page's subject if the
-# page uses that pronoun first; `the tower` stands for it if the first sentence begins with it.
+# Source: reader.md 6.5. `he`, `she`, `it`, `they` stand for the page's subject if the page uses that pronoun first.
 
-_OF_OTHERS = frozenset(("a", "an", "these", "both", "their", "this", "that"))
-_NEAR_BY = 6  # words after a verb; chosen: room for a date or a place (`was designed in 1886 by`)
+_FAR = 60  # characters; chosen: room for `In the spring of 1889`
 
 
-def is_subject(page: PageContent, sentence: PageSentence, words: Sequence[Word], phrase: Phrase) -> bool:
-    """Whether a noun phrase of a page's sentence stands for the page's subject."""
-    said_words = words[phrase.first : phrase.last + 1]
-    said = " ".join(name_tokens(" ".join(word.low for word in said_words)))
-    is_owner = any(word.low.endswith(("'s", "s'")) for word in said_words)
-    for key in page.title_keys:  # or it ends with that name, as no genitive (`the architect Jørn Utzon`)
-        if said in (key, f"the {key}") or (said.endswith(f" {key}") and not is_owner):
-            return True
-    first = said_words[0].low
-    if first in PRONOUNS:
-        return phrase.first == phrase.last and PRONOUNS[first] == page.pronoun
-    if is_owner or first in _OF_OTHERS or sentence.number:
-        return False
-    # It begins the first sentence: a name in full, or `the` with a single noun.
-    leads = leading_subject(words)
-    is_short = first != "the" or phrase.last == phrase.first + 1
-    return leads is not None and is_short and leads.first == phrase.first
+def subject_span(page: PageContent, sentence: PageSentence) -> tuple[int, int] | None:
+    """Where a sentence begins, after `In 1889` and the like, with what its page is about; None if it does not.
 
-
-def doers(
-    sentence: PageSentence, verb_stems: frozenset[str], *, is_done_to: bool
-) -> tuple[bool, list[tuple[int, int]]]:
-    """Whether a sentence has a verb, and the spans of what does it (of what it is done to)."""
-    if verb_stems.isdisjoint(sentence.places):
-        return False, []
-    words = words_of(sentence.text)
-    spans: list[tuple[int, int]] = []
-    for number, word in enumerate(words):
-        if word.is_capitalised or forms_of(word.low).isdisjoint(verb_stems):
-            continue
-        agent = _agent(words, number)
-        if agent is not None and not is_done_to:
-            spans.append(agent)
-            continue
-        subject = subject_of(words, number)
-        if subject is not None and (is_done_to or not is_passive(words, number)):
-            spans.append((words[subject.first].start, words[subject.last].end))
-    return bool(spans), spans
-
-
-def _agent(words: Sequence[Word], verb: int) -> tuple[int, int] | None:
-    """The span after `by` after a verb: `was designed in 1886 by the engineer …`, up to the next comma or verb."""
-    for number in range(verb + 1, min(len(words) - 1, verb + _NEAR_BY)):
-        if words[number].low == "by":
-            phrase = object_after(words, number + 1)
-            if phrase is None:
-                return None
-            last = phrase.last
-            while last + 2 < len(words) and words[last + 1].low == "and" and words[last + 2].is_capitalised:
-                more = object_after(words, last + 2)
-                last = more.last if more else last + 2
-            return words[phrase.first].start, words[last].end
-    return None
+    That is a pronoun, the page's title, a name that ends with it (`the architect Jørn Utzon`), or in the first sentence
+    any name and `the` with a noun before a verb.
+    """
+    text, places = sentence.text, sentence.words
+    first = 0
+    if places and text[slice(*places[0])].lower() in words("prepositions"):
+        comma = text.find(", ", 0, _FAR) % len(text)
+        opens = (n for n, (a, b) in enumerate(places) if a > comma or (a < _FAR and text[a:b] in _PRONOUNS))
+        first = next(opens, len(places))
+    if first == len(places):
+        return None
+    start, end = places[first]
+    low = text[start:end].lower()
+    if low in _PRONOUNS:
+        return (start, end) if low == page.pronoun else None
+    begin = places[first + 1][0] if low == "the" and first + 1 < len(places) else start
+    name = next((one for one in sentence.names if one.start in (start, begin)), None)
+    if name is None or text.startswith(("'", "’"), name.end):
+        following = [text[slice(*place)] for place in places[first + 1 : first + 3]]
+        is_noun = low == "the" and len(following) == 2 and following[1] in words("auxiliaries")
+        return (start, places[first + 1][1]) if is_noun and name is None and not sentence.number else None
+    is_own = any(f" {name.key} " in f" {key} " or name.key.endswith(f" {key}") for key in page.title_keys)
+    return (start, name.end) if is_own or not sentence.number else None
 
 
 # Source: reader.md, The sentence first. Two sentences together hold the right answer about twice as often as the best.

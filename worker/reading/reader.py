@@ -6,7 +6,6 @@ Source: reader.md.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from math import exp, log
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,7 @@ from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import Encode, IndexReader, Reader
 from polyhop.schemas.query import Citation, ComparedValue, Question, Reading, ReadingItem
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import (
-    EXTRACTED_FACTOR,
-    PHRASE,
-    Evidence,
-    Situation,
-    choose,
-    features_of,
-    find_candidates,
-)
+from polyhop.worker.reading.candidates import PHRASE, Situation, choose, evidence, features_of, find_candidates
 from polyhop.worker.reading.comparisons import compute
 from polyhop.worker.reading.pages import CorpusPages, Page, Similarity, StemWeights, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question, stems_of
@@ -34,19 +25,6 @@ MIN_CONFIDENCE = 0.5
 """A short answer below it is a guess, and the sentences are the answer. Source: reader.md, Confidence and silence."""
 NOTHING = 0.1  # A sentence that says less of the question's words (by idf) is not shown: nothing was found.
 _WORTHLESS = 0.03  # The sentence of a guess below it is not shown; chosen: right in 1 of 20.
-_BIAS, _EVIDENCE, _AGREES = -0.7, 0.75, 1.2
-"""Calibration; fitted on benchmarks/data/unseen (dev), MuSiQue-100 and the tuning halves of our own questions."""
-
-
-def calibrated(confidence: float, *, is_shown: bool) -> float:
-    """How often an extracted answer is right: by its evidence, and whether it stands in the two best sentences.
-
-    At most `EXTRACTED_FACTOR`: of those above it half were wrong on a corpus of 90 pages (the demo).
-    """
-    share = min(max(confidence / EXTRACTED_FACTOR, 1e-6), 1 - 1e-3)
-    bias = _BIAS + _AGREES * is_shown
-    return min(EXTRACTED_FACTOR, 1 / (1 + exp(-(bias + _EVIDENCE * log(share / (1 - share))))))
-
 
 NOT_ENGLISH = Reading("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
 """In an index of another language, and with `auto` for a question that is not English."""
@@ -111,18 +89,18 @@ class RuleReader:
             shown = tuple(dict.fromkeys((*stated, *pair)))
             return Reading("", sentences=shown, rule=computed.rule, values=computed.values)
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
-        self._corpus.prepare(candidate.key for candidate in candidates if candidate.kind != PHRASE)
+        self._corpus.prepare(candidate.key for candidate in candidates if candidate.span.kind != PHRASE)
         situation = Situation(parsed, pages, cosines, self._similar.idf, self._corpus)
         rows = features_of(situation, candidates)
-        evidence = Evidence(situation)
-        best = choose(candidates, rows, evidence.factors(candidates, rows))
+        best = choose(candidates, rows, evidence(situation, candidates, rows))
         if best is None:
             return Reading("", sentences=tuple(sentences))
         own = best.candidate.page.cite(best.candidate.sentence)
-        confidence = round(calibrated(best.confidence, is_shown=own in pair), 6)
+        told = best.confidence(is_shown=own in pair, is_one_step=situation.asked.is_one_step)
+        confidence = round(told, 6)
         after = (*sentences, own) if confidence >= _WORTHLESS else tuple(sentences)
         shown = tuple(dict.fromkeys((own, *pair) if confidence >= self.min_confidence else after))
-        return self._shown(Reading(best.candidate.answer, best.score, shown, "extracted", confidence=confidence))
+        return self._shown(Reading(best.candidate.span.answer, best.score, shown, "extracted", confidence=confidence))
 
     def _shown(self, reading: Reading) -> Reading:
         """A reading whose short answer is a guess if it is not certain enough: then the sentences are the answer."""

@@ -1,7 +1,4 @@
-"""The reader's word lists as sets, tables and compiled patterns, and the countries that a text names.
-
-Source: reader.md 6.
-"""
+"""The reader's word lists (lists/*.toml), and the countries that a text names. Source: reader.md 6."""
 
 import re
 import tomllib
@@ -16,39 +13,26 @@ from polyhop.schemas.text import fold
 _FOLDER = Path(__file__).parent / "lists"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """What a question asks for between two things, and what then stands right before the answer."""
-
-    name: str
-    question_words: frozenset[str]
-    types: frozenset[str]
-    text_before: re.Pattern[str]
+@cache
+def words(name: str) -> frozenset[str]:
+    """A list of lists/words.toml as a set."""
+    return frozenset(_table("words")["lists"][name].split())
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionLists:
-    """lists/questions.toml."""
-
-    auxiliaries: frozenset[str]
-    place_heads: frozenset[str]
-    number_heads: frozenset[str]
-    date_heads: frozenset[str]
-    nationality_heads: frozenset[str]
-    measures: frozenset[str]
-    head_verbs: frozenset[str]
-    name_links: frozenset[str]
-    relative_clause: re.Pattern[str]
-    clause_end: re.Pattern[str]
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """A pattern of lists/words.toml."""
+    return re.compile(_table("words")["patterns"][name])
 
 
-@dataclass(frozen=True, slots=True)
-class NameLists:
-    """lists/names.toml."""
-
-    place_kinds: frozenset[str]
-    place_links: frozenset[str]
-    phrase_links: frozenset[str]
+@cache
+def senses() -> Mapping[str, frozenset[str]]:
+    """By word, the words that say the same in a question or in the sentence that answers it, itself among them."""
+    found: dict[str, set[str]] = {}
+    for group in map(str.split, _table("words")["senses"].split(";")):
+        for word in group:
+            found.setdefault(word, set()).update(group)
+    return {word: frozenset(group) for word, group in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,59 +46,28 @@ class Geography:
     places: re.Pattern[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ClauseLists:
-    """lists/clauses.toml."""
-
-    auxiliaries: frozenset[str]
-    adverbs: frozenset[str]
-    prepositions: frozenset[str]
-    verbs: frozenset[str]
-    irregular: Mapping[str, tuple[str, ...]]
-
-
-@cache
-def question_lists() -> QuestionLists:
-    """Words that take a question apart."""
-    rows = _table("questions").items()
-    made: dict[str, Any] = {name: re.compile(v) if isinstance(v, str) else frozenset(v) for name, v in rows}
-    return QuestionLists(**made)
-
-
-@cache
-def name_lists() -> NameLists:
-    """Words within and around names."""
-    return NameLists(**{name: frozenset(words) for name, words in _table("names").items()})
-
-
-@cache
-def clause_lists() -> ClauseLists:
-    """Words that tell a clause's parts."""
-    raw = _table("clauses")
-    irregular = {plain: tuple(forms) for plain, forms in raw.pop("irregular").items()}
-    return ClauseLists(**{name: frozenset(words) for name, words in raw.items()}, irregular=irregular)
-
-
 @cache
 def geography() -> Geography:
     """Demonyms, countries and states, in lower case."""
     table = _table("geography")
-    states = {state: country for country, names in table["states"].items() for state in names}
-    known = sorted({*table["countries"], *states, *table["demonyms"]}, key=lambda name: (-len(name), name))
+    countries = frozenset(_items(table["countries"]))
+    states = {state: country for country, names in table["states"].items() for state in _items(names)}
+    demonyms, parts = (dict(pair.split(": ") for pair in _items(table[name])) for name in ("demonyms", "parts"))
+    known = sorted({*countries, *states, *demonyms}, key=lambda name: (-len(name), name))
     places = re.compile(rf"(?<!\w)(?=[A-Z])(?i:{'|'.join(map(re.escape, known))})(?!\w)")
-    return Geography(frozenset(table["countries"]), states, table["demonyms"], table["parts"], places)
+    return Geography(countries, states, demonyms, parts, places)
+
+
+def is_country_or_state(key: str) -> bool:
+    """Whether a name is that of a known country or state."""
+    return key in geography().countries or key in geography().states
+
+
+def _items(text: str) -> list[str]:
+    return " ".join(text.split()).split(", ")
 
 
 @cache
-def relations() -> tuple[Relation, ...]:
-    """Relations in the order of their file."""
-    found = []
-    for entry in _table("relations")["relations"]:
-        words, types = frozenset(entry["question_words"]), frozenset(entry["types"])
-        found.append(Relation(entry["name"], words, types, re.compile(entry["text_before"], re.IGNORECASE)))
-    return tuple(found)
-
-
 def _table(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 

@@ -10,9 +10,8 @@ from memory_index import ReadingIndex
 
 from polyhop.schemas.query import Reading
 from polyhop.tasks.evaluation.metrics import exact_match
-from polyhop.worker.reading.clauses import Surroundings
 from polyhop.worker.reading.pages import CorpusPages, own_page
-from polyhop.worker.reading.word_lists import geography, nationalities, places_in, relations, shared_countries
+from polyhop.worker.reading.word_lists import geography, nationalities, places_in, senses, shared_countries, words
 
 LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
 ULM = ("Ulm", "Ulm (from the old Hulma) is a town on the Danube. It is old.")
@@ -69,47 +68,11 @@ def test_a_part_of_the_kingdom_shares_with_the_whole_only() -> None:
 
 def test_lists_are_complete_and_in_lower_case() -> None:
     lists = geography()
-    assert (len(relations()), len(lists.countries), len(lists.states), len(lists.demonyms)) == (30, 147, 60, 154)
-    assert all(name == name.lower() for name in (*lists.countries, *lists.states, *lists.demonyms))
-
-
-def beside(text: str) -> Surroundings:
-    """Of the span in brackets."""
-    start, end = text.index("["), text.index("]") - 1
-    return Surroundings(text.replace("[", "").replace("]", ""), start, end)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # the word and the noun before, in lower case
-        ("Born in [London].", {"word_before": "in", "noun_before": "in"}),
-        ("Born in the [Hague].", {"word_before": "in", "noun_before": "in"}),
-        ("The author of the [Iliad] lived.", {"word_before": "of", "noun_before": "author"}),
-        *((text, {"word_before": "", "noun_before": ""}) for text in ("[London] is large.", "A TOWN, [London]")),
-        # the noun after
-        ("[Ely] is a village.", {"noun_after": "village"}),
-        *((text, {"noun_after": "city"}) for text in ("[Ely], the city", "[Ely] was city")),
-        *((text, {"noun_after": ""}) for text in ("[Ely].", "[Ely] Cathedral")),
-        # the participle of a passive
-        ("It was Commissioned by the [Duke].", {"passive_verb": "commissioned"}),
-        ("It was designed by the young architect [Wren].", {"passive_verb": "designed"}),
-        *((text, {"passive_verb": ""}) for text in ("It was built by [Wren].", "It stands by [Wren].")),
-        # a name that another lies in
-        ("He died at Missolonghi in [Greece].", {"is_wider": True}),
-        ("He died in Patras, in the [Morea].", {"is_wider": True}),
-        *((text, {"is_wider": False}) for text in ("He died in [Greece].", "Missolonghi and [Greece].")),
-    ],
-)
-def test_what_stands_beside_a_span(text: str, expected: dict[str, object]) -> None:
-    assert {name: getattr(beside(text), name) for name in expected} == expected
-
-
-def test_the_words_of_a_span_begin_in_it_and_at_most_so_many_characters_stand_before() -> None:
-    words = [(0, 1), (2, 4), (5, 8), (9, 10)]
-    assert Surroundings("a bb ccc d", 2, 8).word_range(words) == (1, 2)
-    assert Surroundings("a bb ccc d", 0, 1).word_range(words) == (0, 0)
-    assert [beside("abcdef [x]").last(count) for count in (3, 99)] == ["ef ", "abcdef "]
+    assert (len(lists.countries), len(lists.states), len(lists.demonyms)) == (147, 60, 154)
+    assert set(lists.demonyms.values()) | set(lists.states.values()) <= {*lists.countries, *lists.demonyms.values()}
+    assert senses()["wrote"] == {"author", "wrote", "write", "written", "writer", "novelist"}
+    assert all(name == name.lower() for name in (*lists.countries, *lists.states, *lists.demonyms, *senses()))
+    assert {"in", "near"} <= words("place_links")
 
 
 Ask = Callable[..., Reading]
