@@ -18,11 +18,11 @@ from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODULES = 226
-PRODUCT_LINES = 56_954
+PRODUCT_LINES = 56_968
 SETTINGS = 61
 PARAMETERS = 199  # of all strategies together
 FLAGS = 218  # of all commands together, as docs/cli.md lists them
-TEST_LINES = 51_688
+TEST_LINES = 51_700
 TEST_FILES = 199
 FILES = {"index": 91, "ask": 59}
 """Files of ours that a command runs through."""

@@ -1,7 +1,9 @@
 """What end-to-end tests share: a small index, commands on it in processes and in this one, both databases."""
 
 import contextlib
+import fcntl
 import json
+import os
 import shlex
 import shutil
 import socket
@@ -151,12 +153,24 @@ def window(serve: Callable[..., Window], demo_root: Path) -> str:
     return serve(demo_root).url
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first test process to need it fills for all of them, which only read it."""
+    own = factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    done = folder.with_suffix(".done")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a try that failed
+            make(folder)
+            done.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def published_towns(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with the first edition, to copy."""
-    towns = Towns(tmp_path_factory.mktemp("towns"), commands)
-    towns.publish()
-    return towns.root
+    return made_once(tmp_path_factory, "towns", lambda folder: Towns(folder, commands).publish()) / "root"
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +194,8 @@ def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator
 @pytest.fixture(scope="session")
 def demo_root(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path:
     """A root with the demo's index, which tests only read."""
-    folder = tmp_path_factory.mktemp("demo")
-    indexed(Settings(root=folder), demo_folder / "corpus.jsonl", "demo")
-    return folder
+    corpus = demo_folder / "corpus.jsonl"
+    return made_once(tmp_path_factory, "demo", lambda folder: indexed(Settings(root=folder), corpus, "demo"))
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_each_tool_gives_what_the_python_api_gives_and_names_index_and_version(
         assert found[name] == plain({**own, **expected}), name
 
 
-@pytest.mark.rare
+@pytest.mark.parametrize("ask_server", ["http"], indirect=True)  # the test of each tool proves both ways to a server
 @pytest.mark.parametrize(
     ("tool", "given", "sentence"),
     [
@@ -144,6 +144,7 @@ def test_an_error_of_a_tool_is_our_sentence(
     assert sentence in result.content[0].text
 
 
+@pytest.mark.parametrize("ask_server", ["http"], indirect=True)
 def test_resources_are_indexes_documents_versions_and_tables(ask_server: Callable[..., Any], demo_root: Path) -> None:
     with open_index("demo", root=demo_root) as index:
         passage = index.ask(QUESTION).passages[0]

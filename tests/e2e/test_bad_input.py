@@ -220,31 +220,33 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path.chmod(mode)
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ask 'Who lived in London?' --index small --strategy dense",
-        "explain 1 q1",
-        "jobs",
-        "results 1",
-        "sql 'SELECT count(*) FROM results' --index small",
-        "verify --index small",
-        *WRITING,
-    ],
+PROGRAM = """
+import json, shlex, sys
+from typer.testing import CliRunner
+from polyhop.cli import app
+for line in sys.argv[1:]:
+    done = CliRunner().invoke(app, shlex.split(line))
+    print(json.dumps([done.exit_code, f"{done.output}{done.exception or ''}"]))
+"""
+READING = (
+    "ask 'Who lived in London?' --index small --strategy dense",
+    "explain 1 q1",
+    "jobs",
+    "results 1",
+    "sql 'SELECT count(*) FROM results' --index small",
+    "verify --index small",
 )
-def test_a_command_that_reads_needs_no_place_to_write_and_one_that_writes_says_that_it_cannot(
-    read_only: Path, line: str
-) -> None:
-    """As a user whom modes of files bind; root loses its right to pass them over."""
-    program = Path(sys.executable).with_name("polyhop")
-    command = f"{program} {line.format(folder=read_only)} --root {read_only}/root"
-    if os.geteuid() == 0:
-        command = f"setpriv --bounding-set=-dac_override --inh-caps=-dac_override {command}"
-    done = subprocess.run(["/bin/sh", "-c", command], check=False, capture_output=True, text=True)
-    said = WRITING.get(line)
-    assert done.returncode == bool(said), done.stderr
-    if said:
-        assert any(words in done.stderr for words in said.split("|")), done.stderr
-    else:
-        assert "annot" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
+def test_commands_that_read_need_no_place_to_write_and_those_that_write_say_that_they_cannot(read_only: Path) -> None:
+    """In a process of a user whom modes of files bind; root loses its right to pass them over."""
+    lines = [line.format(folder=read_only) + f" --root {read_only}/root" for line in (*READING, *WRITING)]
+    bound = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if os.geteuid() == 0 else []
+    ran = subprocess.run([*bound, sys.executable, "-c", PROGRAM, *lines], check=True, capture_output=True, text=True)
+    ends = dict(zip((*READING, *WRITING), map(json.loads, ran.stdout.splitlines()), strict=True))
+    assert {line: end for line, end in ends.items() if line in READING and (end[0] or "annot" in end[1])} == {}
+    assert "annot" not in ran.stderr
+    for line, said in WRITING.items():
+        assert ends[line][0] == 1
+        assert any(words in ends[line][1] for words in said.split("|")), ends[line]

@@ -10,8 +10,10 @@ import httpx
 import openai
 import pytest
 from small_indexes import publish
+from typer.testing import CliRunner
 
 from polyhop.api import open_index
+from polyhop.cli import app
 from polyhop.schemas.settings import Settings
 
 QUESTION = "Who designed the Statue of Liberty?"
@@ -40,11 +42,11 @@ def test_each_index_and_each_strategy_it_was_built_for_is_a_model(window: str) -
 @pytest.mark.parametrize("strategy", ["", "bm25"])
 @pytest.mark.parametrize("question", [QUESTION, "What is the Eiffel Tower made of?", "Why do zebras sing?"])
 def test_the_last_message_is_answered_as_the_command_answers_it(
-    window: str, demo_root: Path, commands: Any, tmp_path: Path, question: str, strategy: str
+    window: str, demo_root: Path, question: str, strategy: str
 ) -> None:
     options = ["--strategy", strategy] if strategy else []
     words = ["ask", question, "--index", "demo", "--root", str(demo_root), *options]
-    said, document = (commands.run([*words, *more], tmp_path, {}).stdout for more in ([], ["--json"]))
+    said, document = (CliRunner().invoke(app, [*words, *more]).stdout for more in ([], ["--json"]))
     answer = json.loads(document)
     parts = [{"type": "text", "text": question}, {"type": "image_url", "image_url": {"url": "data:,"}}]
     reply = ask(window, parts, f"demo:{strategy}" if strategy else "demo", temperature=0.2, seed=3)

@@ -113,8 +113,8 @@ def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
 def test_two_runs_on_one_index_do_not_mix(
     polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus
 ) -> None:
-    corpus = write_corpus(_records(300, 1))
-    runs = [start("index", corpus, "--index", "one", "--json") for _ in range(2)]
+    command = ("index", write_corpus(_records(300, 1)), "--index", "one", "--set", "strategies=bm25", "--json")
+    runs = [start(*command) for _ in range(2)]
     ends = sorted(run.ended() for run in runs)
     codes = [code for code, _ in ends]
     assert codes in ([0, 0], [0, 1]), ends

@@ -27,38 +27,36 @@ TINY = ("--index", "tiny")
 
 
 @pytest.fixture(scope="module")
-def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the corpus was indexed, to copy."""
+def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A folder in which the corpus was indexed, to copy, and the report of the run."""
     folder = tmp_path_factory.mktemp("published")
     write_rows(folder / "corpus.jsonl", CORPUS)
-    printed(commands.run(("index", "corpus.jsonl", *TINY, "--json"), folder, {}))
-    return folder
+    return folder, printed(commands.run(("index", "corpus.jsonl", *TINY, "--json"), folder, {}))
 
 
 @pytest.fixture
-def indexed(published: Path, polyhop: Run, tmp_path: Path) -> Run:
+def indexed(published: tuple[Path, Any], polyhop: Run, tmp_path: Path) -> Run:
     """Commands beside an index of the corpus."""
-    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(published[0], tmp_path, dirs_exist_ok=True)
     return polyhop
 
 
-def test_a_corpus_becomes_an_index_that_answers(new_polyhop: Run, polyhop: Run, write_corpus: WriteCorpus) -> None:
-    index = ("index", write_corpus(CORPUS), *TINY)
-    report = printed(new_polyhop(*index, "--json"))
+def test_a_corpus_becomes_an_index_that_answers(indexed: Run, published: tuple[Path, Any]) -> None:
+    index, report = ("index", published[0] / "corpus.jsonl", *TINY), published[1]
     assert (report["changed"], report["version"], report["counts"]["passages"]) == (True, 1, 5)
     assert set(report["model"]) == {
         *("calls", "cached", "prompt_tokens", "completion_tokens", "cost_usd", "replaced_counts"),
         *("unknown_calls", "unknown_tokens", "unknown_cost_usd"),
     }
-    again = printed(polyhop(*index, "--json"))
+    again = printed(indexed(*index, "--json"))
     assert (again["changed"], again["version"], again["computed"]) == (False, 1, {})
-    assert "nothing was extracted or embedded" in polyhop(*index).stdout
-    answer = printed(new_polyhop("ask", QUESTION, *TINY, "--limit", "3", "--json"))
+    assert "nothing was extracted or embedded" in indexed(*index).stdout
+    answer = printed(indexed("ask", QUESTION, *TINY, "--limit", "3", "--json"))
     assert answer["strategy"] == "bridge"
     assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
     assert [p["rank"] for p in answer["passages"]] == [1, 2, 3]
     assert answer["evidence"]["links"]
-    assert "How the evidence connects" in polyhop("ask", QUESTION, *TINY, "--explain").stdout
+    assert "How the evidence connects" in indexed("ask", QUESTION, *TINY, "--explain").stdout
 
 
 def test_edits_equal_a_full_build_in_any_order_and_the_version_before_can_be_used_again(

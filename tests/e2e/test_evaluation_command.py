@@ -524,9 +524,10 @@ FACTS = {
     "active": "document.querySelectorAll('script, iframe, object, embed, link, form, b').length",
     "points": "[...document.querySelectorAll('#ranges tbody tr')].map(r => [...r.cells].map(c => c.innerText))",
     "width": "document.documentElement.scrollWidth",
-    "cut": "[...document.querySelectorAll('#results .frame')].filter(box => box.scrollWidth > box.clientWidth).length",
+    "scrolled": "[...document.querySelectorAll('#results .frame')].filter(e => e.scrollWidth > e.clientWidth).length",
     "fetched": "fetch('data:text/plain,x').then(() => 'reached', () => 'refused')",
 }
+SCHEMES = dict(zip(WIDTHS, ("light", "dark", "light"), strict=True))
 
 
 def test_the_report_that_eval_stores_is_a_readable_page(browser: Any, evaluated: Callable[..., Any]) -> None:
@@ -534,15 +535,10 @@ def test_the_report_that_eval_stores_is_a_readable_page(browser: Any, evaluated:
     label = "bridge-lexical:restart=0.3"
     made = evaluated(f"--strategies bm25,{label},bm25:b=0,.5,1:k1=1,2 --baseline bm25 --baseline {label}")
     report = Path(made["folder"]) / "report.html"
-    looks = {
-        width: browser.look(report, evaluate=FACTS, width=width, scheme=scheme)
-        for width, scheme in ((1200, "light"), (700, "dark"))
-    }
-    for width in WIDTHS:
-        fits = browser.look(report, evaluate=FITS, width=width).values
-        assert_fits(fits)
-        assert width > 400 or fits["scrolling"] >= len(looks[1200].requests) - 1  # every plot, and tables
+    looks = {width: browser.look(report, evaluate=FACTS | FITS, width=width, scheme=SCHEMES[width]) for width in WIDTHS}
     for width, looked in looks.items():
+        assert_fits(looked.values)
+        assert width > 400 or looked.values["scrolling"] >= len(looked.requests) - 1  # every plot, and tables
         assert looked.requests[0] == report.as_uri()
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
         values = looked.values
@@ -552,7 +548,8 @@ def test_the_report_that_eval_stores_is_a_readable_page(browser: Any, evaluated:
         assert (values["active"], values["fetched"]) == (0, "refused")
     points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
     variants = [f"bm25:b={b}:k1={k1}" for b, k1 in points]
-    assert sorted(looks[1200].values["strategies"]) == sorted(["bm25", label, *variants])
-    assert [row[:2] for row in looks[1200].values["points"]] == points
-    assert looks[1200].values["cut"] == 0
-    assert "<b>bridge</b> (n = 4)" in looks[1200].text
+    widest = looks[max(WIDTHS)]
+    assert sorted(widest.values["strategies"]) == sorted(["bm25", label, *variants])
+    assert [row[:2] for row in widest.values["points"]] == points
+    assert widest.values["scrolled"] == 0
+    assert "<b>bridge</b> (n = 4)" in widest.text

@@ -45,12 +45,12 @@ def test_the_readme_is_short_and_its_pictures_are_small() -> None:
     assert [name for name in pictures if (PROJECT / name).stat().st_size > MOST_PICTURE_BYTES] == []
 
 
-def test_the_demo_prints_what_the_readme_shows(new_polyhop: Run) -> None:
+def test_the_demo_prints_what_the_readme_shows(polyhop: Run) -> None:
     shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
     assert shown is not None
-    told = new_polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    told = polyhop("demo").stdout.replace(f"{PROJECT}/", "")
     assert _without_times(told) == _without_times(shown.group(1))
-    assert printed(new_polyhop("demo", "--json"))["index"]["changed"] is False
+    assert printed(polyhop("demo", "--json"))["index"]["changed"] is False
 
 
 def _without_times(text: str) -> list[str]:

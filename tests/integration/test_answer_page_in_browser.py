@@ -173,13 +173,12 @@ def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
     material = PageMaterial("tiny", "MiniLM", {"steps": 3, "a" * 40: "b" * 60}, {"p1": "Ada " * 90}, mentions)
     path = tmp_path / "page.html"
     path.write_text(answer_page(document, material), encoding="utf-8")
-    looked = browser.look(path, evaluate=FACTS | FITS, width=width)
-    assert_fits(looked.values)
-    assert (looked.values["overlaps"], looked.values["spilled"]) == (0, 0)
-    assert looked.values["scrolling"] >= (1 if width == 400 else 0)
-    graph = browser.look(path, evaluate={"text": READABLE}, width=width).values["text"]
+    values = browser.look(path, evaluate={"graph": READABLE} | FACTS | FITS, width=width).values
+    assert_fits(values)
+    assert (values["overlaps"], values["spilled"]) == (0, 0)
+    assert values["scrolling"] >= (1 if width == 400 else 0)
     for name in (entity["name"] for entity in document["evidence"]["nodes"]):
-        assert "".join(name.split()) in graph
+        assert "".join(name.split()) in values["graph"]
 
 
 def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: FilePath) -> None:
@@ -226,18 +225,17 @@ def test_ask_writes_the_page_that_the_browser_shows(
     assert f"Page written to {page}" in done.stderr
     assert "The search began at\n  1.000  Ada Lovelace  (exact)" in done.stdout
     assert "Paths\n" in done.stdout
-    looked = browser.look(page, evaluate=FACTS)
+    names = "[...document.querySelectorAll('#graph g.node title')].map(t => t.textContent)"
+    looked = browser.look(page, evaluate=FACTS | {"names": names})
     assert looked.requests == [page.as_uri()]
     assert looked.values["title"] == f"{QUESTION} – Polyhop"
     assert looked.values["active"] == 0
     assert "London lies on the River Thames.<script>document.title='x'</script>" in looked.text
     assert "<b>She wrote</b> notes." in looked.text
     assert "steps\t2" in looked.text
-    names = browser.look(
-        page, evaluate={"names": "[...document.querySelectorAll('#graph g.node title')].map(t => t.textContent)"}
-    )
-    assert any(name.startswith("Ada Lovelace") and name.endswith(": 1.000") for name in names.values["names"])
-    assert any(name.startswith("<script>alert(1)</script> (p4)") for name in names.values["names"])
+    named = looked.values["names"]
+    assert any(name.startswith("Ada Lovelace") and name.endswith(": 1.000") for name in named)
+    assert any(name.startswith("<script>alert(1)</script> (p4)") for name in named)
 
 
 def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(

@@ -35,6 +35,11 @@ pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark
 NAME, SECRET = "lakes", "planted-secret-0123456789"
 
 
+def settings_of(root: Path) -> Settings:
+    """An index with vectors and few files besides: each is some requests."""
+    return Settings(root=root, strategies=("dense",))
+
+
 class Relay:
     """A TCP relay before the server: it can cut connections after some bytes of replies, or halt them there."""
 
@@ -93,7 +98,8 @@ def server() -> Iterator[int]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
-    yield running.get_host_and_port()[1]
+    port: int = running.get_host_and_port()[1]
+    yield port
     running.stop()
 
 
@@ -101,7 +107,7 @@ def server() -> Iterator[int]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root whose index has vectors."""
     folder = tmp_path_factory.mktemp("made")
-    indexed(Settings(root=folder / "root"), write_rows(folder / "c.jsonl", RECORDS), NAME)
+    indexed(settings_of(folder / "root"), write_rows(folder / "c.jsonl", RECORDS), NAME)
     return folder
 
 
@@ -125,7 +131,7 @@ class Store:
     def publish_more(self, count: int = 1) -> None:
         more = [{"id": f"q{n}", "title": f"Hill {n}", "text": f"Hill {n} lies in Land {n}."} for n in range(count)]
         source = write_rows(self.folder / "more.jsonl", more)
-        indexed(Settings(root=self.folder / "a"), source, NAME, source_name="more")
+        indexed(settings_of(self.folder / "a"), source, NAME, source_name="more")
 
     def objects(self) -> Mapping[str, int]:
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
@@ -194,8 +200,7 @@ def test_an_older_version_and_a_moved_pointer_are_refused(store: Store) -> None:
 
 def test_another_history_is_neither_pushed_over_nor_pulled_into(store: Store) -> None:
     store.push()
-    other = Settings(root=store.folder / "b")
-    indexed(other, write_rows(store.folder / "d.jsonl", RECORDS[:4]), NAME)
+    indexed(settings_of(store.folder / "b"), write_rows(store.folder / "d.jsonl", RECORDS[:4]), NAME)
     with pytest.raises(StoreError, match="has another version 1"):
         push_version(store.reader, NAME, store.url)
     with pytest.raises(StoreError, match="versions of its own"):

@@ -44,7 +44,7 @@ class Look:
 
 
 class Browser:
-    """One chromium without a window; every look has a profile of its own."""
+    """One chromium without a window; no look leaves a cookie or a script to the next."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
