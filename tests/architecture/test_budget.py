@@ -22,8 +22,8 @@ PRODUCT_LINES = 56_968
 SETTINGS = 61
 PARAMETERS = 199  # of all strategies together
 FLAGS = 218  # of all commands together, as docs/cli.md lists them
-TEST_LINES = 51_700
-TEST_FILES = 199
+TEST_LINES = 50_536
+TEST_FILES = 196
 FILES = {"index": 91, "ask": 59}
 """Files of ours that a command runs through."""
 

@@ -1,7 +1,4 @@
-"""A question queue on each database that it supports; PostgreSQL is a real server, started once per session.
-
-The plain stores of this folder (memory_*.py), and the databases of graph_databases.py, can be imported by its tests.
-"""
+"""A question queue on each database that it supports; PostgreSQL is a real server, started once per session."""
 
 import subprocess
 import sys
@@ -86,13 +83,10 @@ def start_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.communicate()
 
 
-@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "memory"])
-def graphs(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """An empty graph database of each kind; see graph_databases.py."""
-    from graph_databases import in_memory, on_neo4j
+@pytest.fixture
+def graphs(neo4j_server: Any) -> Iterator[Any]:
+    """An empty graph database; see graph_databases.py."""
+    from graph_databases import on_neo4j
 
-    if request.param == "memory":
-        yield in_memory()
-        return
-    with on_neo4j(request.getfixturevalue("neo4j_server")) as opened:
+    with on_neo4j(neo4j_server) as opened:
         yield opened

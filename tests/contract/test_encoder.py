@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import classes_with, loaded
+from fakes import loaded
 from memory_index import PASSAGES, MemoryIndex
 from numpy.typing import NDArray
 
@@ -25,17 +25,6 @@ from polyhop.worker.strategies.baselines import LexicalReranker
 TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
-FAKES = {
-    "unit/warehouse/test_caches.py CountingEncoder": "a component is the text's length, which a test can read",
-}
-"""Classes of tests in place of an encoder, and how their vectors come about."""
-NO_ENCODERS = {
-    "support/memory_index.py MemoryIndex": "what memory_services hand on",
-    "unit/warehouse/test_onnx_models.py SentenceTransformer": "another package's interface, under NamedEncoder",
-    "unit/warehouse/test_caches.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
-    "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
-    "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
-}
 SIDES = [f"{kind} {side}" for kind in KINDS for side in ("passages", "questions")]
 
 
@@ -78,22 +67,11 @@ def needs(name: str, root: Path, url: str) -> EncoderNeeds:
     return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None, open_embeddings)
 
 
-@pytest.fixture(scope="module", params=[*SIDES, *FAKES])
-def encoder(request: pytest.FixtureRequest) -> Any:
-    return opened_as(request, request.param)
-
-
 @pytest.fixture(scope="module", params=SIDES)
-def real(request: pytest.FixtureRequest) -> Encoder:
-    found: Encoder = opened_as(request, request.param)
+def encoder(request: pytest.FixtureRequest, opened: dict[str, OpenedEncoder]) -> Encoder:
+    kind, _, side = request.param.partition(" ")
+    found: Encoder = getattr(opened[kind], side)
     return found
-
-
-def opened_as(request: pytest.FixtureRequest, name: str) -> Any:
-    first, _, second = name.partition(" ")
-    if name in FAKES:
-        return getattr(loaded(first), second)()
-    return getattr(request.getfixturevalue("opened")[first], second)
 
 
 def near(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
@@ -105,55 +83,47 @@ def test_every_kind_of_encoder_is_here() -> None:
     assert set(KINDS) == set(encoder_kinds._KINDS)
 
 
-def test_every_encoder_of_the_tests_is_here() -> None:
-    assert classes_with("encode", "texts") == FAKES.keys() | NO_ENCODERS.keys()
-
-
-def test_a_text_has_one_row_of_finite_float32(encoder: Any) -> None:
+def test_a_text_has_one_row_of_finite_float32(encoder: Encoder) -> None:
     vectors = encoder.encode(TEXTS)
-    assert (vectors.dtype, vectors.ndim, len(vectors)) == (np.float32, 2, len(TEXTS))
+    assert (vectors.dtype, vectors.ndim, len(vectors)) == (np.dtype(np.float32), 2, len(TEXTS))
     assert np.isfinite(vectors).all()
 
 
-def test_rows_are_in_the_order_of_the_texts(encoder: Any) -> None:
-    assert near(encoder.encode(TEXTS[::-1]), encoder.encode(TEXTS)[::-1])
-
-
-def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder: Any) -> None:
+def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder: Encoder) -> None:
     together = encoder.encode(TEXTS)
     assert near(np.concatenate([encoder.encode([text]) for text in TEXTS]), together)
 
 
-def test_equal_texts_have_equal_vectors_and_asking_again_gives_the_same_bits(encoder: Any) -> None:
+def test_equal_texts_have_equal_vectors_and_asking_again_gives_the_same_bits(encoder: Encoder) -> None:
     first, again = encoder.encode(TEXTS), encoder.encode(list(TEXTS))
     assert first.tobytes() == again.tobytes()
     assert near(first[0], first[TEXTS.index("Paris is a city.", 1)])
 
 
-def test_no_text_gives_no_row_of_the_same_width(encoder: Any) -> None:
+def test_no_text_gives_no_row_of_the_same_width(encoder: Encoder) -> None:
     width = encoder.encode(TEXTS[:1]).shape[1]
     empty = encoder.encode([])
-    assert (empty.shape, empty.dtype) == ((0, width), np.float32)
+    assert (empty.shape, empty.dtype) == ((0, width), np.dtype(np.float32))
 
 
 @pytest.mark.parametrize("texts", [TEXTS, ODD], ids=["plain", "odd"])
-def test_vectors_of_any_text_have_a_length_of_one(real: Encoder, texts: Sequence[str]) -> None:
-    assert np.linalg.norm(real.encode(texts), axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
+def test_vectors_of_any_text_have_a_length_of_one(encoder: Encoder, texts: Sequence[str]) -> None:
+    assert np.linalg.norm(encoder.encode(texts), axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
-def test_the_caller_may_change_what_it_got(encoder: Any) -> None:
+def test_the_caller_may_change_what_it_got(encoder: Encoder) -> None:
     first = encoder.encode(TEXTS[:2])
     kept = first.copy()
     first += 1
     assert encoder.encode(TEXTS[:2]).tobytes() == kept.tobytes()
 
 
-def test_an_encoder_says_what_its_vectors_depend_on(real: Encoder) -> None:
-    before = real.model
-    vectors = real.encode(TEXTS[:1])
-    assert before == real.model != ""
-    assert real.dimension == vectors.shape[1]
-    assert real.max_tokens >= 0
+def test_an_encoder_says_what_its_vectors_depend_on(encoder: Encoder) -> None:
+    before = encoder.model
+    vectors = encoder.encode(TEXTS[:1])
+    assert before == encoder.model != ""
+    assert encoder.dimension == vectors.shape[1]
+    assert encoder.max_tokens >= 0
 
 
 def test_kinds_have_names_of_their_own(opened: dict[str, OpenedEncoder]) -> None:
@@ -163,19 +133,19 @@ def test_kinds_have_names_of_their_own(opened: dict[str, OpenedEncoder]) -> None
     assert names == [one.questions.model for one in opened.values()]
 
 
-def test_what_lies_beyond_the_tokens_that_are_read_changes_nothing(real: Encoder) -> None:
-    if not real.max_tokens:
+def test_what_lies_beyond_the_tokens_that_are_read_changes_nothing(encoder: Encoder) -> None:
+    if not encoder.max_tokens:
         return  # only the model's server, or its package, knows
-    long = "paris london " * real.max_tokens
-    assert near(real.encode([long]), real.encode([f"{long} city"]))
+    long = "paris london " * encoder.max_tokens
+    assert near(encoder.encode([long]), encoder.encode([f"{long} city"]))
 
 
-def test_threads_may_encode_at_once(real: Encoder) -> None:
+def test_threads_may_encode_at_once(encoder: Encoder) -> None:
     """Workers answer and stages encode in threads."""
-    expected, found = real.encode(TEXTS), dict[int, NDArray[np.float32]]()
+    expected, found = encoder.encode(TEXTS), dict[int, NDArray[np.float32]]()
 
     def encode(thread: int) -> None:
-        found[thread] = real.encode(TEXTS)
+        found[thread] = encoder.encode(TEXTS)
 
     threads = [threading.Thread(target=encode, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -225,7 +195,6 @@ def opened_like(encoder: Any) -> KeepingEncoder:
 QUESTION = "Where is Paris, the capital of France?"
 RANKED = tuple(text for _, _, text in PASSAGES)
 ODD_RANKED = ("", "  ", "\x00", "\ud800", "東京", "paris " * 700)
-FAKE = "unit/worker/strategies/test_baselines.py ScriptedReranker"
 
 
 def in_a_folder(folder: Path) -> Reranker:
@@ -244,21 +213,15 @@ def by_name(folder: Path) -> Reranker:
         return FastembedReranker(made.NAME, folder)
 
 
-@pytest.fixture(scope="module", params=["folder", "name", "words", FAKE])
+@pytest.fixture(scope="module", params=["folder", "name", "words"])
 def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reranker]:
     folder = tmp_path_factory.mktemp("reranker")
     if request.param == "folder":
         yield in_a_folder(folder)
     elif request.param == "name":
         yield by_name(folder)
-    elif request.param == "words":
-        yield LexicalReranker(MemoryIndex(PASSAGES), 0.2)
     else:
-        yield loaded(FAKE.split(maxsplit=1)[0]).ScriptedReranker(lambda text: text.count("a"))
-
-
-def test_every_reranker_of_the_tests_is_here() -> None:
-    assert classes_with("score", "question", "passages") == {FAKE}
+        yield LexicalReranker(MemoryIndex(PASSAGES), 0.2)
 
 
 @pytest.mark.parametrize("passages", [(), RANKED[:1], RANKED, ODD_RANKED])

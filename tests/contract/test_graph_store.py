@@ -1,4 +1,4 @@
-"""What every graph store must do, and what exports and verification do with it: a real Neo4j, and one in memory."""
+"""What a graph store must do, and what exports and verification do with it, on a real Neo4j."""
 
 import json
 import shutil
@@ -7,7 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-import memory_graph
 import numpy as np
 import pytest
 from graph_databases import INDEX, PROBE, Kept, claimed, held, row
@@ -25,7 +24,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph import neo4j_store
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.neo4j]
 
 
 @pytest.fixture
@@ -326,7 +325,6 @@ def test_an_export_that_was_killed_before_any_step_is_completed_by_the_next_one(
 def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batches_and_are_completed(
     graphs: Kept, with_hubs: Editions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_graph, "BATCH", BATCH)
     rows = neo4j_store.BATCH_ROWS  # type: ignore[attr-defined]
     wanted = hashes_of(with_hubs[0])
     for kind in HUB_KINDS:

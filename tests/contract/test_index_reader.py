@@ -15,7 +15,7 @@ from memory_index import PASSAGES, MemoryIndex, Passage
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import MissingArtefactError
-from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.ports import Artefact, IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -197,23 +197,6 @@ def test_what_every_version_has_needs_nothing_built(small: IndexReader, index: I
     assert small.artefact(ALIASES) == index.artefact(ALIASES)
 
 
-@pytest.mark.parametrize("handle", [GRAPH, CHUNK_GRAPH, SURFACES], ids=lambda handle: handle.name)
-def test_a_graph_of_passages_keeps_its_laws(published: PublishedIndex, handle: Artefact[BipartiteGraph]) -> None:
-    graph = published.artefact(handle)
-    types = [graph.indptr.dtype, graph.indices.dtype, graph.tf.dtype, graph.is_title.dtype]
-    assert types == [np.int64, np.int32, np.float64, np.bool_]
-    assert graph.indptr.shape == (len(CORPUS) + 1,)
-    assert graph.indices.shape == graph.tf.shape == graph.is_title.shape == (graph.indptr[-1],)
-    assert isinstance(graph.keys, tuple)
-    assert list(graph.keys) == sorted(set(graph.keys))
-    for passage in range(graph.passage_count):
-        row = row_of(graph, passage)
-        assert row == sorted(set(row))
-        assert set(row) <= set(range(graph.entity_count))
-    assert graph.tf.min() >= 1
-    assert graph.df.min() >= 1
-
-
 def in_lists(found: Any, *names: str) -> list[object]:
     return [(getattr(found, name).tolist(), getattr(found, name).dtype) for name in names]
 
@@ -255,18 +238,6 @@ def test_parts_of_titles_are_edges_of_one_graph_only(index: IndexReader) -> None
     place = more.indptr[passage] + row_of(more, passage).index(entity)
     assert (more.tf[place], more.is_title[place]) == (1, False)
     assert more.df[entity] == plain.df[entity] + 1
-
-
-@pytest.mark.parametrize("analyser", ANALYSERS)
-def test_postings_keep_their_laws(published: PublishedIndex, analyser: str) -> None:
-    lexical: LexicalIndex = published.artefact(lexical_of(analyser))
-    assert list(lexical.terms) == sorted(lexical.terms)
-    assert list(lexical.terms.values()) == list(range(len(lexical.terms)))
-    for term in range(len(lexical.terms)):
-        passages = lexical.passages[lexical.indptr[term] : lexical.indptr[term + 1]].tolist()
-        assert passages == sorted(set(passages)) != []
-    occurrences = np.bincount(lexical.passages, weights=lexical.tf, minlength=len(CORPUS))
-    assert occurrences.tolist() == lexical.lengths.tolist()
 
 
 def test_relations_keep_their_laws(index: IndexReader) -> None:

@@ -1,11 +1,11 @@
-"""What every finder of names does: those of `extraction.ner`, those of other languages, and what tests use instead."""
+"""What every finder of names does: those of `extraction.ner` and those of other languages."""
 
+import re
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from fakes import classes_with, loaded
 
 from polyhop.schemas.languages import AUTO
 from polyhop.schemas.ports import NameFinding
@@ -31,34 +31,22 @@ OPENED = {
     "regex": ("regex", "en"),
     "spacy": ("spacy", "en"),
 }
-FAKES = (
-    "unit/worker/strategies/test_arcana.py Words",
-    "unit/worker/strategies/test_sprig.py Words",
-)
 
 
 def capitals(text: str) -> SimpleNamespace:
     """In place of a spaCy model: every word that begins with a capital letter is an entity."""
-    words = loaded(FAKES[0].split()[0]).Words().find(text)
+    words = (word for word in re.finditer(r"\S+", text) if word[0][0].isupper())
     return SimpleNamespace(
-        ents=[SimpleNamespace(text=word.surface, start_char=word.start, end_char=word.end) for word in words]
+        ents=[SimpleNamespace(text=word[0], start_char=word.start(), end_char=word.end()) for word in words]
     )
 
 
-@pytest.fixture(scope="module", params=[*OPENED, *FAKES])
+@pytest.fixture(scope="module", params=OPENED)
 def finder(request: pytest.FixtureRequest) -> Iterator[NameFinding]:
-    if request.param in FAKES:
-        path, _, name = request.param.partition(" ")
-        yield getattr(loaded(path), name)()
-        return
     ner, language = OPENED[request.param]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "spacy", SimpleNamespace(load=lambda model: capitals))
         yield open_finder(ner, TITLES, language)
-
-
-def test_every_finder_of_the_tests_is_here() -> None:
-    assert classes_with("find", "text") == set(FAKES)
 
 
 @pytest.mark.parametrize("text", TEXTS)

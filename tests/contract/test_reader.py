@@ -1,4 +1,4 @@
-"""What every Reader does: by rules, by models that mark or write, of hubs and facets, and what tests use instead."""
+"""What every Reader does: by rules, by models that mark or write, of hubs and facets."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import classes_with, loaded
+from fakes import loaded
 from memory_index import PASSAGES, MemoryIndex
 
 import polyhop.worker.reading.models
@@ -23,12 +23,6 @@ INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "none"}
 ODD = ("Where was Marie Curie born?", "?!", "\ud800", "Who was born in </data> {{passages}}?", "who " * 400)
-FAKES = (
-    "unit/worker/reading/test_hub_reader.py Passages",
-    "unit/worker/reading/test_model_reader.py FirstTitleReader",
-    "unit/worker/test_loop.py NoteReader",
-    "unit/worker/test_session.py PathReader",
-)
 
 
 class Echo:
@@ -79,22 +73,9 @@ OPENED: dict[str, Any] = {
 }
 
 
-def of_name(name: str) -> Any:
-    if name in OPENED:
-        return OPENED[name]()
-    path, _, member = name.partition(" ")
-    made = getattr(loaded(path), member)
-    return made(None, RuleReader(INDEX), 2) if member == "PathReader" else made()
-
-
-@pytest.fixture(scope="module", params=[*OPENED, *FAKES])
+@pytest.fixture(scope="module", params=OPENED)
 def reader(request: pytest.FixtureRequest) -> Any:
-    return of_name(request.param)
-
-
-@pytest.fixture(scope="module", params=sorted(OPENED))
-def real(request: pytest.FixtureRequest) -> Any:
-    return of_name(request.param)
+    return OPENED[request.param]()
 
 
 def item(text: str, *numbers: int, evidence: Evidence | None = None) -> ReadingItem:
@@ -119,12 +100,8 @@ def items() -> list[ReadingItem]:
     ]
 
 
-def test_every_reader_of_the_tests_is_here() -> None:
-    assert classes_with("read", "items") == set(FAKES)
-
-
 def test_only_readers_that_ask_a_chat_model_gain_from_many_questions() -> None:
-    assert {name for name in OPENED if of_name(name).batches} == readers().keys()
+    assert {name for name in OPENED if OPENED[name]().batches} == readers().keys()
 
 
 def test_no_item_has_no_reading_and_a_reader_says_whether_it_gains_from_many(reader: Any) -> None:
@@ -141,14 +118,14 @@ def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> No
 
 
 @pytest.mark.parametrize("text", ODD, ids=["plain", "signs", "half", "template", "long"])
-def test_odd_questions_are_read_with_passages_and_without(real: Any, text: str) -> None:
-    with_two, without = real.read([item(text, 5, 6), item(text)])
+def test_odd_questions_are_read_with_passages_and_without(reader: Any, text: str) -> None:
+    with_two, without = reader.read([item(text, 5, 6), item(text)])
     assert with_two.outage is None
     assert {with_two.kind, without.kind} <= KINDS
 
 
-def test_a_reading_is_well_formed(real: Any) -> None:
-    for reading in real.read(items()):
+def test_a_reading_is_well_formed(reader: Any) -> None:
+    for reading in reader.read(items()):
         assert reading.kind in KINDS
         assert (reading.kind == "none") <= (reading.answer == "")
         assert reading.answer == reading.answer.strip()
@@ -156,9 +133,9 @@ def test_a_reading_is_well_formed(real: Any) -> None:
         assert json.loads(json.dumps(reading_row(reading))) is not None
 
 
-def test_sentences_are_where_they_are_said_to_be(real: Any) -> None:
+def test_sentences_are_where_they_are_said_to_be(reader: Any) -> None:
     texts = {passage_id: text for passage_id, _, text in (*PASSAGES, ("p0", "", "Tactics was written by Ann Roe."))}
-    for reading in real.read(items()):
+    for reading in reader.read(items()):
         for one in (*reading.sentences, *(c.sentence for c in reading.citations if c.sentence)):
             assert texts[one.passage_id][one.start : one.end] == one.text != ""
 

@@ -1,12 +1,11 @@
-"""The graph databases that tests/contract runs on: a real Neo4j, and a plain one in memory."""
+"""The graph database that tests/contract runs on: a real Neo4j."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from graph_fixture import connect_to
-from memory_graph import MemoryDatabase, MemoryGraph
 from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import row_hash
@@ -49,17 +48,6 @@ def on_neo4j(server: Neo4jServer) -> Iterator[Kept]:
     for store in opened:
         store.close()
     connection.close()
-
-
-def in_memory() -> Kept:
-    """An empty database."""
-    database = MemoryDatabase()
-
-    def forge(key: str, text: str) -> None:
-        held = database.indexes[INDEX].rows["paragraphs"]
-        held[key] = replace(held[key], properties={**held[key].properties, "text": text})
-
-    return Kept(lambda index=INDEX: MemoryGraph(database, index), forge)
 
 
 def claimed(kept: Kept, index: str = INDEX) -> GraphStore:

@@ -224,6 +224,7 @@ def test_what_changed_and_what_was_cut_is_split_again(
         assert edited.tables[table] == fresh.tables[table]
 
 
+@pytest.mark.rare
 def test_the_excerpt_of_a_long_record_that_another_source_has_depends_on_no_order(tmp_path: Path) -> None:
     long = "".join(f"Town {n} lies near Lake {n}. " for n in range(60))
     read(tmp_path, ROWS | {"c": long})

@@ -282,7 +282,7 @@ def test_the_listing_marks_the_pinned_version(rolled: Rolled, capsys: pytest.Cap
 def test_a_pinned_version_is_never_pruned_and_stays_pinned(rolled: Rolled, removed_by: str) -> None:
     rolled.settings = rolled.settings.model_copy(update={"keep_versions": 1})
     if removed_by == "runs":
-        for number in range(3):
+        for number in range(2):
             rolled.index(f"edition {number}")
     else:
         run_maintenance(rolled.settings, MaintenanceRequest())

@@ -118,29 +118,21 @@ LANGUAGE_ADVICE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("records", "corpus", "expected"),
-    [
-        (ITALIAN, CorpusSettings(), [LANGUAGE_ADVICE]),
-        (ITALIAN, CorpusSettings(language="it"), []),
-        (ITALIAN, CorpusSettings(language="en"), []),
-        (ENGLISH, CorpusSettings(), []),
-    ],
-)
 def test_only_who_chose_no_language_is_told_and_only_of_another_one(
-    write_corpus: Callable[..., Path],
-    tmp_path: Path,
-    records: list[dict[str, object]],
-    corpus: CorpusSettings,
-    expected: list[str],
+    write_corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
-    settings = Settings(root=tmp_path / "root", corpus=corpus)
-    request = IndexRequest("alpi", write_corpus(records))
-    report = run_index(settings, request, DirectRunner())
-    assert run_advice(settings, report) == expected
-    assert [line for line in summary_lines(settings, report) if "Italian" in line] == [f"* {each}" for each in expected]
-    again = run_index(Settings(root=settings.root), request, DirectRunner())
-    assert language_advice(Settings(root=settings.root), again) == ""
+    def read(name: str, records: list[dict[str, str]]) -> IndexReport:
+        report: IndexReport = run_index(plain, IndexRequest(name, write_corpus(records)), DirectRunner())
+        return report
+
+    plain = Settings(root=tmp_path / "root")
+    report = read("alpi", ITALIAN)
+    assert run_advice(plain, report) == [LANGUAGE_ADVICE]
+    assert [line for line in summary_lines(plain, report) if "Italian" in line] == [f"* {LANGUAGE_ADVICE}"]
+    for language in ("it", "en"):
+        assert run_advice(Settings(root=plain.root, corpus=CorpusSettings(language=language)), report) == []
+    assert language_advice(plain, read("alpi", ITALIAN)) == "", "nothing has changed"
+    assert run_advice(plain, read("lakes", ENGLISH)) == []
 
 
 PRICED = Settings(models=ModelSettings(read="openai/x", price=(1.0, 2.0)))

@@ -1,8 +1,7 @@
 """What `polyhop doctor` says of packages, writers, Prefect servers and deployments; a check that breaks is a line."""
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
@@ -10,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from empty_version import publish_empty
 
 from polyhop import doctor as health
 from polyhop.doctor import (
@@ -23,7 +23,7 @@ from polyhop.doctor import (
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import read_lease, writer_lease
+from polyhop.warehouse.files.versions import writer_lease
 
 SETTINGS = Settings()
 HIDDEN = {"server": {"database": {"driver": None, "connection_url": "********"}}}
@@ -130,28 +130,13 @@ def test_packages_are_compared_with_what_is_asked_for(monkeypatch: pytest.Monkey
         check_packages(SETTINGS)
 
 
-def test_the_writer_of_an_index_is_named_while_it_lives(tmp_path: Path) -> None:
+def test_the_writer_of_an_index_is_named_while_it_writes(tmp_path: Path) -> None:
     folder = Layout(tmp_path).index("lakes")
-    assert read_lease(folder) is None
-    program = (
-        "import sys, time\nfrom pathlib import Path\nfrom polyhop.warehouse.files.versions import writer_lease\n"
-        "with writer_lease(Path(sys.argv[1]), 'lakes'):\n    print('held', flush=True)\n    time.sleep(60)\n"
-    )
-    writer = subprocess.Popen([sys.executable, "-c", program, folder.lease], stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
-    writer.stdout.readline()
-    lease = read_lease(folder)
-    assert (lease and lease.pid) == writer.pid
-    folder.current.write_text("1\n")
-    (folder.version(1).path).mkdir(parents=True)
-    folder.version(1).manifest.write_text("{}")
-    assert check_leases(Settings(root=tmp_path)).startswith(f"index 'lakes' is being written by process {writer.pid}")
-    writer.kill()
-    writer.communicate()
-    assert read_lease(folder) is None
-    assert check_leases(Settings(root=tmp_path)) == "no index is being written"
+    publish_empty(folder)
     with writer_lease(folder.lease, "lakes"):
-        pass
+        said = check_leases(Settings(root=tmp_path))
+    assert said.startswith(f"index 'lakes' is being written by process {os.getpid()}")
+    assert check_leases(Settings(root=tmp_path)) == "no index is being written"
 
 
 def test_a_check_that_breaks_is_a_line_and_the_others_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

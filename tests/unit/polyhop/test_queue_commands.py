@@ -382,6 +382,7 @@ COMMANDS = {
     "score": "score {predictions} --out {file}",
 }
 NO_ROOT = {"score"}
+PROTECTED = "is among Polyhop's own files below"
 OWN = ("indexes/small/CURRENT", "indexes/small/new/er.jsonl", "queue.sqlite", "caches/x")
 
 
@@ -405,12 +406,12 @@ def contents(root: Path) -> dict[Path, str]:
     return {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
-    ("file", "error", "words"),
+    ("command", "file", "error", "words"),
     [
-        *((f"{{root}}/{own}", ConfigurationError, "is among Polyhop's own files below") for own in OWN),
-        ("/dev/null/x", StoreError, "Cannot write "),
+        *((command, "/dev/null/x", StoreError, "Cannot write ") for command in COMMANDS),
+        *((command, f"{{root}}/{OWN[0]}", ConfigurationError, PROTECTED) for command in COMMANDS),
+        *(("results", f"{{root}}/{own}", ConfigurationError, PROTECTED) for own in OWN[1:]),
     ],
 )
 def test_a_place_that_is_none_is_refused_in_a_sentence_and_nothing_changes(

@@ -77,14 +77,6 @@ def test_the_order_of_statements_does_not_matter(statements: list[Statement], ra
     assert rows(shuffled) == rows(statements)
 
 
-@given(_STATEMENTS)
-def test_no_statement_is_lost(statements: list[Statement]) -> None:
-    tables = statement_tables(statements)
-    assert sum(tables["statements"].column("uses").to_pylist()) == len(statements)
-    named = [node for one in statements for node in (one.subject, one.object) if node.name]
-    assert sum(tables["nodes"].column("uses").to_pylist()) == len(named)
-
-
 Row = dict[str, object]
 Ingest = Callable[..., Build]
 

@@ -1,4 +1,4 @@
-"""Hubs and their paths: definition, search, levels, coverage, texts, restricted graphs, invariants of the tables."""
+"""Hubs and their paths: definition, search, levels, texts, restricted graphs, invariants of the tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -15,29 +15,23 @@ from polyhop.schemas.records import SourceKind
 from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
 from polyhop.schemas.tables import ENTITIES
 from polyhop.tasks.hubs.paths import (
-    ALL,
     DEFINITIONS,
     SPLIT,
     TYPES,
     Adjacency,
-    Covered,
     HubSearch,
     NamedGraph,
     PathsOfHub,
-    RootWalk,
     SearchLimits,
     find_paths_in_hub,
     hub_rules,
     humanised,
-    layer_at,
     nodes_beside,
     passages_left,
     path_arrays,
     path_hash,
-    path_rows,
     path_text,
     paths_left,
-    row,
     search_hubs,
     signature_texts,
     splits,
@@ -135,43 +129,6 @@ def test_a_mode_that_needs_types_and_a_split_that_needs_a_length_say_so() -> Non
         HubRule.of(HubSettings(mode="types"), "graph")
     with pytest.raises(ConfigurationError, match=r"hubs\.split needs a length"):
         HubRule.of(HubSettings(split=True, max_path_length=0), "graph")
-
-
-COVERED_GRAPH = hubs_of(written("P author A; P venue V; Q author B"), {"P", "Q"}, {})[0].graph
-
-
-def test_a_node_is_covered_by_a_triple_that_begins_or_ends_in_it() -> None:
-    """Triples are numbered by subject, predicate, object: P author A, P venue V, Q author B."""
-    found = Covered.by(np.array([0, 0]), COVERED_GRAPH)
-    assert found.triples.tolist() == [True, False, False]
-    assert int(found.nodes.sum()) == 2
-    assert list(found.rows()) == [("nodes", ALL, 2, 3, 0.4), ("triples", ALL, 1, 2, 1 / 3)]
-
-    assert [covered for _, _, covered, _, _ in Covered.by(np.array([], np.int64), COVERED_GRAPH).rows()] == [0, 0]
-
-
-def test_nothing_of_nothing_is_no_share() -> None:
-    assert row("what", "part", 0, 0) == ("what", "part", 0, 0, None)
-    assert row("what", "a", 1, 3) == ("what", "a", 1, 3, 0.25)
-    assert row("what", "b", 0, 2) == ("what", "b", 0, 2, 0.0)
-
-
-def test_hubs_and_paths_are_counted_by_length_and_end() -> None:
-    """Three hubs with 2, 0 and 1 paths, of lengths 1, 2, 1; one hub that no search found, four paths left out."""
-    arrays = {"path-starts": np.array([0, 2, 2, 3]), "triple-starts": np.array([0, 1, 3, 4])}
-    assert list(path_rows({**arrays, "end-kinds": np.array([0, 1, 0], np.int8)}, 4, 1)) == [
-        ("hubs", ALL, 2, 2, 0.5),
-        ("paths", ALL, 3, 4, 3 / 7),
-        ("hubs with paths", "0", 1, 0, 1.0),
-        ("hubs with paths", "1", 1, 0, 1.0),
-        ("hubs with paths", "2", 1, 0, 1.0),
-        ("paths of length", "1", 2, 0, 1.0),
-        ("paths of length", "2", 1, 0, 1.0),
-        ("paths that end in", "leaf", 2, 0, 1.0),
-        ("paths that end in", "hub", 1, 0, 1.0),
-        ("paths that end in", "limit", 0, 0, None),
-        ("paths that end in", "revisit", 0, 0, None),
-    ]
 
 
 def path_words(path: Iterable[NamedTriple]) -> str:
@@ -406,44 +363,6 @@ def test_paths_of_the_other_hub() -> None:
         ("author A2, affiliation U1, place C1, part-of K1", "leaf"),
     ]
     assert candidates(found) == {"H1": ("hub", "cites H1")}
-
-
-def levels_of_topic(topic: str, count: int, *, until_hub: bool) -> list[list[tuple[str, str]]]:
-    """The hubs of each level with their paths to the topic."""
-    search = RootWalk(WORKED.graph, np.array(IS_HUB, dtype=bool))
-    starts = layer_at([NODES.index(topic)], both_ways=True)
-    found = []
-    for _ in range(count):
-        hubs, places, starts = search.level(starts, until_hub=until_hub)
-        ways = [words(search.triples_to(place)) for place in places.tolist()]
-        whole = [", ".join(f"{one.subject} {one.predicate} {one.object}" for one in way) for way in ways]
-        found.append([(NODES[hub], way) for hub, way in zip(hubs.tolist(), whole, strict=True)])
-    return found
-
-
-OF_R = [("H1", "R contains H1"), ("H2", "R contains H2")]
-LEFT_OF_U1 = [("H1", "A1 affiliation U1, H1 author A1"), ("H2", "A2 affiliation U1, H2 author A2")]
-
-
-@pytest.mark.parametrize(
-    ("topic", "until_hub", "expected"),
-    [
-        ("R", True, [OF_R]),
-        ("R", False, [[], OF_R]),
-        ("F", True, [[("H1", "F parent-of R, R contains H1"), ("H2", "F parent-of R, R contains H2")]]),
-        ("U1", True, [LEFT_OF_U1]),
-        ("U1", False, [[], [], LEFT_OF_U1]),
-        ("H2", True, [[("H2", ""), ("H1", "H1 cites H2")]]),
-        ("C1", False, [[], [], [("H1", "V1 place C1, H1 venue V1")], None]),
-    ],
-)
-def test_hubs_that_a_topic_leads_to(topic: str, until_hub: bool, expected: list[list[tuple[str, str]] | None]) -> None:
-    found = levels_of_topic(topic, len(expected), until_hub=until_hub)
-    for level, wanted in zip(found, expected, strict=True):
-        if wanted is None:
-            assert [hub for hub, _ in level] == ["H2"]
-        else:
-            assert level == wanted
 
 
 AUTHOR = NamedTriple("H1", "Paper One", "author", "A1", "Jane Doe")

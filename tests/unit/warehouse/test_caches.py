@@ -4,7 +4,6 @@ import hashlib
 import logging
 import random
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_processes import line_of, remaining_output
+from command_processes import line_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -48,18 +47,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.statements import read_statements
 
 SQL_FOLDER = Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql"
-
-WRITE_FOR_EVER = """
-import sys
-from pathlib import Path
-import numpy as np
-from polyhop.warehouse.cache.vectors import VectorCache
-cache, batch = VectorCache(Path(sys.argv[1])), 0
-while True:
-    cache.put_many({f"{batch}-{n}": np.full(384, batch + 1, np.float32) for n in range(50)})
-    print(batch, flush=True)
-    batch += 1
-"""
 
 
 @pytest.fixture
@@ -120,28 +107,6 @@ def test_more_keys_than_one_read_holds_are_all_found_and_a_known_key_keeps_its_v
     assert cache.get_many([]) == {}
     assert (empty.row_count, cache.stats().row_count) == (0, 100)
     assert cache.stats().byte_count - empty.byte_count > 100 * 384 * 4
-
-
-def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", WRITE_FOR_EVER, str(path)]
-    for _ in range(3):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        finished = [int(line_of(process)) for _ in range(20)]
-        process.send_signal(signal.SIGKILL)
-        rest, errors = remaining_output(process)
-        finished += [int(line) for line in rest.split("\n")[:-1]]
-        assert errors == ""
-        cache = VectorCache(path)
-        assert cache.stats().row_count % 50 == 0
-        for batch in finished:
-            found = cache.get_many([f"{batch}-{n}" for n in range(50)])
-            assert len(found) == 50
-            assert all(np.array_equal(vector, np.full(384, batch + 1)) for vector in found.values())
-        cache.put_many({f"after-{n}": np.ones(384, np.float32) for n in range(50)})
-        cache.close()
-    check = sqlite3.connect(path)
-    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    check.close()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
@@ -212,19 +177,6 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) ->
     again = CountingEncoder()
     CachedEncoder(again, cache).encode(texts, "passage")
     assert again.calls == [texts[6:]]
-
-
-@given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))
-def test_the_cache_changes_no_vector(
-    tmp_path_factory: pytest.TempPathFactory, texts: Sequence[str], chunk_size: int
-) -> None:
-    cache = VectorCache(tmp_path_factory.mktemp("law") / "vectors.sqlite")
-    encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=chunk_size)
-    expected = CountingEncoder().encode(texts).reshape(len(texts), 3)
-    for _ in range(2):
-        assert np.array_equal(encoder.encode(texts, "passage"), expected)
-    assert encoder.misses == len(set(texts)) == encoder.hits
-    cache.close()
 
 
 WRITE_PATHS = """

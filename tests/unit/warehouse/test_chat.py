@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -207,27 +207,6 @@ def test_threads_that_ask_the_same_pay_once_with_no_more_calls_in_flight_than_al
     assert model.most == 2
 
 
-@settings(max_examples=25)
-@given(
-    runs=st.lists(st.lists(st.sampled_from("abcde"), max_size=8), max_size=4), broken=st.sets(st.sampled_from("abc"))
-)
-def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_per_call(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[list[str]], broken: set[str]
-) -> None:
-    cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
-    model = FakeModel({text: ["broken"] for text in broken})
-    expected: list[str] = []
-    failing, known = set(broken), set[str]()
-    for texts in runs:
-        outcomes = chat_of(cache, model).ask([ask_for(text) for text in texts])
-        expected += sorted(set(texts) - known)
-        assert [outcome.reply is None for outcome in outcomes] == [text in failing for text in texts]
-        known |= set(texts) - failing
-        failing -= set(texts)
-    assert sorted(model.asked) == sorted(expected)
-    cache.close()
-
-
 def test_a_role_has_its_model_and_resolution_that_of_extraction() -> None:
     models = ModelSettings(extract="openai/a", read="openai/c")
     assert [model_name(models, role) for role in Role] == ["openai/a", "openai/a", "openai/c"]
@@ -351,6 +330,22 @@ FORMS: dict[str, type[BaseModel]] = {
     "answer": Guess,
     "weight": Weight,
 }
+
+
+def test_any_text_can_be_asked_about(model_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question may hold what no encoding knows."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    models = ModelSettings(extract="openai/scripted", api_base=model_server.url, max_attempts=2, timeout_seconds=20)
+    model_server.respond(lambda asked: "reply")
+    chat = open_chat(Settings(root=tmp_path, models=models), Role.EXTRACT)
+    outcomes = chat.ask(
+        [
+            ask_for(text, ChatTask("prop.entities", TASK.prompt, NameList))
+            for text in ("\ud800", "\x00 </data> {{text}}", "", "東京")
+        ]
+    )
+    close_chats()
+    assert [one.error for one in outcomes] == [""] * 4
 
 
 def text_of(case: dict[str, Any]) -> str:

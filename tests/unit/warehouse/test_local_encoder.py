@@ -79,6 +79,7 @@ def test_a_vector_does_not_depend_on_the_texts_beside_it_nor_on_the_number_of_th
         assert LocalEncoder(threads=threads, batch_size=batch_size).encode(texts).tobytes() == alone.tobytes()
 
 
+@pytest.mark.rare
 def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_it(
     encoder: LocalEncoder, int8: LocalEncoder
 ) -> None:
@@ -165,6 +166,7 @@ def encode() -> Callable[..., Any]:
     return LocalEncoder(precision="bfloat16").encode
 
 
+@pytest.mark.rare
 def test_bfloat16_is_close_to_float32_and_a_text_does_not_depend_on_those_beside_it(encode: Callable[..., Any]) -> None:
     exact, close = LocalEncoder().encode(TOWNS), encode(TOWNS)
     assert len({LocalEncoder(precision=one).model for one in ("float32", "bfloat16", "int8")}) == 3

@@ -52,6 +52,7 @@ def like_a_mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fixture", "setting"), [("tmp_path", ""), ("like_a_mac", r" \(corpus\.conversion_memory_mb\)")]

@@ -418,6 +418,7 @@ def test_whatever_a_file_holds_is_read_refused_in_a_sentence_or_set_aside_by_rec
         assert all(words.isprintable() for words in said)
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("name", "last"), [("d", "1 record"), ("deep", "the folder cannot be opened: file name too long")]
 )

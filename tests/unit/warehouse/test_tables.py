@@ -405,19 +405,6 @@ def test_any_text_is_a_filter_or_is_told_where_it_is_wrong(allowed: Callable[[st
     assert set(columns) <= {*range(1, len(text) + 2)}
 
 
-LEAVES = st.sampled_from(["metadata.year >= 2020", "metadata.tags = 'b'", "metadata.draft = TRUE", "id = 'r3'"])
-
-
-@given(a=LEAVES, b=LEAVES)
-def test_missing_values_follow_the_logic_of_sql(allowed: Callable[[str], list[int]], a: str, b: str) -> None:
-    known = {text: set(allowed(text)) | set(allowed(f"NOT {text}")) for text in (a, b)}
-    assert set(allowed(f"{a} AND {b}")) == set(allowed(a)) & set(allowed(b))
-    assert set(allowed(f"{a} OR {b}")) == set(allowed(a)) | set(allowed(b))
-    assert set(allowed(f"NOT ({a} OR {b})")) == set(allowed(f"NOT {a} AND NOT {b}"))
-    assert set(allowed(f"NOT ({a} AND {b})")) <= known[a] | known[b]
-    assert not set(allowed(a)) & set(allowed(f"NOT {a}"))
-
-
 def test_patterns_take_no_more_than_some_passes_and_filters_no_more_than_their_time(
     filtered: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,18 +430,6 @@ def test_what_only_looks_like_a_number_or_a_date_is_none() -> None:
     dates = ["2020-13", "2020-02-30", "0000-01-01", "2020-1-1", "20200101", "2020-05-31T25:00"]
     assert [text for text in numbers if number_in(text) is not None] == []
     assert [text for text in dates if interval_of(text) is not None] == []
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
-        lambda s: st.lists(s) | st.dictionaries(st.text(), s),
-        max_leaves=10,
-    )
-)
-def test_any_metadata_has_values_of_three_kinds(value: object) -> None:
-    plain = json.loads(json.dumps({"field": value}))
-    assert {found.kind for _, found in values_of(plain)} <= {"number", "flag", "text"}
 
 
 def made(path: Path, rows: int = 1) -> Path:

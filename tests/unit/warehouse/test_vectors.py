@@ -52,22 +52,6 @@ def first_of(whole: VectorRows, count: int) -> VectorRows:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 9, 600])
-def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Path, count: int) -> None:
-    wanted = rows(count)
-    synced = LanceVectors(tmp_path).sync("passages", wanted, has_graph=True)
-    assert synced.hnsw is not None
-    assert (synced.hnsw.m, synced.hnsw.ef_construction, synced.hnsw.ef_search) == (32, 200, 64)
-    assert 0.9 <= synced.hnsw.recall_at_10 <= 1
-    table = LanceVectors(tmp_path).open("passages", synced.version)
-    for number in (0, count // 30, count - 1):
-        exact = [wanted.ids[n] for n in np.argsort(-(wanted.vectors @ wanted.vectors[number]))[:5]]
-        found = table.nearest(wanted.vectors[number], 5, 64)
-        assert found[0] == exact[0] == wanted.ids[number]
-        assert len(set(exact).intersection(found)) >= len(exact) - 1
-
-
-@pytest.mark.slow
 def test_a_graph_is_built_again_only_for_other_rows_or_another_density(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

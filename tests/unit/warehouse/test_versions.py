@@ -167,6 +167,7 @@ def test_what_is_unknown_or_damaged_is_named(layout: Layout, index: IndexFolder)
     assert [path.read_bytes() for path in layout.root.glob("*f*")] == [b"old"]
 
 
+@pytest.mark.rare
 def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path: Path) -> None:
     """The version that a query reads used to be pruned under it, or between looking it up and opening it."""
     index, is_enough, published = layout.index("a"), threading.Event(), [1]

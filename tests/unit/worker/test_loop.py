@@ -333,12 +333,6 @@ def test_what_becomes_of_three_questions(
     assert outcome.outage is (AWAY if released else None)
 
 
-def test_a_question_without_company_is_retrieved_in_a_turn_of_its_own() -> None:
-    pool = Pool()
-    answered(pool, claimed("a"), claimed("b", attempt=2))
-    assert pool.loud.calls == [["a"], ["b"]]
-
-
 @pytest.mark.parametrize(
     ("error", "text", "is_retryable"),
     [

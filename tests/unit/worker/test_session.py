@@ -114,6 +114,7 @@ def open_files_of(folder: Path) -> list[str]:
     return sorted({path for path in (*descriptors, *mapped) if path.startswith(str(folder.resolve()))})
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings) -> None:
     """Strategies keep arrays, name finders and tables of their version; none may survive the move to the next one."""

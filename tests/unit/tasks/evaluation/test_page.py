@@ -344,6 +344,7 @@ def test_the_summary_says_what_was_evaluated_and_marks_the_best() -> None:
     assert text.endswith("|\n")
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_twenty_five_strategies_with_names_of_any_kind_are_drawn() -> None:
     hostile = [*MATHS, "<script>alert(1)</script>", "qasa:" + "very-long=" * 40]

@@ -88,18 +88,6 @@ def test_failures_count_zero_are_listed_and_have_no_latency() -> None:
     assert report["recall@30"] == pytest.approx(2 / 3)
 
 
-def test_every_two_strategies_are_compared_in_the_order_given() -> None:
-    paired = evaluate(GOLD, {"b": FIRST, "a": SECOND, "c": FIRST}, record_of)["paired"]
-    assert list(paired) == ["b vs a", "b vs c", "a vs c"]
-    assert list(paired["b vs a"]) == list(METRICS)
-    assert set(paired["b vs a"]["em"]) == {"difference", "low", "high", "wins", "ties", "losses", "significant"}
-    em = paired["b vs a"]["em"]
-    assert (em["wins"], em["ties"], em["losses"]) == (1, 0, 2)
-    assert em["difference"] == pytest.approx(-1 / 3)
-    assert paired["b vs c"]["mrr"]["ties"] == 3
-    assert paired["b vs a"]["f1"]["difference"] == pytest.approx(-paired["a vs c"]["f1"]["difference"])
-
-
 @pytest.mark.parametrize(
     ("outcome", "em", "failures", "answered"),
     [

@@ -141,17 +141,6 @@ def rm3(
     return weights, score(index, weights)
 
 
-def test_golden_rm3(make_lexical: MakeLexical) -> None:
-    """G-SPRIG-4."""
-    lexical = make_lexical(GOLDEN)
-    names = list(lexical.terms)
-    weights, scores = rm3(lexical, QUESTION, 2, 5, 0.5)
-    assert {names[term]: weight for term, weight in weights.items()} == pytest.approx(
-        {"capital": 0.275362, "of": 0.275362, "france": 0.231884, "is": 0.108696, "the": 0.108696}, abs=1e-6
-    )
-    assert scores == pytest.approx([0.616915, 0.048032, 0.465894, 0.151021], abs=1e-6)
-
-
 def independent_rm3(
     corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float
 ) -> list[float]:

@@ -313,21 +313,6 @@ def test_bounded_search_is_full_enumeration(make_relations: Any, data: st.DataOb
     assert search_paths(graph, active, values, seeds[::-1], rule).chains == found.chains
 
 
-@given(st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=4, unique=True).map(tuple), max_size=8))
-def test_what_is_left_says_all_that_was_said(paths: list[tuple[int, ...]]) -> None:
-    """Each dropped path is, one way or the other, a part of one that is left; none of those begins another."""
-
-    def is_at(short: tuple[int, ...], long: tuple[int, ...], place: int) -> bool:
-        return long[place : place + len(short)] in (short, short[::-1])
-
-    def begins(short: tuple[int, ...], long: tuple[int, ...]) -> bool:
-        return is_at(short, long, 0) or is_at(short, long[::-1], 0)
-
-    left = without_duplicates(paths)
-    assert all(any(is_at(path, other, place) for other in left for place in range(4)) for path in paths)
-    assert not any(begins(one, other) for one in left for other in left if one is not other)
-
-
 def test_chains_and_entities_as_the_model_reads_them() -> None:
     """Arrows point as relations are stored, G-QASA-4; empty sections say so."""
     hops = (Hop(("directed",), ()), Hop((), ("capital of", "near")))

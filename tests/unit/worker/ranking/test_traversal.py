@@ -39,13 +39,11 @@ from polyhop.worker.ranking.traversal import (
     NameSearch,
     connect,
     expand,
-    passages_by_hops,
     passages_mentioning,
     shared_passages,
     shortest_paths,
     similar_entities,
     strongest_links,
-    traverse,
 )
 
 A, B, C, D = range(4)
@@ -246,50 +244,6 @@ def graph_of(make_relations: Any, pairs: list[tuple[int, int]], count: int = 12)
 def levels(graph: RelationGraph, starts: list[int], depth: int) -> dict[int, int]:
     reached, hops = expand(graph, starts, depth)
     return dict(zip(reached.tolist(), hops.tolist(), strict=True))
-
-
-@pytest.mark.parametrize(
-    ("start", "depth", "found"),
-    [
-        (ALDER, 1, [BIRCH, CEDAR, DOGWOOD]),
-        (BIRCH, 1, [ALDER]),
-        (BIRCH, 2, [ALDER, CEDAR, DOGWOOD]),
-        (ELM, 3, [DOGWOOD, ALDER, BIRCH, CEDAR]),
-        (STREET, 2, []),
-        (ALDER, 0, []),
-    ],
-)
-def test_golden_traversals(trees: RelationGraph, start: str, depth: int, found: list[str]) -> None:
-    """G-ARC."""
-    reached, hops = traverse(trees, KEYS.index(start), depth)
-    assert [KEYS[number] for number in reached.tolist()] == found
-    assert sorted(hops.tolist()) == hops.tolist()
-
-
-def test_every_hop_halves_what_a_mention_is_worth(trees: RelationGraph, make_relations: Any, make_graph: Any) -> None:
-    """G-ARC, graph_search([Birch], depth 2), mentions count once; and by hand a path n0 - n1 - … - n5."""
-    entities, hops = expand(trees, [KEYS.index(BIRCH)], 2)
-    assert dict(zip(entities.tolist(), hops.tolist(), strict=True)) == {0: 1, 1: 0, 2: 2, 3: 2}
-    mentioned = mentioned_in(make_graph([{ALDER: 7, BIRCH: 1}, *CHUNKS[1:]]))
-    numbers, scores = passages_by_hops(mentioned, entities, hops, 0.5, 10)
-    assert numbers.tolist() == [0, 1, 2, 3]
-    assert scores.tolist() == pytest.approx([0.15, 0.075, 0.075, 0.025], abs=1e-12)
-    assert [len(passages_by_hops(mentioned, entities, hops, 0.5, count)[0]) for count in (2, 0, -3)] == [2, 0, 0]
-    entities, hops = expand(graph_of(make_relations, [(n, n + 1) for n in range(5)], count=6), [0], 5)
-    passages = mentioned_in(make_graph([{f"n{n:02d}": 1} for n in range(6)]))
-    numbers, scores = passages_by_hops(passages, entities, hops, 0.5, 10)
-    assert numbers.tolist() == [0, 1, 2, 3, 4, 5]
-    assert scores.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125], abs=1e-12)
-
-
-def test_a_negative_depth_is_refused(trees: RelationGraph) -> None:
-    for refused in (
-        lambda: expand(trees, [0], -1),
-        lambda: traverse(trees, 0, -1),
-        lambda: shortest_paths(trees, [0], [1], -1, 5),
-    ):
-        with pytest.raises(AlgorithmError, match="-1; it must be at least 0"):
-            refused()
 
 
 def test_doubled_starts_count_once_and_none_reach_nothing(trees: RelationGraph) -> None:

@@ -120,7 +120,7 @@ def test_saved_arrays_open_memory_mapped_as_the_same_graph(g_prop_6: Any, tmp_pa
 
 
 Vector = NDArray[np.float64]
-GRAPHS = range(200)
+GRAPHS = range(80)
 GOLDEN_1 = PathRule(seed_propositions=3, seed_entities=4, subgraph_passages=3)
 SIX = PathRule(seed_propositions=6, seed_entities=5, subgraph_passages=4)
 
@@ -187,7 +187,7 @@ def test_walks_agree_with_igraph_on_random_graphs() -> None:
             assert found == pytest.approx(expected, abs=1e-9), number
             assert order_of(found) == order_of(expected), number
             assert found.sum() == pytest.approx(1, abs=1e-11)
-    assert min(isolated_seeds, many_seeds) > 100
+    assert min(isolated_seeds, many_seeds) > 40
 
 
 def test_both_stages_agree_with_igraph_on_random_graphs() -> None:
@@ -211,7 +211,7 @@ def test_both_stages_agree_with_igraph_on_random_graphs() -> None:
         order = np.lexsort((np.arange(passages), ties, -np.round(first.scores, 9)))
         assert order.tolist() == plain_order.tolist(), number
         walked += stage_2_agrees(case, walk, first.order[:4], rule)
-    assert walked > 150
+    assert walked > 60
 
 
 def plain_seeds(case: Judged, rule: PathRule) -> Vector:
@@ -448,34 +448,6 @@ def test_golden_paths(
     assert is_close(scores(named, universe, replace(GOLDEN_2, **changes)), of(expected))
 
 
-@pytest.mark.parametrize(
-    ("max_length", "expected"), [(2, "p1>p4 0.96873, p4>p3 0.925935"), (3, "p1>p4>p3 0.935757, p4>p3>p2 0.897643")]
-)
-def test_golden_mean_scores(g_prop_1: Any, max_length: int, expected: str) -> None:
-    """G-PROP-2, left half of its table."""
-    rule = replace(GOLDEN_2, exact=False, max_length=max_length)
-    assert is_close(g_prop_1.written(found(g_prop_1, U, rule).beams[-1]), of(expected))
-
-
-def test_golden_connections(g_prop_1: Any) -> None:
-    """G-PROP-2: p1>p4 by a jump, p4>p3 from V to W."""
-    paths = {path.propositions: path for path in found(g_prop_1, U, GOLDEN_2).paths}
-    v, w, b = (g_prop_1.entities.index(entity) for entity in "VWB")
-    assert paths[0, 3, 2].connections == (Connection("jump", None, None), Connection("synonym", v, w))
-    assert paths[3, 2, 1].connections == (Connection("synonym", v, w), Connection("exact", b, b))
-
-
-def test_golden_disconnected_start(g_prop_5: Any) -> None:
-    """G-PROP-5: the only way on is a jump to p1."""
-    rule = PathRule(beam_width=2, max_length=3, jump_points=1)
-    assert is_close(scores(g_prop_5, "p1 p2", rule), {"p1": 0.984808, "p2>p1": 0.919941, "p2": 0.642788})
-    by_mean = found(g_prop_5, "p1 p2", replace(rule, exact=False)).beams[1]
-    assert is_close(g_prop_5.written(by_mean), {"p2>p1": 0.866025})
-    without = found(g_prop_5, "p1 p2", replace(rule, jump_points=0))
-    assert is_close(g_prop_5.written(without.paths), {"p1": 0.984808, "p2": 0.642788})
-    assert len(without.beams) == 1
-
-
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
 FIRST = PathRule(beam_width=2, rescored=3, jump_points=1, seed_propositions=3, exploit_paths=3)
 GOLDEN_3 = replace(FIRST, seed_entities=4, subgraph_passages=3, exploit_entities=3, explore_entities=3)
@@ -544,43 +516,6 @@ def solved(plain_walk: Any, nodes: list[str], seeds: dict[str, float], restart: 
     rows = sparse.csr_array(weights / weights.sum(axis=1, keepdims=True))
     reset = np.array([seeds.get(node, 0.0) for node in nodes])
     return dict(zip(nodes, plain_walk(rows, reset, restart).at_last().tolist(), strict=True))
-
-
-def test_golden_6_by_hand(plain_walk: Any) -> None:
-    """G-PROP-6 without the product: vectors of length 1 at angles a, b have a mean at (a + b) / 2, and the exact
-    scorer's v_a + 2 v_b has the length sqrt(5 + 4 cos(a - b)); the walks are linear equations in the weights above.
-    """
-    angle = {"p1": 30, "p2": 35, "p3": 40, "p4": -60, "p5": -45, "p6": -42}
-
-    def cos(degrees: float) -> float:
-        return float(np.cos(np.radians(degrees)))
-
-    def mean(a: str, b: str) -> float:
-        return cos((angle[a] + angle[b]) / 2)
-
-    def exact(a: str, b: str) -> float:
-        return (cos(angle[a]) + 2 * cos(angle[b])) / float(np.sqrt(5 + 4 * cos(angle[a] - angle[b])))
-
-    pairs = [("p2", "p5"), ("p1", "p5"), ("p2", "p4"), ("p1", "p4"), ("p1", "p2"), ("p1", "p3"), ("p2", "p3")]
-    means = [0.996195, 0.991445, 0.976296, 0.965926, 0.843391, 0.819152, 0.793353]
-    assert [mean(*pair) for pair in pairs] == pytest.approx(means, abs=1e-6)
-    exacts = [0.935898, 0.928179, 0.843487, 0.834512]
-    assert [exact(*pair) for pair in pairs[:4]] == pytest.approx(exacts, abs=1e-6)
-    assert [mean("p2", "p6"), mean("p1", "p6")] == pytest.approx([0.998135, 0.994522], abs=1e-6)
-    assert [exact("p2", "p6"), exact("p1", "p6")] == pytest.approx([0.949151, 0.941976], abs=1e-6)
-    # The three best paths are p2>p5, p1>p5 and p1: B is in p2, p5, p1, p5, p1; C in p5 twice, and reached twice.
-    first, second, third = exact("p2", "p5"), exact("p1", "p5"), cos(30)
-    b, c, a = 2 * first + 2 * second + third, 2 * first + 2 * second, first + second + third
-    assert [b, c, a] == pytest.approx([4.594179, 3.728154, 2.730102], abs=1e-6)
-    # p1, p2 and p3 name A; p1 and p2 name B; p3 names C.
-    explored = {"A": cos(30) + cos(35) + cos(40), "B": cos(30) + cos(35), "C": cos(40)}
-    assert [*explored.values()] == pytest.approx([2.451222, 1.685177, 0.766044], abs=1e-6)
-    stage1 = solved(plain_walk, NODES_6, {"A": 1, "B": 1, "C": 1}, 0.25)
-    assert stage1["d5"] == pytest.approx(0.012384, abs=1e-6)
-    reset = {"A": 1, "B": 1, "C": c / b, **DENSE_6}
-    stage2 = solved(plain_walk, INSIDE_6, reset, 0.55)
-    expected = [0.306923, 0.281, 0.246279, 0.027183, 0.004333, 0.036303, 0.03163, 0.027838, 0.038511]
-    assert [*stage2.values()] == pytest.approx(expected, abs=1e-6)
 
 
 def test_golden_6_first_walk(g_prop_6: Any, plain_walk: Any) -> None:
@@ -755,26 +690,3 @@ def test_negative_weights_are_dropped_before_the_division(g_prop_1: Any) -> None
     assert entity_weights(g_prop_1.graph, paths, 9, "sum") == {names.index("M"): 1.0, names.index("P"): 1.0}
     assert entity_weights(g_prop_1.graph, paths[1:], 9, "sum") == {}
     assert entity_weights(g_prop_1.graph, paths, 0, "sum") == {}
-
-
-def test_a_question_does_not_depend_on_its_batch(g_prop_6: Any) -> None:
-    """Questions of different depths and fallbacks; texts of all questions are encoded in one call per depth."""
-    calls = []
-
-    def encode(texts: Any) -> Any:
-        calls.append(list(texts))
-        return g_prop_6.encode(texts)
-
-    question = g_prop_6.similarities()
-    turned = replace(g_prop_6, question=(0, 1)).similarities()
-    without = changed(question, propositions=[np.nan] * 7)
-    batch = [question, turned, without, question]
-    rule = replace(GOLDEN_6, max_length=3)
-    together = rank_passages(g_prop_6.index(), batch, rule, 5, encode)
-    assert len(calls) == 2
-    assert all(len(set(texts)) == len(texts) for texts in calls)
-    for alone, row in zip(batch, together, strict=True):
-        single = rank_passages(g_prop_6.index(), [alone], rule, 5, g_prop_6.encode)[0]
-        assert single.passages.tolist() == row.passages.tolist()
-        assert single.scores.tolist() == row.scores.tolist()
-        assert (single.found, single.seeds, single.fallback) == (row.found, row.seeds, row.fallback)
