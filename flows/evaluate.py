@@ -46,7 +46,10 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
         (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker", "index"), True
     ),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),
-    "models": {"extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"},
+    "models": {
+        *("extract", "api_base", "timeout_seconds", "max_attempts", "concurrency", "requests_per_minute", "price"),
+        *("mode", "batch_requests", "batch_tokens", "batch_price"),
+    },
     "reader": {"reads"},  # the run says who reads
 }
 _OUT = "the per-question file"

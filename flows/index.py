@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner, model_run, model_use
@@ -32,7 +33,7 @@ from polyhop.schemas.settings import EncoderSettings, HubSettings, Section, Sett
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.publish.publish import check_deletions, prune, publish, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.tasks.stage import Counts, Stage, tables_of
+from polyhop.tasks.stage import Counts, Stage, finish_or_wait, tables_of
 from polyhop.warehouse.build import (
     Build,
     KeptSource,
@@ -52,6 +53,7 @@ from polyhop.warehouse.files.versions import begin_run, end_run, stage_timings, 
 from polyhop.warehouse.inbox import INBOX
 from polyhop.warehouse.index_reader import Damage, find_damage
 from polyhop.warehouse.machine import now, peak_rss_mb
+from polyhop.warehouse.open_models import open_batches
 from polyhop.worker.strategies.registry import needed_artefacts
 
 _LOG = logging.getLogger(__name__)
@@ -100,12 +102,13 @@ class RunHistory:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Around a run: writes what it found or published, or why it failed or was stopped; errors pass through."""
+        """Around a run: writes what it found or published, or why it failed, stopped or waits; errors pass through."""
         report = self.report
         try:
             yield
         except BaseException as error:
             is_stopped = isinstance(error, errors.BudgetExceededError) or not isinstance(error, Exception)
+            is_waiting = isinstance(error, errors.WaitingError)
             if isinstance(error, errors.PolyhopError):
                 sentence = str(error)
             elif is_stopped:  # Ctrl-C, and Prefect's signal that a flow run was cancelled
@@ -116,7 +119,7 @@ class RunHistory:
             # never held the lease is recorded only if there is an index.
             with suppress(errors.PolyhopError, OSError):
                 if self._begun is not None or self._folder.path.is_dir():
-                    self._end("stopped" if is_stopped else "failed", sentence, {})
+                    self._end("waiting" if is_waiting else "stopped" if is_stopped else "failed", sentence, {})
             raise
         damaged = f"damaged, made again: {'; '.join(report.damaged)}" if report.damaged else ""
         said = [damaged or ("" if report.changed else "nothing has changed"), report.pin_sentence]
@@ -195,8 +198,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
         wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
         build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
         lease = versions.writer_lease(folder.lease, folder.name, wait_seconds=request.wait_seconds, on_wait=runner.note)
-        with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
+        with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note, request.index):
             history.begin()
+            take_in_batches(settings, runner, history)
             left = versions.remove_leftovers(folder)
             is_after_kill = bool(left) or was_killed(folder)
             _Run(build, runner, history, is_after_kill=is_after_kill).run()
@@ -206,6 +210,38 @@ def run_index(settings: Settings, request: IndexRequest, runner: DirectRunner) -
         moved = push_version(Layout(settings.root), request.index, settings.index.remote)
         runner.note(f"Pushed {moved}")
     return report
+
+
+def take_in_batches(settings: Settings, runner: DirectRunner, history: RunHistory) -> None:
+    """Takes in what earlier runs submitted in batches; the history shows it as a stage of its own.
+
+    Raises:
+        WaitingError: If replies that this index waits for are not there yet.
+    """
+    batches = open_batches(settings)
+    if batches is None:
+        return
+    batches.forget_wanted()
+    if batches.are_open:
+        with history.stage("batches"):
+            waiting = runner.step("replies of batches", batches.take_in)
+        if waiting is not None:
+            raise waiting
+
+
+LONGEST_POLL_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a look costs nothing
+
+
+def wait_for_batches(settings: Settings, index: str) -> None:
+    """Looks at the batches that an index waits for, ever less often, until a run would go on; holds nothing open."""
+    pause = 1.0
+    while True:
+        with model_run(None, index):
+            batches = open_batches(settings)
+            if batches is None or batches.has_news():
+                return
+        time.sleep(pause)
+        pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
 
 
 class _Run:
@@ -354,7 +390,9 @@ class _Run:
                 units = self._run_batches(stage)
                 faults = stage.faults(build)
                 if not faults:
-                    counts = self._runner.step(f"{stage.name} finish", partial(stage.finish, build))
+                    counts = self._runner.step(f"{stage.name} finish", partial(finish_or_wait, stage, build))
+                    if counts is None:
+                        self._wait(stage)
                     build = build.with_counts(stage.name, counts)
                     self._build = stage.done(build.with_outcome(stage.name, stage.outcome(build)))
             self._history.units(stage.name, units, self._report.computed.get(stage.name, 0))
@@ -373,14 +411,25 @@ class _Run:
         is_counted = bool(units or numbers)
         computed = 0
         self._runner.progress(stage.name, units, units + size * len(numbers))
+        waits = False
         for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
+            waits |= result.waits
             units += result.units
             computed += result.computed
             # a batch that is still to do may be a short one: until the last, the total is an upper bound
             self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
         if is_counted:
             self._report.computed[stage.name] = computed
+        if waits:
+            self._wait(stage)
         return units
+
+    def _wait(self, stage: Stage) -> NoReturn:
+        """Submits what a stage wants of a model, and ends the run."""
+        batches = open_batches(self._build.settings)
+        if batches is None:
+            raise ValueError(f"stage {stage.name} waits for batches that nobody opened")
+        raise self._runner.step(f"{stage.name} submission", batches.submit)
 
     def _take_over(self, stage: Stage) -> None:
         manifest = self._require()

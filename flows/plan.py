@@ -19,16 +19,18 @@ from polyhop.schemas.records import Source, SourceKind
 from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, strategies_for
 from polyhop.tasks.embeddings.stage import is_known_in_advance
 from polyhop.tasks.hubs.stage import path_text_task
-from polyhop.tasks.planning import Planner, StepEstimate
+from polyhop.tasks.planning import PlannedStep, Planner, StepEstimate
 from polyhop.tasks.registry import stages_for
 from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import price_of
+from polyhop.warehouse.models.budget import Price, price_of
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
 from polyhop.worker.strategies.registry import needed_artefacts, spec_of
+
+BATCH_HOURS = 24  # within which a provider replies to a batch; OpenAI's window, the only one of its interface
 
 
 def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -77,6 +79,7 @@ class IndexPlan:
     unread_files: Sequence[str] = ()
     not_planned: tuple[str, ...] = ()
     encoder: str = ""
+    later_waits: int = 0  # For batches of steps whose requests are known only when others have run.
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
@@ -100,7 +103,8 @@ class IndexPlan:
             "steps": steps,
             **{name: sum(getattr(one, name) for one in planned) for name in ("calls", "cached", "prompt_tokens")},
             "completion_tokens": sum(estimate.completion_tokens for estimate in self.steps),
-            "cost_usd": self._cost(),
+            "cost_usd": self._cost([estimate.price for estimate in self.steps]),
+            "batches": self._in_batches(),
             "seconds": round(sum(estimate.seconds for estimate in self.steps), 1),
         }
 
@@ -109,14 +113,22 @@ class IndexPlan:
         """Whether every model that would be asked costs nothing."""
         return all(estimate.price == (0.0, 0.0) for estimate in self.steps)
 
-    def _cost(self) -> dict[str, float] | None:
+    def _in_batches(self) -> dict[str, Any] | None:
+        """Cost and longest waiting time in batches of the provider; None if no step asks a model."""
+        if not any(isinstance(estimate.planned, PlannedStep) for estimate in self.steps):
+            return None
+        waits = len({estimate.wait for estimate in self.steps} - {""}) + self.later_waits
+        cost = self._cost([estimate.batch_price for estimate in self.steps])
+        return {"cost_usd": cost, "waits": waits, "hours": waits * BATCH_HOURS}
+
+    def _cost(self, prices: Sequence[Price | None]) -> dict[str, float] | None:
         costs = [0.0, 0.0, 0.0]
-        for estimate in self.steps:
-            if estimate.price is None:
+        for estimate, price in zip(self.steps, prices, strict=True):
+            if price is None:
                 return None
             low, high = estimate.completion_range
             for number, tokens in enumerate((low, estimate.completion_tokens, high)):
-                costs[number] += estimate.planned.prompt_tokens * estimate.price[0] + tokens * estimate.price[1]
+                costs[number] += estimate.planned.prompt_tokens * price[0] + tokens * price[1]
         return dict(zip(("low", "expected", "high"), [round(cost / 1_000_000, 6) for cost in costs], strict=True))
 
 
@@ -164,4 +176,5 @@ def plan_index(
         graph={"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {},
         not_planned=tuple(later),
         encoder=encoder,
+        later_waits=(kind == "corpus" and settings.resolution.method == "model") + (path_text_task().name in later),
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from prefect import flow, get_run_logger, runtime
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from polyhop.flows import prefect_run as runs
@@ -16,12 +18,12 @@ from polyhop.flows.index import run_index
 from polyhop.flows.maintain import repair as repair_stores
 from polyhop.flows.maintain import run_maintenance, run_verify
 from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
-from polyhop.schemas.errors import StoreError, has_secret
+from polyhop.schemas.errors import StoreError, WaitingError, has_secret
 from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
-from polyhop.tasks.stage import BatchResult, Stage
+from polyhop.tasks.stage import BatchResult, Stage, run_or_wait
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.open import find_address
 
@@ -71,7 +73,7 @@ class PrefectRunner(DirectRunner):
         ]
         if pool is None:
             for name, group in zip(words, groups, strict=True):
-                run = partial(_do_group, partial(stage.run, build), group, {})
+                run = partial(_do_group, partial(run_or_wait, stage, build), group, {})
                 for number, result in zip(group, runs.run_step(name, run, stage.name), strict=True):
                     self._is_group_done = number == group[-1]
                     yield result
@@ -133,8 +135,10 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     replace: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     allow_deletions: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     settings: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any] | State[Any]:
     """Index a corpus or a knowledge graph: documents or triples in, published version out.
+
+    A run that waits for batches of a model's provider ends in the state Waiting; the next one goes on.
 
     Args:
         index: Name of the index.
@@ -172,8 +176,11 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             allows_deletions=allow_deletions,
         )
         before = reports.counts_of_current(chosen, index)
-        with batch_pool(chosen) as pool:
-            report = run_index(chosen, request, PrefectRunner(index, pool))
+        try:
+            with batch_pool(chosen) as pool:
+                report = run_index(chosen, request, PrefectRunner(index, pool))
+        except WaitingError as waiting:
+            return _show_waiting(index, waiting)
         _show(chosen, before, report, source_name)
         return report.to_json()
 
@@ -209,9 +216,18 @@ def _show(settings: Settings, before: dict[str, int], report: reports.IndexRepor
         runs.emit(runs.GAPS, "index", report.index, {**about, **missing, "extraction": report.extraction})
 
 
+def _show_waiting(index: str, waiting: WaitingError) -> State[Any]:
+    """The end of a run that holds nothing open: a name, an artifact, an event, and a state that is no failure."""
+    said = str(waiting)
+    runs.rename_run("index", index, "waiting")
+    runs.show_text(runs.artifact_key("index", index, "waiting"), [f"# {index} waits for a model", "", said], said)
+    runs.emit(runs.WAITING, "index", index, {"index": index, "requests": waiting.requests, "reason": said})
+    return Completed(name="Waiting", message=said, data={"waiting": said, "requests": waiting.requests})
+
+
 def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexReport:
     """Runs the flow in this process against the configured Prefect server and returns its report."""
-    document = runs.run_flow(
+    document: Any = runs.run_flow(
         index_flow,
         index=request.index,
         source=str(request.source) if request.source else None,
@@ -227,6 +243,8 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> reports.IndexRe
         allow_deletions=request.allows_deletions,
         settings=runs.flow_settings(settings),
     )
+    if "waiting" in document:
+        raise WaitingError(document["waiting"], document["requests"])
     return reports.IndexReport.from_json(document)
 
 

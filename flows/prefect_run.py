@@ -38,6 +38,7 @@ _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 PUBLISHED = "polyhop.index.published"
 GAPS = "polyhop.index.gaps"
 REFUSED = "polyhop.index.refused"
+WAITING = "polyhop.index.waiting"
 PAUSED = "polyhop.budget.paused"
 DEAD_LETTER = "polyhop.queue.dead_letter"
 OUTAGE = "polyhop.worker.outage"

@@ -23,7 +23,7 @@ from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavaila
 from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.stage import BatchResult, Stage
+from polyhop.tasks.stage import BatchResult, Stage, run_or_wait
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.open_models import chats_usage, close_chats
@@ -32,9 +32,9 @@ T = TypeVar("T")
 
 
 @contextmanager
-def model_run(note: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Models opened inside the block share one budget, which begins at 0."""
-    close_chats(note)
+def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Iterator[None]:
+    """Models opened inside the block share one budget, which begins at 0; those of an index run may ask in batches."""
+    close_chats(note, index)
     try:
         yield
     except BaseException:
@@ -318,7 +318,7 @@ class DirectRunner:
         """Does batches, yielding their results in order; in the pool if there is one for them."""
         pool = self.pool_for(stage, build, numbers)
         if pool is None:
-            yield from (stage.run(build, number) for number in numbers)
+            yield from (run_or_wait(stage, build, number) for number in numbers)
             return
         work = portable_work(stage, build)
         with ThreadPoolExecutor(pool.width, "polyhop-batch") as waiting:

@@ -245,6 +245,18 @@ class ModelError(PolyhopError):
     """A model did not answer as asked."""
 
 
+class WaitingError(ModelError):
+    """Requests are in batches of the provider, whose replies are not there yet; a later run goes on.
+
+    Attributes:
+        requests: How many.
+    """
+
+    def __init__(self, message: str, requests: int) -> None:
+        self.requests = requests
+        super().__init__(message)
+
+
 class ModelUnavailableError(ModelError):
     """A model cannot be reached just now."""
 

@@ -135,7 +135,7 @@ class Manifest(_Frozen):
         return {f"{name}_per_{unit}": round(n / total, 2) for unit, total in units if total for name, n in rows}
 
 
-Outcome = Literal["running", "published", "unchanged", "failed", "stopped", "killed"]
+Outcome = Literal["running", "published", "unchanged", "failed", "stopped", "waiting", "killed"]
 SENTENCE_CHARACTERS = 1_000
 """Chosen: the longest sentence of ours is shorter; a vendor's error that is longer says nothing more."""
 
@@ -181,7 +181,7 @@ class RunRecord(_Recorded):
     polyhop: str = ""
     source: str = ""
     outcome: Outcome = "running"
-    sentence: str = ""  # Why it failed or was stopped, or what it found; "" while it runs.
+    sentence: str = ""  # Why it failed, was stopped or waits, or what it found; "" while it runs.
     seconds: float = 0.0
     version: int = 0  # The version that was current when it ended, 0 if there was none.
     published: int = 0  # The version that it published, 0 if none.

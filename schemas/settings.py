@@ -175,6 +175,15 @@ class EncoderSettings(EncoderChoice):
 HubMode = Literal["auto", "types", "edges", "both", "either"]
 Level = Literal["path", "triple", "entity"]
 Textualiser = Literal["template", "model"]
+AskMode = Literal["single", "batch", "extract", "propositions", "resolve", "hub-texts"]
+_STEPS: dict[str, AskMode] = {
+    "kg.extract": "extract",
+    "prop.entities": "propositions",
+    "prop.propositions": "propositions",
+    "kg.resolve": "resolve",
+    "hub.path_text": "hub-texts",
+}
+"""The step that `models.mode` names, by the task of a request."""
 
 DOCUMENT = "document"  # The type of a text corpus's title entities.
 
@@ -286,6 +295,28 @@ class ModelSettings(Section):
         description="USD per million tokens of prompts, of replies and, if there is a third number, of an encoder's "
         "texts, separated by commas (0.15,0.6,0.02); unset: litellm's table.",
     )
+    mode: Annotated[tuple[AskMode, ...], BeforeValidator(_listed)] = Field(
+        ("single",),
+        min_length=1,
+        description="How index runs ask: by single calls (single; default), by the provider's batches at their lower "
+        "price, for which runs end and later ones go on (batch), or only these steps by batches, separated by commas: "
+        "extract, propositions, resolve, hub-texts.",
+    )
+    batch_requests: int = Field(50_000, ge=1, description="Most requests of one batch.")
+    batch_tokens: int = Field(
+        2_000_000,
+        ge=1,
+        description="Most tokens of prompts in batches at once; the provider's limits page has yours for a model.",
+    )
+    batch_price: Annotated[tuple[Price, Price] | None, BeforeValidator(_listed)] = Field(
+        None,
+        description="USD per million tokens of prompts and of replies in batches, separated by a comma (0.075,0.3); "
+        "unset: litellm's table, which has few.",
+    )
+
+    def asks_in_batches(self, task: str) -> bool:
+        """Whether requests of a task wait for batches."""
+        return "batch" in self.mode or _STEPS.get(task) in self.mode
 
 
 class RunnerSettings(Section):

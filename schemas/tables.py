@@ -197,10 +197,13 @@ INDEX_RUNS = Table(
         Column("started", pa.timestamp("s", tz="UTC"), "when it began (UTC)"),
         real("seconds", "how long it took; 0 while it runs, or if it was killed"),
         text_column(
-            "outcome", "published, unchanged, failed, stopped (by a person, Prefect, its budget), killed or running"
+            "outcome",
+            "published, unchanged, failed, stopped (by a person, Prefect, its budget), waiting (for batches of a "
+            "provider), killed or running",
         ),
         text_column(
-            "sentence", "why it failed or was stopped, or what it found; empty while it runs, or if it was killed"
+            "sentence",
+            "why it failed, was stopped or waits, or what it found; empty while it runs, or if it was killed",
         ),
         count("version", "version that was current when it ended, 0 if there was none"),
         text_column("seconds_json", "seconds by stage, as JSON; the table index_stages has them as rows"),

@@ -12,7 +12,14 @@ from pydantic import BaseModel
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Usage
 from polyhop.schemas.settings import PASSAGES, Settings, Space
 from polyhop.warehouse.cache.replies import ReplyCache
-from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
+from polyhop.warehouse.models.budget import (
+    batch_price_of,
+    count_prompt_tokens,
+    count_tokens,
+    cut_text,
+    embedding_price,
+    price_of,
+)
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
 from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
 from polyhop.warehouse.open_models import model_name, open_encoder
@@ -71,10 +78,11 @@ _ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LEN
 
 @dataclass(frozen=True, slots=True)
 class StepEstimate:
-    """A step with what it may take as expected; ranges are (low, high), a price is in dollars per million tokens.
+    """A step with what it may take as expected; ranges are (low, high), prices are in dollars per million tokens.
 
-    With `has_history` lengths and seconds come from earlier calls of this project. Seconds are of all calls side by
-    side.
+    `batch_price` is that in batches of the provider, `price` again where it asks by single calls; steps of the
+    same `wait` ("": none) wait for batches together. With `has_history` lengths and seconds come from earlier calls of
+    this project. Seconds are of all calls side by side.
     """
 
     planned: PlannedStep | PlannedEmbedding
@@ -83,6 +91,8 @@ class StepEstimate:
     has_history: bool
     seconds: float
     price: tuple[float, float] | None
+    batch_price: tuple[float, float] | None = None
+    wait: str = ""
 
 
 class Planner:
@@ -109,11 +119,17 @@ class Planner:
 
     def output_per_input(self, task: ChatTask[Any]) -> float:
         """Tokens of a reply per token of the text that it is about: from this project's calls, else the task's own."""
+        history, text = self._calls(task), self.text_per_call(task)
+        if history is None or not text:
+            return task.output_per_input
+        return history.completion_tokens / history.calls / text
+
+    def text_per_call(self, task: ChatTask[Any]) -> float:
+        """Tokens of the text in this project's calls of a task, by their mean; 0 without enough calls."""
         history = self._calls(task)
         if history is None:
-            return task.output_per_input
-        text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
-        return history.completion_tokens / text if text > 0 else task.output_per_input
+            return 0.0
+        return max(0.0, history.prompt_tokens / history.calls - self.count_tokens(task.prompt.text))
 
     def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
         """Vectors of texts of a kind, "" for questions; None if the encoder of the space asks no server."""
@@ -137,15 +153,22 @@ class Planner:
             history = self._history_of(model).get(EMBED_TASK)
             per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
             price, seconds = embedding_price(model, self._models), step.calls * per_call / self._models.concurrency
-            return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
+            prices = None if price is None else (price, 0.0)
+            return StepEstimate(step, 0, (0, 0), history is not None, seconds, prices, prices)
         history = self._calls(step.task)
         expected = step.text_tokens * self.output_per_input(step.task)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
-        per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
+        per_call = (history and history.seconds / history.calls) or _SECONDS_PER_CALL
         lengths = round(expected * low), round(expected * high)
         seconds = step.calls * per_call / self._models.concurrency
         prices = price_of(model_name(self._models, Role.EXTRACT), self._models)
-        return StepEstimate(step, round(expected), lengths, history is not None, seconds, prices)
+        is_batched = self._models.mode == ("single",) or self._models.asks_in_batches(step.name)
+        about = step, round(expected), lengths, history is not None, seconds, prices
+        if not is_batched:
+            return StepEstimate(*about, prices)
+        # entities of propositions are asked about together with the graph; propositions, which name them, after both
+        wait = "kg.extract" if step.name == "prop.entities" else step.name
+        return StepEstimate(*about, batch_price_of(self._models.extract, self._models), wait if step.calls else "")
 
     def _calls(self, task: ChatTask[Any]) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import SourceError, WaitingError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.records import SOURCE_KINDS, SourceKind
 from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
@@ -62,12 +62,16 @@ Counts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch did: its units, how many no cache could answer; files that it did not read, the first by name."""
+    """What a batch did: its units, how many no cache could answer; files that it did not read, the first by name.
+
+    `waits` if what it asks of a model waits for replies; it did nothing then.
+    """
 
     units: int
     computed: int
     unread: Mapping[str, int] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
+    waits: bool = False
 
 
 def language_setting(build: Build) -> dict[str, object]:
@@ -175,6 +179,22 @@ class Stage:
         """The build once this stage is done, or its result taken over: the stages that read it can go on."""
         result = build.outcome(self.name)
         return build.with_results([(artefact, self.name, result) for artefact in self.writes])
+
+
+def run_or_wait(stage: Stage, build: Build, batch: int) -> BatchResult:
+    """Does one batch, unless it has to wait for replies of a model."""
+    try:
+        return stage.run(build, batch)
+    except WaitingError:
+        return BatchResult(0, 0, waits=True)
+
+
+def finish_or_wait(stage: Stage, build: Build) -> Counts | None:
+    """What `finish` counts; None if it has to wait for replies of a model."""
+    try:
+        return stage.finish(build)
+    except WaitingError:
+        return None
 
 
 class SourceStage(Stage):

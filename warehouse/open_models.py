@@ -24,6 +24,7 @@ from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, 
 
 if TYPE_CHECKING:
     from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.models.batches import Batches
     from polyhop.warehouse.models.budget import Budget
     from polyhop.warehouse.models.calls import PaidCalls
     from polyhop.warehouse.models.chat import Chat
@@ -38,8 +39,9 @@ class _Run:
     """What the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
+    index: str = ""  # Of an index run, which may ask in batches.
     caches: "list[ReplyCache]" = field(default_factory=list)
-    chats: "list[PaidCalls]" = field(default_factory=list)
+    chats: "list[PaidCalls | Batches]" = field(default_factory=list)
     unknown: Usage = field(default_factory=Usage)
 
 
@@ -56,7 +58,24 @@ def open_chat(settings: Settings, role: Role) -> "Chat":
     limits = settings.max_cost_usd, settings.max_tokens
     # a worker waits for the end of an outage, an index run has nobody to wait for
     with _opening:
-        return _chat(model, settings.models, settings.root, *limits, must_answer=role is not Role.READ)
+        batches = open_batches(settings) if role is not Role.READ and settings.models.mode != ("single",) else None
+        return _chat(model, settings.models, settings.root, *limits, must_answer=role is not Role.READ, batches=batches)
+
+
+def open_batches(settings: Settings) -> "Batches | None":
+    """The batches of the model for extraction in an index run that asks so, or that earlier ones left unanswered.
+
+    None where there are none; one per process and configuration.
+    """
+    from polyhop.warehouse.models.litellm_client import require_litellm
+
+    is_asked = settings.models.mode != ("single",)
+    if not (_run.index and settings.models.extract and (is_asked or Layout(settings.root).reply_cache.exists())):
+        return None
+    if is_asked:
+        require_litellm()
+    with _opening:
+        return _batches(settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, _run.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +107,19 @@ def open_embeddings(
         return _embeddings(choice, models, root, max_cost_usd, max_tokens)
 
 
-def close_chats(listener: Listener | None = None) -> None:
-    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0."""
+def close_chats(listener: Listener | None = None, index: str = "") -> None:
+    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0.
+
+    An index run names its index, so that what it asks may wait for batches.
+    """
     from polyhop.warehouse.models.litellm_client import close_connections
 
     global _run  # noqa: PLW0603 - one run at a time per process
     with _opening:
         for replies in _run.caches:
             replies.close()
-        _run = _Run(listener)
-        for opened in (_chat, _embeddings, _shared):
+        _run = _Run(listener, index)
+        for opened in (_chat, _batches, _embeddings, _shared):
             opened.cache_clear()
         close_connections()
 
@@ -115,7 +137,14 @@ def model_name(models: ModelSettings, role: Role) -> str:
 
 @cache
 def _chat(
-    model: str, models: ModelSettings, root: Path, max_cost: float | None, max_tokens: int | None, *, must_answer: bool
+    model: str,
+    models: ModelSettings,
+    root: Path,
+    max_cost: float | None,
+    max_tokens: int | None,
+    *,
+    must_answer: bool,
+    batches: "Batches | None" = None,
 ) -> "Chat":
     from polyhop.warehouse.models.budget import price_of
     from polyhop.warehouse.models.chat import Chat
@@ -123,9 +152,32 @@ def _chat(
     replies, budget = _shared(root, max_cost, max_tokens)
     if must_answer:
         _book_dead_calls(replies)
-    chat = Chat(model, models, replies, budget.priced(price_of(model, models)), must_answer=must_answer)
+    account = budget.priced(price_of(model, models))
+    chat = Chat(model, models, replies, account, must_answer=must_answer, batches=batches)
     _run.chats.append(chat)
     return chat
+
+
+@cache
+def _batches(
+    models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None, index: str
+) -> "Batches | None":
+    from polyhop.warehouse.models.batches import Batches
+    from polyhop.warehouse.models.budget import batch_price_of
+
+    replies, budget = _shared(root, max_cost_usd, max_tokens)
+    if models.mode == ("single",) and not replies.parts(models.extract):
+        return None
+    price = batch_price_of(models.extract, models)
+    if max_cost_usd is not None and price is None:
+        raise ConfigurationError(
+            f"max_cost_usd is set, but the price of {models.extract} in batches is unknown; set models.batch_price "
+            "(USD per million tokens of prompts and of replies), or use max_tokens."
+        )
+    _book_dead_calls(replies)
+    opened = Batches(models.extract, models, replies, budget.priced(price), index)
+    _run.chats.append(opened)
+    return opened
 
 
 @cache

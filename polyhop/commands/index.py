@@ -15,6 +15,7 @@ from typer import Argument, Option
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
 from polyhop.schemas.chat import cost_words, dollars
+from polyhop.schemas.errors import WaitingError
 from polyhop.schemas.records import SourceKind, some_of, source_of, unread_words
 from polyhop.schemas.text import plural
 
@@ -81,7 +82,13 @@ Extractor = Annotated[
     str | None, Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE.")
 ]
 Full = Annotated[bool, Option("--full", help="Derive every stage again; caches are still used.")]
-Wait = Annotated[bool, Option("--wait", help="Wait as long as another process writes the index, rather than end.")]
+Wait = Annotated[
+    bool,
+    Option(
+        "--wait",
+        help="Wait while another process writes the index, and for batches of a model's provider, rather than end.",
+    ),
+]
 OnPrefect = Annotated[bool, Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")]
 
 
@@ -138,7 +145,17 @@ def index(
         replaces=replace,
         allows_deletions=allow_deletions,
     )
-    report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
+    while True:
+        try:
+            report = _run(settings, request, on_prefect=prefect or bool(os.environ.get("PREFECT_API_URL")))
+            break
+        except WaitingError as waiting:
+            if not wait:
+                raise
+            from polyhop.flows.index import wait_for_batches
+
+            print_error(str(waiting))
+            wait_for_batches(settings, index)
     _show(settings, report, json=json)
 
 
@@ -279,6 +296,8 @@ def print_plan(made: "IndexPlan") -> None:
     if rows:
         print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
     print_line(f"  {_cost(made, document)}")
+    if document["calls"] and document["batches"]:
+        print_line(f"  {_in_batches(document['batches'])}")
     for task in made.not_planned:
         what = "paths of hubs" if task.startswith("hub.") else "things"
         verb = "embeds" if task.startswith("embed-") else "is asked about"
@@ -317,6 +336,16 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
         return f"no cost: the price of '{made.model or made.encoder}' is 0"
     cost = document["cost_usd"]
     return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
+
+
+def _in_batches(planned: Mapping[str, Any]) -> str:
+    """What the provider's batches would cost, and how long runs would wait for them."""
+    cost, waits = planned["cost_usd"], planned["waits"]
+    amount = "price unknown; set models.batch_price"
+    if cost is not None:
+        amount = f"{dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
+    each = f"{plural(waits, 'wait')} of at most 24 hours"
+    return f"in batches of the provider (models.mode=batch): {amount}; {each}"
 
 
 DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"

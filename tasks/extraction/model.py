@@ -273,10 +273,14 @@ class ModelBatch:
     _result: BatchPages = field(default_factory=BatchPages)
 
     def run(self) -> BatchPages:
-        """Documents, then phrases, then propositions, then pages."""
+        """Documents and phrases, then propositions, then pages."""
         self.passages = sorted(self.passages, key=lambda passage: passage.passage_id)
-        self._ask_documents()
-        self._ask_phrases()
+        parts = list(document_parts(self.passages))
+        of_documents: list[ChatRequest[Any]] = [self.questions.of_document(part, self.contract) for part in parts]
+        # together, so that one wait for a batch answers both
+        outcomes = self.chat.ask([*of_documents, *map(self.questions.of_passage, self.passages)])
+        self._read_documents(parts, outcomes[: len(parts)])
+        self._read_phrases(outcomes[len(parts) :])
         self._ask_propositions()
         result = self._result
         for passage in self.passages:
@@ -284,10 +288,8 @@ class ModelBatch:
         result.counts += count_units(result.ledger)
         return result
 
-    def _ask_documents(self) -> None:
-        parts = list(document_parts(self.passages))
-        requests = [self.questions.of_document(part, self.contract) for part in parts]
-        for part, outcome in zip(parts, self.chat.ask(requests), strict=True):
+    def _read_documents(self, parts: Sequence[DocumentPart], outcomes: Sequence[ChatOutcome[Any]]) -> None:
+        for part, outcome in zip(parts, outcomes, strict=True):
             self._note(KG_EXTRACT, part.unit_id, outcome)
             if not isinstance(outcome.reply, KgReply):
                 self._without_names.update(passage.passage_id for passage in part.passages)
@@ -296,9 +298,8 @@ class ModelBatch:
             for passage, share in zip(part.passages, distribute(stated, part.passages), strict=True):
                 self._stated[passage.passage_id].extend(share)
 
-    def _ask_phrases(self) -> None:
-        requests = list(map(self.questions.of_passage, self.passages))
-        for passage, outcome in zip(self.passages, self.chat.ask(requests), strict=True):
+    def _read_phrases(self, outcomes: Sequence[ChatOutcome[Any]]) -> None:
+        for passage, outcome in zip(self.passages, outcomes, strict=True):
             self._note(PROP_ENTITIES, passage.passage_id, outcome)
             if isinstance(outcome.reply, PhrasesReply):
                 phrases = phrases_in_passage(outcome.reply, self._result.counts)
@@ -359,20 +360,26 @@ def plan_passages(
     documents = [asked.of_document(part, contract) for part in document_parts(passages)]
     phrases = list(map(asked.of_passage, passages))
     known = planner.replies(phrases)
-    exact, lengths = [], []
-    for passage, reply in zip(passages, known, strict=True):
+    exact, unknown = [], []
+    for passage, request, reply in zip(passages, phrases, known, strict=True):
         if isinstance(reply, PhrasesReply):
             exact.append(asked.with_phrases(passage, phrases_in_passage(reply, Counter())))
         else:
-            lengths.append(planner.count_tokens(_text(passage)))
+            unknown.append((passage, request))
     template = planner.count_tokens(asked.prop_propositions.prompt.text)
-    names_share = planner.output_per_input(asked.prop_entities)
-    tokens = sum(template + round(length * (1 + names_share)) for length in lengths)
-    unknown = PlannedStep(asked.prop_propositions, len(lengths), 0, tokens, sum(lengths))
+    alone, both = planner.text_per_call(asked.prop_entities), planner.text_per_call(asked.prop_propositions)
+    if alone and both:  # the text with its phrases, by this project's calls of both steps
+        of_phrases = planned_step(asked.prop_entities, [request for _, request in unknown], planner)
+        text = with_phrases = round(of_phrases.text_tokens * both / alone)
+    else:
+        text = sum(planner.count_tokens(_text(passage)) for passage, _ in unknown)
+        with_phrases = round(text * (1 + planner.output_per_input(asked.prop_entities)))
+    tokens = template * len(unknown) + with_phrases
+    of_unknown = PlannedStep(asked.prop_propositions, len(unknown), 0, tokens, text)
     return [
         planned_step(asked.kg_extract, documents, planner),
         planned_step(asked.prop_entities, phrases, planner, replies=known),
-        planned_step(asked.prop_propositions, exact, planner) + unknown,
+        planned_step(asked.prop_propositions, exact, planner) + of_unknown,
     ]
 
 

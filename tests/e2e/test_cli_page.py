@@ -23,8 +23,8 @@ HEAD = """# Command line
 
 What `--help` says, made by `WRITE_CLI_PAGE=1 uv run pytest -n 0 tests/e2e/test_cli_page.py`.
 
-Exit codes: 0 success, 2 wrong usage, 1 anything else, 130 after Ctrl-C. Before the command stand `--version`,
-`--log-level LEVEL` and `--log-json` ([logs](logging.md)).
+Exit codes: 0 success, 2 wrong usage, 75 waiting for a model, 1 anything else, 130 after Ctrl-C. Before the command
+stand `--version`, `--log-level LEVEL` and `--log-json` ([logs](logging.md)).
 """
 
 

@@ -24,6 +24,7 @@ from prefect_rest import (
     prefect_document,
     run_deployment,
     runs_named,
+    schedule_often,
     schedule_once,
     serving,
     wait_for,
@@ -172,6 +173,36 @@ def _make_block(server: dict[str, str], address: str) -> None:
 def _is_scheduled(server: dict[str, str], deployment_id: str) -> bool:
     """Whether the server's scheduler made a run for later."""
     return any(run["auto_scheduled"] and run["state_type"] == "SCHEDULED" for run in _runs_of(server, deployment_id))
+
+
+@pytest.mark.prefect
+def test_a_schedule_takes_an_index_from_submission_over_runs_that_wait_to_publication(
+    polyhop: Run, write_corpus: WriteCorpus, clean_server: dict[str, str], model_server: Any, tmp_path: Path
+) -> None:
+    source = write_corpus(RECORDS)
+    asks = {"EXTRACTION__EXTRACTOR": "model", "MODELS__EXTRACT": "openai/scripted", "MODELS__MODE": "batch"}
+    settings = {f"POLYHOP_{name}": value for name, value in (asks | {"MODELS__API_BASE": model_server.url}).items()}
+    done = polyhop("deploy", "--index", "batched", "--source", source, env=clean_server)
+    assert done.returncode == 0, done.stderr
+    name = "index/batched-incremental"
+    with pool_worker(clean_server, tmp_path / "root", tmp_path, tmp_path, LEXICAL | settings):
+        schedule_often(clean_server, name, 12)
+        wait_for(lambda: len(ended_by_schedule(clean_server, name)) >= 3, "not three scheduled runs ended", 300)
+    ended = sorted(ended_by_schedule(clean_server, name), key=lambda run: run["start_time"])
+    assert [run["state_name"] for run in ended][:3] == ["Waiting", "Waiting", "Completed"]
+    assert {run["state_type"] for run in ended} == {"COMPLETED"}
+    assert [run["name"].split()[:3] for run in ended][:3] == [
+        *[["index", "batched", "waiting"]] * 2,
+        ["index", "batched", "v1"],
+    ]
+    shown = [each for each in post(clean_server, "/artifacts/filter") if each["key"] == "index-batched-waiting"]
+    assert sorted(each["flow_run_id"] for each in shown) == sorted(run["id"] for run in ended[:2])
+    sentence = "Index 'batched' waits for 12 replies of openai/scripted in 1 batch, due within 24 hours of submission."
+    assert {each["description"].partition(" Run")[0] for each in shown} == {sentence, sentence.replace("12", "6")}
+    waited = events_of(clean_server, "polyhop.index.waiting", "polyhop.index.batched")
+    assert sorted(each["payload"]["requests"] for each in waited) == [6, 12]
+    assert set(model_server.desk.done.values()) == {1}
+    assert model_server.desk.done.total() == len(model_server.requests) == 18
 
 
 def _has_waited(server: dict[str, str], deployment_id: str) -> bool:

@@ -107,6 +107,15 @@ def schedule_once(environment: Mapping[str, str], name: str, parameters: Mapping
     pytest.fail(f"the server planned no run of {name}")
 
 
+def schedule_often(environment: Mapping[str, str], name: str, count: int, seconds: int = 30) -> None:
+    """Switches a deployment's schedule on, with so many dates: more than are needed, for a busy server plans late."""
+    found = ask(environment, f"/deployments/name/{name}", "GET")
+    due = datetime.now(UTC) + timedelta(seconds=10)
+    dates = {"rrule": f"DTSTART:{due:%Y%m%dT%H%M%SZ}\nRRULE:FREQ=SECONDLY;INTERVAL={seconds};COUNT={count}"}
+    schedule = {"schedule": {**dates, "timezone": "UTC"}, "active": True}
+    ask(environment, f"/deployments/{found['id']}/schedules/{found['schedules'][0]['id']}", "PATCH", schedule)
+
+
 def ended_by_schedule(environment: Mapping[str, str], name: str) -> list[dict[str, Any]]:
     """The runs of a deployment that a schedule made, and that came to an end."""
     ends = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}

@@ -27,6 +27,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scripted_batches import OF_LINES, BatchDesk, desk_of
+
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
@@ -245,6 +247,7 @@ KINDS = (
     "longer",  # 200, embeddings of one dimension more
     "no_embeddings",  # 200, a JSON object of another form
     "broken",  # 200, trailing commas, comments and single quotes: needs the third rung
+    *OF_LINES,  # of batches only
 )
 
 
@@ -461,11 +464,16 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
     def do_GET(self) -> None:
-        self._send(200, "[]")
+        is_of_desk = self.path.startswith(("/v1/files", "/v1/batches"))
+        self._send(*(self.server.model_server.desk.answer(self.path) if is_of_desk else (200, "[]")))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         owner = self.server.model_server
+        if self.path.startswith(("/v1/files", "/v1/batches")):
+            self._send(*owner.desk.answer(self.path, data))
+            return
+        body = json.loads(data)
         with owner.counted():
             asked, chosen = owner.take(self.path, body)
             chosen = chosen.echoing(self.headers.get("Authorization", ""))
@@ -581,6 +589,7 @@ class ModelServer:
 
     Attributes:
         encode: Makes the vectors of `/embeddings`; None: they depend on nothing but their text.
+        desk: Files and batches.
 
     What a request gets: what `respond` says; else the next of `play`; else what falls to it by `shares`; else a reply.
     """
@@ -608,6 +617,7 @@ class ModelServer:
             self.delay_seconds = 0.0  # that each request waits, besides what its behaviour says
             self.slot: threading.Semaphore | None = None
             self.encode: Encode | None = None
+            self.desk: BatchDesk = desk_of(self)
 
     def play(self, *specs: Spec) -> None:
         """The next requests get these, one each, in order; later ones are replied to as before."""

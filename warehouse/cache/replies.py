@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.database import Change, SharedDatabase
 from polyhop.warehouse.files.disk import is_writable, named_file, writing
 
@@ -173,6 +174,26 @@ class TaskCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Requests that are submitted together: the provider's id of their batch ("": not noted yet), the worst case."""
+
+    key: str
+    index: str
+    batch_id: str
+    worst: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRequest:
+    """A request for a batch: what it may take at most, and its body as JSON; once it is in one, its call's number."""
+
+    source: ReplySource
+    worst: Usage
+    body: str = ""
+    call_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Evicted:
     """Numbers of rows that were removed."""
 
@@ -231,14 +252,94 @@ class ReplyCache:
                     found += usage_of((1, prompt_tokens, completion_tokens, cost_usd))
         return found
 
+    def forget_wanted(self, index: str) -> None:
+        """Forgets what an earlier run of an index wanted and never submitted."""
+        self._database.write(("forget_wanted", {"index_name": index}))
+
+    def want(self, index: str, requests: Iterable[WantedRequest]) -> None:
+        """Notes requests that wait for a part of an index; those in a part stay there."""
+        self._database.require_writable()
+        rows = [{**_call_row(one.source, one.worst), "index_name": index, **_body_row(one.body)} for one in requests]
+        self._database.transact(lambda change: change("want_request", rows))
+
+    def wanted(self, keys: Sequence[str]) -> dict[str, bool]:
+        """Those of `keys` that were put into a part, and whether they came back from it."""
+        return {key: bool(came_back) for key, came_back in self._rows("read_wanted", keys)}
+
+    def unsubmitted(self, index: str, model: str) -> list[tuple[str, int, Usage]]:
+        """Keys of requests that are in no part yet, in their order, with the bytes of their bodies and worst cases."""
+        rows = self._database.read("read_unsubmitted", {"index_name": index, "model": model})
+        return [(key, size, usage_of((1, *numbers))) for key, size, *numbers in rows]
+
+    def freeze_part(self, index: str, keys: Sequence[str]) -> None:
+        """Makes a part of requests and writes their calls into the journal, all or nothing, before it is submitted."""
+        first = str(self._database.read("number_calls")[0][0])  # the same requests may be wanted again some day
+        part = content_hash("part", str(self.path.resolve()), index, first, *keys)
+        values = {"part": part, "index_name": index, "now": time.time()}
+
+        def freeze(change: Change) -> None:
+            change("put_in_part", [{"part": part, "key": key} for key in keys])
+            for name in ("begin_part_calls", "note_part_calls", "freeze_part"):
+                change(name, [values])
+
+        self._database.transact(freeze)
+
+    def parts(self, model: str) -> list[Part]:
+        """Parts of a model that are frozen or submitted."""
+        rows = self._database.read("read_parts", {"model": model})
+        return [Part(row[0], row[1], row[2], usage_of(row[3:])) for row in rows]
+
+    def part_requests(self, part: str) -> dict[str, WantedRequest]:
+        """The requests of a part that did not come back yet, by key."""
+        rows = self._database.read("read_part_requests", {"part": part})
+        return {row[0]: WantedRequest(ReplySource(*row[:5]), usage_of((1, *row[6:])), "", row[5]) for row in rows}
+
+    def part_bodies(self, part: str) -> list[tuple[str, str]]:
+        """Key and body of each request of a part."""
+        return [(key, unpacked(body)) for key, body in self._database.read("read_part_bodies", {"part": part})]
+
+    def note_submission(self, part: str, batch_id: str) -> None:
+        """Notes which batch of the provider a part became."""
+        self._database.write(("note_submission", {"part": part, "batch_id": batch_id}))
+
+    def take_in(
+        self, came: Iterable[tuple[WantedRequest, str, Usage, str]], ended: str = "", *, is_refused: bool = False
+    ) -> None:
+        """Ends calls of parts: what each took, its raw text, class of its error ("": none); and a part, all or none.
+
+        Of a part that was refused as a whole the requests go, too, so that they are wanted again.
+        """
+
+        def add(change: Change) -> None:
+            for request, text, usage, error in came:
+                values = {**_call_row(request.source, usage), "call_id": request.call_id, "error": error}
+                change("end_call", [values])
+                if text:
+                    change("write_raw_reply", [{**values, "text": packed(text)}])
+                change("forget_failure", [values])
+                change("request_came_back", [values])
+            if is_refused:
+                change("forget_part_requests", [{"part": ended}])
+            change("forget_part", [{"part": ended}])
+
+        self._database.transact(add)
+
+    def note_unread(self, key: str, error: str) -> None:
+        """Notes of a text that came without an error why it is no valid reply."""
+        values = {"key": key, "error": error}
+        self._database.write(("note_unread_call", values), ("note_unread_reply", values))
+
     def answered_calls(self, model: str) -> dict[str, Usage]:
         """What the calls of a model took that brought a text, by task."""
         return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
         """Stores a valid reply as JSON; `attempts` calls were made for it until now, which took `usage`."""
-        row = _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage)))
-        self._database.write(("write_reply", row), ("forget_failure", {"key": source.key}))
+        row, of_key = (
+            _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage))),
+            {"key": source.key},
+        )
+        self._database.write(("write_reply", row), ("forget_failure", of_key), ("forget_request", of_key))
 
     def put_failure(self, source: ReplySource, attempts: int, error_class: str, error: str) -> None:
         """Stores why a request has no valid reply."""
@@ -309,6 +410,10 @@ class ReplyCache:
 def _call_row(source: ReplySource, usage: Usage) -> dict[str, Any]:
     cost = UNKNOWN_COST if usage.cost_usd is None else usage.cost_usd
     return {**asdict(source), **asdict(usage), "cost_usd": cost, "now": time.time()}
+
+
+def _body_row(body: str) -> dict[str, Any]:
+    return {"body": packed(body), "bytes": len(body.encode())}
 
 
 def _reply_row(reply: Mapping[str, Any]) -> dict[str, Any]:

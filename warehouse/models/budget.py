@@ -101,6 +101,21 @@ class Budget:
             )
             account.changed.notify_all()
 
+    def book(self, usage: Usage, instead_of: Usage | None = None) -> None:
+        """Counts what nobody reserved: batches at their worst case when they are submitted, then what they took."""
+        before = instead_of or Usage()
+        with self._account.changed:
+            self._account.tokens += usage.prompt_tokens + usage.completion_tokens
+            self._account.tokens -= before.prompt_tokens + before.completion_tokens
+            self._account.cost_usd += (usage.cost_usd or 0.0) - (before.cost_usd or 0.0)
+            self._account.changed.notify_all()
+
+    def has_room_for(self, usage: Usage) -> bool:
+        """Whether so much could be spent now."""
+        wanted = Reservation(usage.prompt_tokens + usage.completion_tokens, usage.cost_usd or 0.0)
+        with self._account.changed:
+            return self._fits(wanted, self._account.in_flight)
+
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """USD of so many tokens; None where their price is unknown."""
         if self._price is None:
@@ -134,6 +149,18 @@ def price_of(model: str, settings: ModelSettings) -> Price | None:
         return settings.price[:2]
     entry = _table_entry(model)
     prompt, reply = _listed(entry, "input_cost_per_token"), _listed(entry, "output_cost_per_token")
+    return None if prompt is None or reply is None else (prompt, reply)
+
+
+def batch_price_of(model: str, settings: ModelSettings) -> Price | None:
+    """USD per million prompt and completion tokens in batches: as set, else by litellm's table; None: unknown.
+
+    Most providers take half of the price of single calls, which is not assumed of any.
+    """
+    if settings.batch_price is not None or settings.price is not None:
+        return settings.batch_price
+    entry = _table_entry(model)
+    prompt, reply = _listed(entry, "input_cost_per_token_batches"), _listed(entry, "output_cost_per_token_batches")
     return None if prompt is None or reply is None else (prompt, reply)
 
 

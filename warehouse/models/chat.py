@@ -19,6 +19,7 @@ from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredReply
+from polyhop.warehouse.models.batches import Batches
 from polyhop.warehouse.models.budget import MESSAGE_TOKENS, Budget, count_tokens
 from polyhop.warehouse.models.calls import PaidCalls, PaidRequest, Stop, run_all
 from polyhop.warehouse.models.litellm_client import Completion, Completions, import_litellm, in_attempts
@@ -46,10 +47,11 @@ _outcome = partial(ChatOutcome, reply=None, is_cached=False, rung=None, attempts
 class Chat(PaidCalls):
     """Asks one model only what the cache does not know; every valid reply is stored as soon as it is there.
 
-    With `must_answer` an outage from the start ends the run; a worker waits for its end instead.
+    With `must_answer` an outage from the start ends the run; a worker waits for its end instead. With `batches` what
+    the cache does not know waits for a batch, unless it came back from one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where a model is composed
         self,
         model: str,
         settings: ModelSettings,
@@ -58,12 +60,14 @@ class Chat(PaidCalls):
         *,
         must_answer: bool = False,
         completions: Any = None,
+        batches: Batches | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(model, settings, replies, budget, clock=clock, sleep=sleep)
         self._must_answer = must_answer
         self._completions = completions or Completions(model, settings)
+        self._batches = batches
         self._is_accepted = False
         self._failures = 0
 
@@ -78,6 +82,7 @@ class Chat(PaidCalls):
             ModelEndpointError: If there is no server at the model's address, and there must be one.
             ModelError: If the server rejected each of the first requests, or failed them and must answer.
             StoreError: If the cache cannot be used; calls in flight are waited for.
+            WaitingError: If some of them wait for a batch; the others are answered.
         """
         keys = [request.key(self.model) for request in requests]
         by_key = dict(zip(keys, requests, strict=True))
@@ -95,9 +100,15 @@ class Chat(PaidCalls):
                 on_progress(done, len(keys))
 
         missing = [key for key in by_key if key not in outcomes]
+        waiting: set[str] = set()
+        if missing and self._batches is not None:
+            waiting = self._batches.want({key: by_key[key] for key in missing})
+            missing = [key for key in missing if key not in waiting]
         if missing:
             count = min(self._settings.concurrency, len(missing))
             run_all(missing, lambda key, stop: self._answer(key, by_key[key], stop), count, settled, "polyhop-chat")
+        if waiting:
+            raise errors.WaitingError(f"{len(waiting)} requests wait for a batch.", len(waiting))
         ordered = []
         for key in keys:
             outcome = outcomes[key]
@@ -110,7 +121,7 @@ class Chat(PaidCalls):
         return ordered
 
     def _remembered(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
-        """What needs no call: cached replies, and texts that were paid for by a run that was killed before it stored.
+        """What needs no call: cached replies, and texts of batches, or of runs that were killed before they stored.
 
         A request that has failed is asked again.
         """
@@ -122,12 +133,15 @@ class Chat(PaidCalls):
             for raw in texts:
                 if raw.error_class:
                     continue
-                with suppress(errors.MalformedReplyError, errors.ReplyRefusedError):
+                try:
                     reply, rung = read_reply(raw.text, request.task.reply)
-                    usage = sum((other.usage for other in texts), Usage())
-                    stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
-                    outcomes[key] = self._stored(self._source(key, request), request, _paid_before(reply, stored))
-                    break
+                except (errors.MalformedReplyError, errors.ReplyRefusedError) as error:
+                    self._replies.note_unread(key, type(error).__name__)
+                    continue
+                usage = sum((other.usage for other in texts), Usage())
+                stored = StoredReply("", self.model, rung, self._replies.call_count(key), usage)
+                outcomes[key] = self._stored(self._source(key, request), request, _paid_before(reply, stored))
+                break
         return outcomes
 
     def _cached(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:

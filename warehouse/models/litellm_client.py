@@ -274,6 +274,24 @@ def open_connections(litellm: Any) -> None:
             limits = httpx.Limits(max_keepalive_connections=64)
             hooks: dict[str, list[Callable[..., Any]]] = {"request": [begin_deadline], "response": [drop_odd_usage]}
             litellm.client_session = bounded(httpx.Client(limits=limits, event_hooks=hooks))
+        for module, owner in ((litellm.batches, "openai_batches_instance"), (litellm.files, "openai_files_instance")):
+            getattr(module.main, owner).get_openai_client = _pooled_client
+
+
+def _pooled_client(
+    api_key: str | None,
+    api_base: str | None,
+    timeout: float,
+    max_retries: int | None,
+    organization: str | None,
+    client: Any = None,
+    _is_async: bool = False,  # noqa: FBT001, FBT002 - as above
+) -> Any:
+    """A client of files and batches on the pool; left alone, litellm opens connections per call and closes none."""
+    import openai
+
+    own = {"http_client": import_litellm().client_session, "max_retries": max_retries or 0, "timeout": timeout}
+    return client or openai.OpenAI(api_key=api_key, base_url=api_base, organization=organization, **own)
 
 
 @cache
@@ -442,11 +460,134 @@ def _strict(schema: Any) -> Any:
 def _completion(answer: Any) -> Answer[Completion]:
     choice = answer.choices[0] if answer.choices else None
     message = getattr(choice, "message", None)
-    reason = getattr(choice, "finish_reason", None)
+    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    usage = [getattr(getattr(answer, "usage", None), name, 0) for name in _COUNTS]
+    return _answer(getattr(message, "content", None), refusal, getattr(choice, "finish_reason", None), usage)
+
+
+_COUNTS = ("prompt_tokens", "completion_tokens")
+
+
+def _answer(content: Any, refusal: Any, reason: Any, usage: Sequence[Any]) -> Answer[Completion]:
     stopped = "its content filter stopped it" if reason == "content_filter" else ""
-    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or stopped
-    text = errors.without_values(getattr(message, "content", None) or "")
+    text = errors.without_values(content or "")
     # Reported tokens, 0 for what is no number; most servers' nonsense was left out before.
-    usage = [getattr(getattr(answer, "usage", None), name, 0) for name in ("prompt_tokens", "completion_tokens")]
     counts = [int(value) if isinstance(value, int | float) and isfinite(value) else 0 for value in usage]
-    return Answer(Completion(text, errors.redact(str(refusal)), reason == "length"), text, counts[0], counts[1])
+    said = Completion(text, errors.redact(str(refusal or stopped)), reason == "length")
+    return Answer(said, text, counts[0], counts[1])
+
+
+BATCH_PROVIDERS = ("openai", "azure", "hosted_vllm", "litellm_proxy")
+"""Providers, as litellm names them, that take batches in OpenAI's form, list them, and keep their metadata."""
+_OVER = ("completed", "expired", "cancelled")
+_PER_PAGE = 100  # batches of a listing, OpenAI's most
+LEAST_FILE_SECONDS = 600.0  # chosen: a file of a part may have 100 MB
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """A batch as its provider shows it: whether it has ended, why it was refused as a whole ("": it was not)."""
+
+    batch_id: str
+    is_over: bool
+    is_complete: bool  # No request was left unanswered at its end.
+    refusal: str
+    files: tuple[str, ...]
+
+
+class BatchEndpoint:
+    """The files and batches of a model's provider. Every method raises CallFailedError."""
+
+    def __init__(self, model: str, settings: ModelSettings) -> None:
+        self._model, self._where = model, named(model, settings.api_base)
+        self._name, provider, *_ = import_litellm().get_llm_provider(model)
+        if provider not in BATCH_PROVIDERS:
+            raise errors.ConfigurationError(
+                f"Batches of {provider} cannot be found again by a key, so that a killed run might pay twice; "
+                f"models.mode=batch works with {', '.join(BATCH_PROVIDERS)}. Set models.mode=single."
+            )
+        self._provider = provider
+        seconds = max(settings.timeout_seconds, LEAST_FILE_SECONDS)
+        self._options = {"custom_llm_provider": provider, "timeout": seconds, "max_retries": 0}
+        self._options |= address_of(model, settings.api_base)
+        self._parameters: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def body(self, text: str, name: str, reply: type[BaseModel], longest: int) -> dict[str, Any]:
+        """What a single call of `Completions` would send first, as a line of a batch holds it."""
+        if (name, longest) not in self._parameters:
+            litellm = import_litellm()
+            form = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
+            asked = {"max_tokens": longest, "response_format": {"type": "json_schema", "json_schema": form}}
+            about = {"model": self._name, "custom_llm_provider": self._provider}
+            try:
+                made = litellm.get_optional_params(**about, temperature=0, **asked)
+            except litellm.UnsupportedParamsError:
+                made = litellm.get_optional_params(**about, **asked)
+            kept = {key: value for key, value in made.items() if key not in {"stream", "extra_body"}}
+            self._parameters[name, longest] = {**kept, **(made.get("extra_body") or {})}
+        messages = [{"role": "user", "content": text}]
+        return {"model": self._name, "messages": messages, **self._parameters[name, longest]}
+
+    def create(self, part: str, lines: bytes) -> BatchState:
+        """Uploads requests and submits them as a batch that can be found by the key of its part."""
+        file = self._call("create_file", file=("requests.jsonl", lines), purpose="batch")
+        window: dict[str, Any] = {"completion_window": "24h", "endpoint": "/v1/chat/completions"}
+        return _batch_state(
+            self._call("create_batch", input_file_id=file.id, metadata={"polyhop_part": part}, **window)
+        )
+
+    def find(self, part: str) -> BatchState | None:
+        """The batch of a part ("": none), which a run that was killed has submitted; one that was refused is none."""
+        page = self._call("list_batches", limit=_PER_PAGE)
+        for batch in self._guarded(lambda: list(page if part else page.data)):  # further pages come by themselves
+            if (batch.metadata or {}).get("polyhop_part") == part and batch.status != "failed":
+                return _batch_state(batch)
+        return None
+
+    def look(self, batch_id: str) -> BatchState:
+        """A batch as it is now."""
+        return _batch_state(self._call("retrieve_batch", batch_id=batch_id))
+
+    def lines(self, file_id: str) -> list[bytes]:
+        """The lines of a file of replies or errors."""
+        return bytes(self._call("file_content", file_id=file_id).content).splitlines()
+
+    def _call(self, name: str, **arguments: Any) -> Any:
+        litellm = import_litellm()
+        open_connections(litellm)
+        return self._guarded(lambda: getattr(litellm, name)(**arguments, **self._options))
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        import openai
+
+        try:
+            return call()
+        except openai.OpenAIError as error:
+            ours, may_be_billed = translated(error, self._model, self._where)
+            raise CallFailedError(ours, may_be_billed=may_be_billed) from error
+
+
+def _batch_state(batch: Any) -> BatchState:
+    said = [str(error.message) for error in getattr(batch.errors, "data", None) or []]
+    refusal = errors.redact("; ".join(said)[:300] or "no reason is given") if batch.status == "failed" else ""
+    files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
+    return BatchState(batch.id, batch.status in _OVER, batch.status == "completed", refusal, files)
+
+
+def batch_reply(line: bytes) -> tuple[str, Answer[Completion] | None, str]:
+    """Custom id of a line of a batch's files ("": it cannot be read), its answer, and the class of its error."""
+    try:
+        document = json.loads(line)
+        key, response = str(document["custom_id"]), document["response"]
+        if response is None or response["status_code"] != 200:
+            is_expired = (document.get("error") or {}).get("code") == "batch_expired"
+            return key, None, "Expired" if is_expired else errors.ModelUnavailableError.__name__
+        body = response["body"]
+        choice, usage = body["choices"][0], body.get("usage") or {}
+        message = choice["message"]
+        counts = [usage.get(name) for name in _COUNTS]
+        answer = _answer(message.get("content"), message.get("refusal"), choice.get("finish_reason"), counts)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "", None, ""
+    refused, cut = errors.ReplyRefusedError.__name__, errors.MalformedReplyError.__name__
+    return key, answer, refused if answer.value.refusal else cut if answer.value.is_cut else ""

@@ -272,6 +272,33 @@ def test_a_plan_says_a_sensible_amount_or_why_there_is_none(
     assert line.startswith(words)
 
 
+@pytest.mark.parametrize(
+    ("price", "waits", "later", "words"),
+    [
+        ((0.1, 0.4), ("kg.extract",), 0, "0.00030 USD (0.00020 to 0.00046); 1 wait of at most 24 hours"),
+        (None, ("kg.extract",), 1, "price unknown; set models.batch_price; 2 waits of at most 24 hours"),
+        (
+            (0.075, 0.3),
+            ("kg.extract", "kg.extract", "x", ""),
+            1,
+            "USD (0.00060 to 0.0014); 3 waits of at most 24 hours",
+        ),
+    ],
+)
+def test_a_plan_says_what_batches_cost_and_how_long_runs_wait(
+    price: tuple[float, float] | None,
+    waits: tuple[str, ...],
+    later: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = tuple(replace(STEP, batch_price=price, wait=wait) for wait in waits)
+    print_plan(replace(PLAN, steps=steps, later_waits=later))
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "in batches" in line]
+    assert line.startswith("  in batches of the provider (models.mode=batch): ")
+    assert line.endswith(words)
+
+
 def test_without_a_list_of_prices_a_plan_says_what_brings_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,49 @@ CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
 -- For the calls of processes that died.
 CREATE INDEX IF NOT EXISTS calls_in_flight ON calls (call_id) WHERE error = 'InFlight';
 
+-- name: create_wanted
+-- Requests that wait for a part, are in one (`part`), or came back from one (`is_single`: without a valid reply they are
+-- asked by a single call). `body` is the compressed request; numbers are its worst case, at the price of batches.
+CREATE TABLE IF NOT EXISTS wanted (
+    key TEXT PRIMARY KEY,
+    index_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    task TEXT NOT NULL,
+    prompt_hash TEXT NOT NULL,
+    schema_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    bytes INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost_usd REAL NOT NULL,
+    part TEXT NOT NULL DEFAULT '',
+    call_id INTEGER NOT NULL DEFAULT 0,
+    is_single INTEGER NOT NULL DEFAULT 0
+);
+
+-- name: create_parts
+-- Parts of what is wanted, frozen before they are submitted as one batch each (`batch_id`, '' until that is noted), and
+-- removed when all of their requests came back.
+CREATE TABLE IF NOT EXISTS parts (
+    part TEXT PRIMARY KEY,
+    index_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    batch_id TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost_usd REAL NOT NULL,
+    frozen_at REAL NOT NULL
+);
+
+-- name: create_wanted_by_part
+-- For the requests of a part.
+CREATE INDEX IF NOT EXISTS wanted_by_part ON wanted (part, index_name);
+
+-- name: create_wanted_by_call
+-- For calls that are no dead ones, because a part holds them.
+CREATE INDEX IF NOT EXISTS wanted_by_call ON wanted (call_id);
+
 -- name: read_replies
 -- Those of the given keys (a JSON array) that have a reply.
 SELECT key, model, reply, rung, attempts, calls, prompt_tokens, completion_tokens, cost_usd, seconds
@@ -102,9 +145,9 @@ SET prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cost
 WHERE call_id = :call_id;
 
 -- name: read_open_calls
--- Calls that were sent and have not ended, by any process, dead or alive.
+-- Calls that were sent and have not ended, by any process, dead or alive, but those of parts, which outlive processes.
 SELECT call_id, key, prompt_tokens, completion_tokens, cost_usd FROM calls
-WHERE error = 'InFlight' ORDER BY call_id;
+WHERE error = 'InFlight' AND call_id NOT IN (SELECT call_id FROM wanted) ORDER BY call_id;
 
 -- name: abandon_call
 -- A call whose process has died keeps its worst case; whether it was answered stays unknown.
@@ -160,9 +203,11 @@ SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens),
 FROM calls GROUP BY model, task ORDER BY model, task;
 
 -- name: sum_answered_calls
--- What the calls of a model took that brought a text, by task.
+-- What the calls of a model took that brought a text, by task; those of batches, which have no seconds, are taken to
+-- last as long as the others.
 SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens),
-    CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END, sum(seconds)
+    CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END,
+    coalesce(sum(seconds) * count(*) / nullif(sum(seconds > 0), 0), 0)
 FROM calls WHERE model = :model AND error IN ('', 'MalformedReplyError') GROUP BY task ORDER BY task;
 
 -- name: count_by_task
@@ -200,3 +245,91 @@ WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :be
 SELECT key, model, task, prompt_hash, schema_version, reply, rung, attempts,
     calls, prompt_tokens, completion_tokens, cost_usd, seconds
 FROM replies WHERE key > :after ORDER BY key LIMIT :limit;
+
+-- name: forget_wanted
+-- What an earlier run of an index wanted and never submitted.
+DELETE FROM wanted WHERE index_name = :index_name AND part = '';
+
+-- name: want_request
+-- Notes a request that waits for a part, unless it is in one.
+INSERT INTO wanted (key, index_name, model, task, prompt_hash, schema_version, body, bytes,
+    prompt_tokens, completion_tokens, cost_usd)
+VALUES (:key, :index_name, :model, :task, :prompt_hash, :schema_version, :body, :bytes,
+    :prompt_tokens, :completion_tokens, :cost_usd)
+ON CONFLICT (key) DO UPDATE SET index_name = :index_name WHERE part = '';
+
+-- name: read_wanted
+-- Those of the given keys (a JSON array) that are in a part or came back from one, and whether they came back.
+SELECT key, is_single FROM wanted WHERE key IN (SELECT value FROM json_each(:keys)) AND part <> '';
+
+-- name: read_unsubmitted
+-- What an index wants and no part holds, in the order of its keys: what limits of parts are about.
+SELECT key, bytes, prompt_tokens, completion_tokens, cost_usd FROM wanted
+WHERE index_name = :index_name AND model = :model AND part = '' ORDER BY key;
+
+-- name: number_calls
+-- The number of the next call in the journal.
+SELECT coalesce(max(call_id), 0) + 1 FROM calls;
+
+-- name: put_in_part
+-- Puts a request into a part, unless another process has done so.
+UPDATE wanted SET part = :part WHERE key = :key AND part = '';
+
+-- name: begin_part_calls
+-- Writes the calls of a part into the journal before it is submitted, at their worst case.
+INSERT INTO calls (called_at, key, task, model, prompt_tokens, completion_tokens, cost_usd, seconds, error)
+SELECT :now, key, task, model, prompt_tokens, completion_tokens, cost_usd, 0, 'InFlight'
+FROM wanted WHERE part = :part ORDER BY key;
+
+-- name: note_part_calls
+-- Notes the numbers of these calls.
+UPDATE wanted SET call_id = (SELECT max(call_id) FROM calls WHERE calls.key = wanted.key) WHERE part = :part;
+
+-- name: freeze_part
+-- Notes a part by its requests.
+INSERT INTO parts
+SELECT :part, :index_name, model, '', count(*), sum(prompt_tokens), sum(completion_tokens),
+    CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END, :now
+FROM wanted WHERE part = :part GROUP BY model;
+
+-- name: read_parts
+-- The parts of a model that are not all back, in the order of their freezing.
+SELECT part, index_name, batch_id, requests, prompt_tokens, completion_tokens, cost_usd
+FROM parts WHERE model = :model ORDER BY frozen_at, part;
+
+-- name: read_part_requests
+-- The requests of a part that did not come back yet.
+SELECT key, model, task, prompt_hash, schema_version, call_id, prompt_tokens, completion_tokens, cost_usd
+FROM wanted WHERE part = :part AND is_single = 0 ORDER BY key;
+
+-- name: read_part_bodies
+-- The requests of a part as they are submitted.
+SELECT key, body FROM wanted WHERE part = :part ORDER BY key;
+
+-- name: note_submission
+-- Notes which batch a part became.
+UPDATE parts SET batch_id = :batch_id WHERE part = :part;
+
+-- name: request_came_back
+-- A request of a part that was answered, or failed: without a valid reply it is asked by a single call.
+UPDATE wanted SET is_single = 1, body = x'' WHERE key = :key;
+
+-- name: forget_request
+-- A request that has a reply waits for nothing.
+DELETE FROM wanted WHERE key = :key;
+
+-- name: forget_part_requests
+-- Requests of a part that was refused as a whole.
+DELETE FROM wanted WHERE part = :part;
+
+-- name: forget_part
+-- A part whose requests all came back, or that was refused.
+DELETE FROM parts WHERE part = :part;
+
+-- name: note_unread_call
+-- Why the text of a call, which a batch brought, is no valid reply.
+UPDATE calls SET error = :error WHERE key = :key AND error = '';
+
+-- name: note_unread_reply
+-- The same beside the text.
+UPDATE raw_replies SET error_class = :error WHERE key = :key AND error_class = '';

@@ -242,6 +242,9 @@ class WordPlanner:
     def output_per_input(self, task: ChatTask[Any]) -> float:
         return 0.5
 
+    def text_per_call(self, task: ChatTask[Any]) -> float:
+        return 0.0
+
 
 @pytest.mark.parametrize("known", [(), ("p1",)])
 def test_every_prompt_to_send_is_priced_with_its_demonstration(known: tuple[str, ...]) -> None:
