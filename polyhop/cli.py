@@ -25,14 +25,14 @@ DEBUG_VARIABLE = "POLYHOP_DEBUG"
 GROUPS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "Index and ask": {"index": ("demo", "plan", "index"), "ask": ("ask", "connect"), "entities": ("entities",)},
     "Question queues": {"queue": ("submit", "worker", "jobs")},
-    "Evaluation": {"evaluate": ("eval", "score", "tune")},
+    "Evaluation": {"evaluate": ("eval", "score", "tune", "tune-prompts")},
     "What is stored": {"stores": ("sql", "versions", "export", "cache")},
     "Pages and programs": {"window": ("ui",), "agents": ("mcp",)},
     "Operation": {"operate": ("doctor", "verify", "maintain", "deploy", "serve")},
 }
 """Our commands in the order of the help, by group and module of polyhop.commands, whose functions have their names."""
 OURS: Mapping[str, str] = {
-    name: f"{module}:{'evaluate' if name == 'eval' else name}"
+    name: f"{module}:{'evaluate' if name == 'eval' else name.replace('-', '_')}"
     for group in GROUPS.values()
     for module, names in group.items()
     for name in names
@@ -81,6 +81,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "score": ("polyhop score predictions.jsonl",),
     "tune": ('polyhop tune questions.jsonl --index mine --strategy "bridge:seeds=3,5,10"',),
+    "tune-prompts": ("polyhop tune-prompts --index mine --set models.extract=openai/gpt-4o",),
     "sql": (
         "polyhop sql --index mine --tables",
         'polyhop sql "FROM entities WHERE is_named ORDER BY df DESC LIMIT 10" --index mine',

@@ -457,6 +457,11 @@ class ExtractionSettings(Section):
         "'related to'; discard drops the entity or relation.",
     )
     relation_types: str = Field("", description="Known relation labels, separated by commas; empty: any label.")
+    prompts: str = Field(
+        "",
+        description="Folder whose prompts a model is asked with (kg.extract.md, prop.entities.md, "
+        "prop.propositions.md; `polyhop tune-prompts` writes them); empty, and what it lacks: Polyhop's own.",
+    )
 
 
 class ResolutionSettings(Section):

@@ -5,7 +5,7 @@ Statements of tables are found by file and name; the queue and the caches name t
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from polyhop.schemas.chat import Prompt
+from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -39,10 +40,33 @@ def statement(file: str, name: str) -> str:
     return statements(file)[name]
 
 
-@cache
 def read_prompt(path: Path) -> Prompt:
     """The prompt in a file, named by the file: `kg.extract.md` is "kg.extract"."""
     return Prompt(path.name.removesuffix(".md"), path.read_text(encoding="utf-8"))
+
+
+def read_prompts(built_in: Sequence[Path], folder: str) -> list[Prompt]:
+    """Our prompts in these files, each replaced by the file of its name in a folder of people's own, if it has one.
+
+    Raises:
+        ConfigurationError: If the folder has none of them, or one is not UTF-8 or has other placeholders than ours.
+    """
+    made = {prompt.name: prompt for prompt in map(read_prompt, built_in)}
+    theirs = {path.name: Path(folder).expanduser() / path.name for path in built_in} if folder else {}
+    found = [path for path in theirs.values() if path.is_file()]
+    if folder and not found:
+        raise ConfigurationError(f"extraction.prompts is {folder}, which has none of the files {', '.join(theirs)}.")
+    for path in found:
+        try:
+            prompt = read_prompt(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"Cannot read the prompt in {path}: {error}.") from error
+        wanted = made[prompt.name].placeholders
+        if prompt.placeholders != wanted:
+            names = ", ".join(f"{{{{{name}}}}}" for name in sorted(wanted))
+            raise ConfigurationError(f"The prompt in {path} must hold {names}, and no other name in double braces.")
+        made[prompt.name] = prompt
+    return list(made.values())
 
 
 CYPHER_FOLDER = Path(__file__).parent / "graph" / "cypher"

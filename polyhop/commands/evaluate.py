@@ -1,5 +1,6 @@
-"""`polyhop eval`, `score` and `tune`: strategies compared, stored, and shown as tables for people."""
+"""`polyhop eval`, `score` and `tune`: strategies compared, stored, and shown as tables for people; `tune-prompts`."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -458,6 +459,34 @@ def tune(
     for sentence in tuning.sentences:
         print_error(sentence)
     print_json(rounded(tuning.report)) if json else print_tuning(tuning.report)
+
+
+def tune_prompts(
+    index: options.IndexName,
+    sample: Annotated[int, Option("--sample", min=2, help="Passages to look at.")] = 200,
+    out: Annotated[Path | None, Option("--out", help="Folder of the files; default: INDEX-prompts.")] = None,
+    force: Annotated[bool, Option("--force", help="Replace files that are there.")] = False,
+    set_: options.Set = None,
+    root: options.Root = None,
+    json: options.Json = False,
+) -> None:
+    """Write prompts of extraction that fit an index's corpus, by counting or with models.extract; changes nothing."""
+    from polyhop.flows.prompts import tune_prompts as tune
+
+    place, settings = out or Path(f"{index}-prompts"), options.settings_of(root, set_)
+    tuned = tune(settings, index, place, sample=sample, replaces=force)
+    if json:
+        print_json(tuned)
+        return
+    by = f"{tuned['model']} ({plural(tuned['calls'], 'call')}, {cost_words(tuned['cost_usd'])})"
+    print_line(
+        f"Looked at {plural(tuned['sample'], 'passage')} of '{index}', by {by if tuned['model'] else 'counting'}"
+    )
+    print_line(f"  types: {', '.join(tuned['types'])}; examples: {', '.join(tuned['examples'])}")
+    print_line(f"  written: {', '.join(tuned['files'])}")
+    sets = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in tuned["settings"].items())
+    print_line("Read and correct the examples. Nothing uses them until an index run is told to:")
+    print_line(f"  polyhop index SOURCE --index {index}-tuned --extractor model {sets}")
 
 
 def print_tuning(report: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ a list by rules would be paid for, and be wrong once the model answers.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ from polyhop.tasks.extraction.stated import (
     stated_page,
 )
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.statements import read_prompt, statement
+from polyhop.warehouse.statements import read_prompt, read_prompts, statement
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedStep, Planner
@@ -93,6 +92,12 @@ class PropositionsReply(BaseModel):
     propositions: list[PropositionReply]
 
 
+class TypesReply(BaseModel):
+    """Types of the things that a collection is about; asked for when prompts are tuned, never by an index run."""
+
+    types: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Questions:
     """What is asked: entities and relations per document, inclusive entities and then propositions per passage."""
@@ -124,19 +129,23 @@ class Questions:
         return ChatRequest(self.prop_propositions, passage.passage_id, inputs)
 
 
-@cache
-def questions() -> Questions:
-    """The three questions; the two about propositions show an example. Source: algorithms.md 3.3 (1), (2)."""
+def questions(folder: str = "") -> Questions:
+    """The three questions, with the prompts of a folder (`extraction.prompts`) in place of ours of the same names.
+
+    Ours about propositions show an example. Source: algorithms.md 3.3 (1), (2).
+    """
+    names = (KG_EXTRACT, PROP_ENTITIES, PROP_PROPOSITIONS)
+    kg, entities, propositions = read_prompts([_PROMPTS / f"{name}.md" for name in names], folder)
     return Questions(
-        ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0),
-        ChatTask(PROP_ENTITIES, read_prompt(_PROMPTS / f"{PROP_ENTITIES}.md"), PhrasesReply, output_per_input=0.5),
-        ChatTask(
-            PROP_PROPOSITIONS,
-            read_prompt(_PROMPTS / f"{PROP_PROPOSITIONS}.md"),
-            PropositionsReply,
-            output_per_input=3.0,
-        ),
+        ChatTask(KG_EXTRACT, kg, KgReply, output_per_input=3.0),
+        ChatTask(PROP_ENTITIES, entities, PhrasesReply, output_per_input=0.5),
+        ChatTask(PROP_PROPOSITIONS, propositions, PropositionsReply, output_per_input=3.0),
     )
+
+
+def types_task() -> ChatTask[TypesReply]:
+    """Asks for the types of the things in some passages."""
+    return ChatTask("corpus.types", read_prompt(_PROMPTS / "corpus.types.md"), TypesReply, max_output_tokens=512)
 
 
 # Source: algorithms.md 1.3 (2), 3.3 (2). Decided here: names are compared by key, which is coarser than `norm_ws`;

@@ -276,7 +276,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
     finder = extraction.ner.partition(":")[0]
-    return ModelBatch(passages, chat, Contract.of(extraction), rules_of(build), finder, questions()).run()
+    asked = questions(extraction.prompts)
+    return ModelBatch(passages, chat, Contract.of(extraction), rules_of(build), finder, asked).run()
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -335,7 +336,7 @@ class Extract(Stage):
         """What a model is asked, or the extractions to import."""
         extraction = build.settings.extraction
         if extraction.extractor == "model":
-            return {"questions": questions().hash}
+            return {"questions": questions(extraction.prompts).hash}
         if extraction.extractor.startswith(_IMPORT):
             return {"import": file_hash(_imported_file(extraction), "the extractions")}
         return {}
@@ -443,7 +444,7 @@ class Extract(Stage):
         from polyhop.tasks.planning import PlannedStep
 
         extraction = build.settings.extraction
-        contract, asked = Contract.of(extraction), questions()
+        contract, asked = Contract.of(extraction), questions(extraction.prompts)
         totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
         for passages in documents_of(build):
             found = plan_passages(passages, contract, asked, planner)

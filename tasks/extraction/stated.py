@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")  # the paper's types, in its order
 
-_VALUE_TYPES = ("DATE", "NUMBER")
+VALUE_TYPES = ("DATE", "NUMBER")
 _TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence in their place does not become one
 _LABEL_CHARACTERS = 200  # chosen: longer than labels of relations are; a model's paragraph does not become one
 
@@ -62,7 +62,7 @@ class Contract:
     def of(settings: ExtractionSettings) -> "Contract":
         """The contract that the settings describe."""
         asked = tuple(_known_type(name) for name in settings.entity_types.split()) or ENTITY_TYPES
-        known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *_VALUE_TYPES)
+        known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *VALUE_TYPES)
         labels = (norm_ws(label) for label in settings.relation_types.split(","))
         return Contract(asked, frozenset(known), frozenset(filter(None, labels)), settings.type_contract)
 

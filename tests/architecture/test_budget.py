@@ -1,8 +1,8 @@
 """One product, one budget: these numbers may only fall (docs/house-style.md); `benchmarks/house.py` measures them.
 
-They rose with the window (polyhop ui, mcp, connect, add, retrievers) and with versions in a store elsewhere
-(push, pull, index.remote), by what their own files take; with batches of a model's provider (models.mode=batch) by 1
-module, 4 settings and some 830 lines.
+They rose with the window (polyhop ui, mcp, connect, add, retrievers), with versions in a store elsewhere
+(push, pull, index.remote), with batches of a model's provider (models.mode=batch) and with prompts that fit a corpus
+(tune-prompts), by what their own files take.
 """
 
 import importlib.util

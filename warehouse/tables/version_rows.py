@@ -151,7 +151,7 @@ def export_extractions(tables: Path, target: Path) -> int:
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0
     with connect(tables, read_only=True) as connection, named_file(target, "the extractions") as unfinished:
-        found = connection.execute(statement("extract", "passage_extractions"))
+        found = connection.execute(statement("extract", "passage_extractions"), {"ids": None})
         with opener(unfinished, "wt", encoding="utf-8") as file:
             while rows := found.fetchmany(_AT_ONCE):
                 for passage_id, entities, triples, propositions in rows:

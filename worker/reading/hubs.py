@@ -30,6 +30,7 @@ from polyhop.warehouse.artefacts import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
 from polyhop.worker.reading.models import (
     BYTES_PER_TOKEN,
+    COPIED,
     AskingReader,
     estimate_tokens,
     lines_within_tokens,
@@ -48,13 +49,13 @@ _NONE = "(none)"
 
 
 class _Reply(BaseModel):
-    """Null texts are empty, null lists have nothing in them."""
+    """Null texts and gaps copied from the form are empty, null lists have nothing in them."""
 
     @field_validator("answer", "used", "citations", "ids", mode="before", check_fields=False)
     @classmethod
     def _given(cls, value: Any, info: ValidationInfo) -> Any:
         empty: Any = "" if info.field_name == "answer" else []
-        return empty if value is None else value
+        return empty if value in COPIED else value
 
 
 class PartialReply(_Reply):

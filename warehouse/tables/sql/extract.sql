@@ -64,7 +64,7 @@ FROM passages GROUP BY record_id ORDER BY record_id;
 SELECT passage_id, record_id FROM passages ORDER BY passage_id;
 
 -- name: passage_extractions
--- Entities, triples and propositions of each passage, by the spelling of that passage where it has one.
+-- Entities, triples and propositions of each passage (of `ids`, null for all), spelled as in it where it spells them.
 WITH named AS (
     SELECT m.unit_id AS passage_id, e.entity_id, min(m.surface) AS name, any_value(e.type) AS type
     FROM mentions AS m JOIN entities AS e USING (entity_id) WHERE m.level = 'passage' GROUP BY 1, 2
@@ -102,4 +102,5 @@ FROM passages AS p
 LEFT JOIN listed AS l USING (passage_id)
 LEFT JOIN stated AS s USING (passage_id)
 LEFT JOIN claimed AS c USING (passage_id)
+WHERE $ids::VARCHAR[] IS NULL OR p.passage_id IN (SELECT unnest($ids::VARCHAR[]))
 ORDER BY p.passage_id;

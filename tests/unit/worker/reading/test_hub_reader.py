@@ -211,14 +211,15 @@ def test_hubs_of_all_questions_are_asked_about_at_once() -> None:
     assert readings[1].dropped_citations == 1
 
 
-def test_a_hub_with_nothing_relevant_gives_no_partial_answer() -> None:
+@pytest.mark.parametrize("nothing", [(False, "Nothing here."), (True, "…"), (True, None)])
+def test_a_hub_with_nothing_relevant_gives_no_partial_answer(nothing: tuple[bool, str | None]) -> None:
     """An answer that speaks of insufficiency is one, if the reply says that it is sufficient."""
 
     def replies(name: str, inputs: Mapping[str, str]) -> Said:
         if name == "hub.final":
             return helpful(name, inputs)
         if inputs["hub"] == "Tactics":
-            return {"sufficient": False, "answer": "Nothing here.", "used": [1]}
+            return {"sufficient": nothing[0], "answer": nothing[1], "used": [1]}
         return {"sufficient": True, "answer": "Insufficient.", "used": []}
 
     (reading,), _ = read(replies, item([P1, P2]))

@@ -304,10 +304,15 @@ def test_the_model_sees_the_question_and_no_passage() -> None:
     assert (reading.use.usage.prompt_tokens, reading.use.spent.calls) == (30, 0)
 
 
-def test_a_null_answer_is_none_and_a_reply_of_no_use_leaves_the_question_unanswered() -> None:
+@pytest.mark.parametrize("nothing", [None, "…", "..."])
+def test_null_and_what_is_copied_from_the_form_are_no_answer(nothing: str | None) -> None:
+    reply = {"reasoning": nothing, "answer": nothing}
+    for reading in (*closed_book(OneReply(reply, is_cached=True)).read([item(())]), read({**reply, "citations": []})):
+        assert (reading.answer, reading.reasoning, reading.kind) == ("", "", "generated")
+
+
+def test_a_reply_of_no_use_leaves_the_question_unanswered() -> None:
     asked = item(())
-    (reading,) = closed_book(OneReply({"reasoning": None, "answer": None}, is_cached=True)).read([asked])
-    assert (reading.answer, reading.kind) == ("", "generated")
     (reading,) = closed_book(OneReply("MalformedReplyError")).read([asked])
     assert (reading.answer, reading.kind, reading.outage) == ("", "none", None)
     assert reading.use is not None

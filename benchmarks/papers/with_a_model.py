@@ -1,0 +1,263 @@
+"""The papers' tables that need a language model: QASA's, PropRAG's on its propositions, HubLink's with its reader.
+
+Run: uv run python benchmarks/papers/with_a_model.py FOLDER --model openai/gpt-4o-mini [--yes]
+Without --yes it says what all of it may cost at most, and asks nobody. A corpus and a knowledge graph are indexed with
+the model (entities, relations, propositions, resolution, texts of paths), then each table is one evaluation. What is
+done is kept: FOLDER/tables/NAME.json and .md are not made again, and every reply is cached, so that a run that was
+stopped goes on where it was. Data: ../shared/data, or --corpus, --questions, --graph and --graph-questions.
+Source: algorithms.md 1.7 (QASA), 3.10 (PropRAG), 4.10 (HubLink).
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyhop.flows.evaluate import run_evaluation
+from polyhop.flows.index import run_index
+from polyhop.flows.plan import plan_index, question_costs
+from polyhop.flows.runner import DirectRunner
+from polyhop.output import print_error, print_line, print_table, progress, rounded
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.records import SourceKind
+from polyhop.schemas.requests import EvaluationRequest, IndexRequest, labels_in, parse_range, parse_variant
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.version import VERSION
+from polyhop.warehouse.files.disk import file_hash, write_whole
+from polyhop.warehouse.files.questions import usable_questions
+from polyhop.warehouse.models.budget import price_of
+from polyhop.warehouse.user_files import load_settings
+from polyhop.worker.reading.models import ANSWER_TOKENS, CHAIN_TOKENS, READ_TOKENS
+from polyhop.worker.strategies.registry import STRATEGIES
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+NAMING_TOKENS = 1_000  # prompt and reply of query.entities, once per question; chosen: the prompt has some 300
+ANSWERS, PASSAGES, TRIPLES = ("em", "f1"), ("recall@2", "recall@5"), ("triple_recall@10", "triple_hit@10", "triple_mrr")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a paper: which index it asks, its strategies, the metrics that the paper gives, who reads what."""
+
+    kind: SourceKind
+    strategies: str
+    metrics: tuple[str, ...]
+    read_passages: int = 5
+    closed_book: bool = False
+
+    @property
+    def labels(self) -> list[str]:
+        """Every strategy with its parameters."""
+        return [label for one in labels_in(self.strategies, STRATEGIES) for label in parse_range(one).points or [one]]
+
+
+TABLES: Mapping[str, Table] = {
+    "qasa-ablations": Table("corpus", "qasa,qasa:gate=none,naive-vector", ANSWERS, 0, closed_book=True),
+    "qasa-steps": Table("corpus", "qasa:steps=1..4", ANSWERS, 0),
+    "qasa-decay": Table("corpus", "qasa:decay=.3,.5,.7,.9,1", ANSWERS, 0),
+    "proprag-length": Table("corpus", "proprag:max_length=1..4", (*PASSAGES, *ANSWERS)),
+    "proprag-beam": Table("corpus", "proprag:beam_width=1..6", (*PASSAGES, *ANSWERS)),
+    "proprag-parts": Table(
+        "corpus",
+        "proprag,proprag:seeds=explore_only,proprag:seeds=exploit_only,proprag:allow_unconnected=true,"
+        "proprag:stage1_only=true,triple-ppr",
+        (*PASSAGES, *ANSWERS),
+    ),
+    "hublink": Table(
+        "graph",
+        "hublink,hublink:question_components=model,hublink:output_filter=true,hublink:partial_answers=rules,"
+        "hublink-topic",
+        (*TRIPLES, *ANSWERS),
+    ),
+}
+STRATEGIES_OF: Mapping[SourceKind, tuple[str, ...]] = {
+    "corpus": ("qasa", "naive-vector", "proprag", "triple-ppr"),
+    "graph": ("hublink", "hublink-topic"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What to make of which data, and where."""
+
+    folder: Path
+    settings: Settings
+    sources: Mapping[SourceKind, tuple[Path, Path]]  # Corpus or graph, and its questions.
+    tables: Sequence[str]
+    sample: int | None
+
+    def settings_of(self, kind: SourceKind, read_passages: int = 5) -> Settings:
+        """Those of an index, with the model for every step."""
+        models = self.settings.models.model_copy(update={"read_passages": read_passages})
+        return self.settings.model_copy(update={"strategies": STRATEGIES_OF[kind], "models": models})
+
+    def task(self, name: str) -> dict[str, Any]:
+        """All that a table depends on; one with another task is made again."""
+        table = TABLES[name]
+        source, questions = self.sources[table.kind]
+        shown = {"strategies": table.strategies, "closed_book": table.closed_book, "read_passages": table.read_passages}
+        files = {"source": file_hash(source, "the source"), "questions": file_hash(questions, "the questions")}
+        known = self.settings.model_dump(mode="json", include={"models", "encoder", "hubs", "corpus", "extraction"})
+        chosen = {name: known["models"].pop(name) for name in ("extract", "read", "max_reply_tokens")} | known
+        del chosen["models"]  # addresses, limits and prices are in no answer
+        return {"table": shown, **files, "settings": chosen, "sample": self.sample, "polyhop": VERSION}
+
+    def missing(self) -> list[str]:
+        """The tables that are not there."""
+        return [name for name in self.tables if _kept(self.folder / "tables" / f"{name}.json") != self.task(name)]
+
+
+def _kept(path: Path) -> Any:
+    """The task of a table that was made; None if there is none."""
+    try:
+        return json.loads(path.read_bytes())["task"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def prices(recipe: Recipe, names: Sequence[str]) -> list[tuple[str, int, int, float | None]]:
+    """(what, calls, tokens, USD or None) of indexes and tables that are not there; readers at their longest prompts.
+
+    What is cached costs less; what is asked about only once names are extracted is in none of them (`polyhop plan`).
+    """
+    rows: list[tuple[str, int, int, float | None]] = []
+    for kind in dict.fromkeys(TABLES[name].kind for name in names):
+        planned = plan_index(recipe.settings_of(kind), recipe.sources[kind][0], kind=kind).to_json()
+        cost, tokens = planned["cost_usd"], planned["prompt_tokens"] + planned["completion_tokens"]
+        rows.append((f"index of the {kind}", planned["calls"], tokens, None if cost is None else cost["high"]))
+    price = price_of(recipe.settings.models.read, recipe.settings.models)
+    for name in names:
+        table = TABLES[name]
+        count = min(recipe.sample or sys.maxsize, len(usable_questions(recipe.sources[table.kind][1])[0]))
+        calls = prompt = reply = 0
+        for label in [*table.labels, *(["closed-book"] if table.closed_book else [])]:
+            own = question_costs(recipe.settings, [parse_variant(label, {}).strategy]) if label in table.labels else {}
+            bounds = next(iter(own.values()), None)
+            shown = READ_TOKENS if table.read_passages else CHAIN_TOKENS
+            calls += count * (bounds["calls"] if bounds else 1)
+            prompt += count * (bounds["prompt_tokens"] if bounds else shown)
+            reply += count * (bounds["completion_tokens"] if bounds else ANSWER_TOKENS)
+        calls, prompt = calls + count, prompt + count * NAMING_TOKENS
+        cost = None if price is None else (prompt * price[0] + reply * price[1]) / 1_000_000
+        rows.append((name, calls, prompt + reply, cost))
+    return rows
+
+
+def make(recipe: Recipe, names: Sequence[str]) -> None:
+    """Indexes what these tables ask, and makes each of them."""
+    for kind in dict.fromkeys(TABLES[name].kind for name in names):
+        with progress() as update:
+            runner = DirectRunner(update, print_error)
+            report = run_index(recipe.settings_of(kind), IndexRequest(kind, recipe.sources[kind][0], kind=kind), runner)
+        print_error(f"index of the {kind}: version {report.version}; {' '.join(report.model_sentences())}")
+    for name in names:
+        table = TABLES[name]
+        request = EvaluationRequest(
+            recipe.sources[table.kind][1],
+            table.kind,
+            (table.strategies,),
+            closed_book=table.closed_book,
+            sample=recipe.sample,
+        )
+        with progress() as update:
+            report = run_evaluation(recipe.settings_of(table.kind, table.read_passages), request, update).report
+        document = {"task": recipe.task(name), "version": report["version"], "n": report["n"], "rows": rows_of(report)}
+        folder = recipe.folder / "tables"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / f"{name}.md", markdown(name, document).encode())
+        write_whole(
+            folder / f"{name}.json", (json.dumps(rounded(document), indent=1) + "\n").encode()
+        )  # last: it counts
+        for line in markdown(name, document).splitlines():
+            print_line(line)
+
+
+def rows_of(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Means of a table's metrics by strategy, with their intervals, and what reading took of the model."""
+    return {
+        label: {
+            "metrics": {name: result[name] for name in result["intervals"]},
+            "intervals": result["intervals"],
+            "reading": report["reading"].get(label),
+        }
+        for label, result in report["strategies"].items()
+    }
+
+
+def markdown(name: str, document: Mapping[str, Any]) -> str:
+    """A table as people read it: the paper's metrics with 95 % intervals."""
+    metrics = TABLES[name].metrics
+    lines = [
+        f"{name}: {document['n']} questions",
+        "",
+        f"| strategy | {' | '.join(metrics)} |",
+        "|---" * (len(metrics) + 1) + "|",
+    ]
+    for label, row in document["rows"].items():
+        cells = [_cell(row["metrics"].get(metric), row["intervals"].get(metric)) for metric in metrics]
+        lines.append(f"| `{label}` | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(mean: float | None, bounds: Mapping[str, float] | None) -> str:
+    if mean is None:
+        return ""
+    return f"{mean:.3f}" + (f" [{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Says what it costs, and with --yes makes what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", required=True, help="as litellm names it; for every step")
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--sample", type=int, help="ask that many of the questions, chosen at random")
+    parser.add_argument("--corpus", type=Path, default=DATA / "musique100" / "corpus.jsonl")
+    parser.add_argument("--questions", type=Path, default=DATA / "musique100" / "questions.jsonl")
+    parser.add_argument("--graph", type=Path, default=DATA / "orkg" / "triples.jsonl")
+    parser.add_argument("--graph-questions", type=Path, default=DATA / "orkg" / "questions.jsonl")
+    parser.add_argument("--set", action="append", default=[], help="a setting, name=value; may be repeated")
+    parser.add_argument("--yes", action="store_true", help="spend it")
+    given = parser.parse_args(arguments)
+    steps = {"extraction.extractor": "model", "resolution.method": "model", "hubs.textualiser": "model"}
+    names = {"models.extract": given.model, "models.read": given.model, "models.name_questions": True}
+    more = dict(one.split("=", 1) for one in given.set)
+    settings = load_settings({**steps, **names, **more, "root": str(given.folder / "root")})
+    unknown = [name for name in given.tables.split(",") if name not in TABLES]
+    if unknown:
+        parser.error(f"there is no table {', '.join(unknown)}; known are {', '.join(TABLES)}")
+    sources: dict[SourceKind, tuple[Path, Path]] = {
+        "corpus": (given.corpus, given.questions),
+        "graph": (given.graph, given.graph_questions),
+    }
+    recipe = Recipe(given.folder, settings, sources, given.tables.split(","), given.sample)
+    missing = recipe.missing()
+    for name in recipe.tables:
+        if name not in missing:
+            print_line(f"{name} is there: {given.folder / 'tables' / name}.md")
+    if not missing:
+        return 0
+    rows = prices(recipe, missing)
+    print_table(
+        ["at most", "calls", "tokens", "cost"], [[what, n, tokens, cost_words(cost)] for what, n, tokens, cost in rows]
+    )
+    known = [cost for *_, cost in rows if cost is not None]
+    total = sum(known) if len(known) == len(rows) else None
+    print_line(f"In all {cost_words(total)}, besides resolution.")
+    print_line("--set max_cost_usd=N bounds each index run, and the tables together.")
+    if not given.yes:
+        print_line("Nothing was asked. Run it again with --yes.")
+        return 2
+    make(recipe, missing)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except PolyhopError as error:
+        sys.exit(f"{error}")

@@ -1,0 +1,141 @@
+"""benchmarks/papers/with_a_model.py: its price first, then every table, each kept, with a model over real HTTP."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import ModelServer
+from small_indexes import Rows, write_rows
+from with_a_model import TABLES, main
+
+from polyhop.warehouse.open_models import close_chats, close_encoders
+
+TOWNS = ("Ostley", "Harrow", "Lenn", "Marle")
+
+
+def arguments(folder: Path, server: ModelServer, *more: str) -> list[str]:
+    """Six passages and four questions; three papers of a field as the graph, and two questions."""
+    passages = [
+        {"id": f"p{n}", "title": f"{town} Bridge", "text": f"{town} Bridge was built by Edith Carrow{n} in {1900 + n}."}
+        for n, town in enumerate(TOWNS)
+    ]
+    people = [
+        {
+            "id": f"q{n}",
+            "title": f"Edith Carrow{n}",
+            "text": f"Edith Carrow{n} was born in {TOWNS[n]} by the River Tess.",
+        }
+        for n in range(2)
+    ]
+    asked = [
+        {
+            "id": str(n),
+            "question": f"Who built {town} Bridge?",
+            "answers": [f"Edith Carrow{n}"],
+            "supporting": [f"p{n}"],
+        }
+        for n, town in enumerate(TOWNS)
+    ]
+    papers = [{"id": f"P{n}", "name": f"Paper {n}", "types": ["Paper"]} for n in range(3)]
+    field = {"id": "F", "name": "Bridges", "types": ["Field"]}
+    triples = [{"subject": field, "predicate": "contains", "object": paper} for paper in papers]
+    triples += [
+        {"subject": paper, "predicate": "method", "object": {"id": f"M{n}", "name": f"Method {n}", "types": ["Method"]}}
+        for n, paper in enumerate(papers)
+    ]
+    golden = [
+        {
+            "id": str(n),
+            "question": f"What is the method of Paper {n}?",
+            "answers": [f"Method {n}"],
+            "topic_entity": f"P{n}",
+            "golden_triples": [f"(P{n}:Paper {n}, method, M{n}:Method {n})"],
+        }
+        for n in range(2)
+    ]
+    files: dict[str, Rows] = {
+        "corpus": [*passages, *people],
+        "questions": asked,
+        "graph": triples,
+        "graph-questions": golden,
+    }
+    flags = [
+        part for name, rows in files.items() for part in (f"--{name}", str(write_rows(folder / f"{name}.jsonl", rows)))
+    ]
+    sets = {"models.api_base": server.url, "models.price": "1,2", "hubs.types": "Paper"}
+    flags += [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
+    return [str(folder / "made"), "--model", "openai/scripted", *flags, *more]
+
+
+def tables(folder: Path) -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in (folder / "made" / "tables").glob("*.json")}
+
+
+@pytest.fixture(autouse=True)
+def closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)  # no polyhop.toml of whoever runs this
+    yield
+    close_chats()
+    close_encoders()
+
+
+def test_the_price_comes_first_and_nothing_is_asked_without_yes(
+    tmp_path: Path, model_server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(tmp_path, model_server)) == 2
+    said = capsys.readouterr().out
+    assert "Nothing was asked. Run it again with --yes." in said
+    for what in ("index of the corpus", "index of the graph", *TABLES):
+        assert what in said
+    # 4 questions by qasa, without gate, by naive-vector and closed book, and their names
+    assert next(line.split()[:2] for line in said.splitlines() if "qasa-ablations" in line) == ["qasa-ablations", "20"]
+    assert "unknown" not in said
+    assert model_server.requests == []
+    assert not (tmp_path / "made" / "tables").exists()
+
+
+@pytest.mark.rare
+def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
+    tmp_path: Path, model_server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = arguments(tmp_path, model_server, "--yes")
+    assert main([*run, "--tables", "proprag-length"]) == 0
+    first = tables(tmp_path)
+    assert set(first) == {"proprag-length"}
+    assert set(first["proprag-length"]["rows"]) == {f"proprag:max_length={n}" for n in range(1, 5)}
+    assert main(run) == 0
+    made = tables(tmp_path)
+    assert set(made) == set(TABLES)
+    assert made["proprag-length"] == first["proprag-length"]  # kept
+    for name, table in made.items():
+        assert set(TABLES[name].labels) <= set(table["rows"])
+        assert table["n"] == (2 if name == "hublink" else 4)
+    assert {"closed-book"} == set(made["qasa-ablations"]["rows"]) - set(TABLES["qasa-ablations"].labels)
+    steps = {request.task for request in model_server.requests}
+    wanted = {"kg.extract", "prop.entities", "prop.propositions", "hub.path_text", "query.entities", "qa.answer"}
+    assert wanted | {"qa.chains", "qa.closed_book", "hub.partial", "hub.final", "hub.components", "hub.filter"} <= steps
+    ranked = made["hublink"]["rows"]["hublink"]
+    assert ranked["metrics"]["triple_recall@10"] > 0
+    assert "triple_recall@10" in (tmp_path / "made/tables/hublink.md").read_text("utf-8")
+    close_chats()
+
+    # all is there: nothing runs; of a table that is lost, every reply is cached
+    count = len(model_server.requests)
+    assert main(run) == 0
+    (tmp_path / "made/tables/qasa-steps.json").unlink()
+    assert main(run) == 0
+    assert len(model_server.requests) == count
+    again = tables(tmp_path)["qasa-steps"]["rows"]
+    for label, row in made["qasa-steps"]["rows"].items():
+        assert again[label]["metrics"] == row["metrics"]
+        assert again[label]["reading"]["calls"] == 0
+    # another question file is another table
+    extra = {"id": "4", "question": "Who built Marle Bridge?", "answers": ["Edith Carrow3"], "supporting": ["p3"]}
+    with (tmp_path / "questions.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(extra) + "\n")
+    capsys.readouterr()
+    assert main([*run[:-1], "--tables", "hublink,qasa-decay"]) == 2
+    said = capsys.readouterr().out
+    assert "hublink is there" in said
+    assert "qasa-decay is there" not in said

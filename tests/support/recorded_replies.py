@@ -1,0 +1,170 @@
+"""Every step that asks a chat model, over 40 passages and 20 questions, answered by replies that were recorded.
+
+What a model said is kept as it came, by what it was asked, beside the valid replies as `polyhop cache export` writes
+them (tests/golden/recorded). Run as a program it asks llama.cpp's server (llama_process.py) for what the recording
+lacks, and writes both files; a run that is ended goes on where it was:
+
+uv run --group llama python tests/support/recorded_replies.py
+
+Decided here: replies end after 96 tokens, because the small model repeats itself without an end,
+and replies that are cut belong to its habits; only chains are asked for again after a reply of no use.
+"""
+
+import gzip
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pydantic import BaseModel
+
+from polyhop.flows.evaluate import run_evaluation
+from polyhop.flows.index import run_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.requests import EvaluationRequest, IndexRequest
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, export_replies
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models import chat
+from polyhop.warehouse.models.litellm_client import Answer, Completion, Completions
+from polyhop.warehouse.open_models import close_chats
+
+PROJECT = Path(__file__).resolve().parents[2]
+RECORDED = PROJECT / "tests" / "golden" / "recorded"
+CALLS, REPLIES = RECORDED / "calls.jsonl.gz", RECORDED / "replies.parquet"
+DEMO = PROJECT / "polyhop" / "demo"
+PASSAGES, QUESTIONS = 40, 20
+MODEL = "openai/gemma-3-270m"
+_ONE_HUB = "hublink:number_of_hubs=1:top_paths_to_keep=3:n_source_chunks=1"
+HUBS = (
+    f"{_ONE_HUB}:question_components=model,"
+    f"{_ONE_HUB}:partial_answers=rules,"
+    f"{_ONE_HUB}:partial_answers=rules:final_answer=rules:output_filter=true"
+)
+"""Each step of HubLink by the model, on partial answers by rules where the model's hold nothing to go on with."""
+
+
+class Recording:
+    """What a model said, by what it was asked; used in place of `chat.Completions`.
+
+    With a server it asks for what it lacks and appends that to the file at once; without one that is an error.
+
+    Attributes:
+        calls: What was answered, by what was asked, in order: {task, asked, text, is_cut, tokens}.
+    """
+
+    def __init__(self, server: Completions | None = None) -> None:
+        self.calls: dict[str, dict[str, Any]] = {}
+        self._server = server
+        self._lock = Lock()
+        self._known: dict[str, dict[str, Any]] = {}
+        if CALLS.is_file():
+            with gzip.open(CALLS, "rt", encoding="utf-8") as file:
+                self._known = {row["asked"]: row for row in map(json.loads, file)}
+
+    def call(
+        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
+    ) -> Answer[Completion]:
+        """What the model said to these messages."""
+        asked = content_hash(name, str(max_output_tokens), *(message["content"] for message in messages))
+        with self._lock:
+            if asked not in self._known:
+                # no error of ours, so that nobody takes it for a failed call of a model
+                assert self._server is not None, f"the recording lacks a call of {name}: {messages[-1]['content']}"
+                answer = self._server.call(messages, name, reply, max_output_tokens)
+                said, counts = answer.value, (answer.prompt_tokens, answer.completion_tokens)
+                new = {"task": name, "asked": asked, "text": said.text, "is_cut": said.is_cut, "tokens": counts}
+                with gzip.open(CALLS, "at", encoding="utf-8") as file:
+                    file.write(_line(new))
+                self._known[asked] = new
+            row = self.calls[asked] = self._known[asked]
+        return Answer(Completion(row["text"], "", row["is_cut"]), row["text"], *row["tokens"])
+
+    def keep_used(self) -> None:
+        """Writes the file again with what was asked for, the same bytes for the same calls."""
+        lines = "".join(map(_line, self.calls.values()))
+        CALLS.write_bytes(gzip.compress(lines.encode(), mtime=0))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def settings_in(root: Path, **more: object) -> Settings:
+    """Settings with which every step is the model's."""
+    values = {
+        "root": str(root),
+        "strategies": "bridge-lexical,qasa,hublink",
+        "extraction.extractor": "model",
+        "resolution.method": "model",
+        "hubs.textualiser": "model",
+        "hubs.types": "WORK,ORGANIZATION,EVENT",
+        "hubs.max_paths_per_hub": 1,
+        "models.extract": MODEL,
+        "models.read": MODEL,
+        "models.name_questions": True,
+        "models.read_passages": 2,
+        "models.max_reply_tokens": 96,
+        "models.max_attempts": 1,
+        "models.timeout_seconds": 900,
+        "models.concurrency": 1,
+        "models.price": "0,0,0",
+    }
+    return parse_settings({"recording": values | more})
+
+
+def _first(name: str, count: int, folder: Path) -> Path:
+    lines = (DEMO / f"{name}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (path := folder / f"{name}.jsonl").write_text("".join(lines[:count]), encoding="utf-8")
+    return path
+
+
+def index_by_model(settings: Settings) -> IndexReport:
+    """Extraction, propositions, resolution and texts of paths."""
+    corpus = _first("corpus", PASSAGES, settings.root.parent)
+    return run_index(settings, IndexRequest("recorded", corpus), DirectRunner())
+
+
+def ask_by_model(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Questions: names, passages, chains and closed books read, and HubLink's four steps; `reading` by strategy."""
+    questions = _first("questions", QUESTIONS, settings.root.parent)
+    more = {"read_passages": 0, "max_attempts": 2}
+    chains = settings.model_copy(update={"models": settings.models.model_copy(update=more)})
+    read: dict[str, dict[str, Any]] = {}
+    for each, strategy, closed_book in (
+        (settings, "bridge-lexical", True),
+        (chains, "qasa", False),
+        (settings, HUBS, False),
+    ):
+        request = EvaluationRequest(questions, "recorded", (strategy,), is_stored=False, closed_book=closed_book)
+        read |= run_evaluation(each, request).report["reading"]
+    return read
+
+
+def record() -> None:
+    """Asks for what is missing, and exports the valid replies."""
+    from llama_process import LlamaServer
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = LlamaServer(Path(folder))
+        try:
+            settings = settings_in(Path(folder) / "root", **{"models.api_base": server.url})
+            recording = Recording(Completions(MODEL, settings.models))
+            chat.Completions = lambda *_: recording  # type: ignore[assignment, attr-defined]
+            print(index_by_model(settings).to_json())  # noqa: T201 - for whoever records
+            print(json.dumps(ask_by_model(settings), indent=1))  # noqa: T201
+            close_chats()
+            recording.keep_used()
+            with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
+                print(len(recording.calls), export_replies(cache, REPLIES))  # noqa: T201
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,255 @@
+"""`polyhop tune-prompts`: what is counted or asked for, the files that are written, and the runs that use them."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Behaviour, ModelServer, Recorded
+from small_indexes import indexed, write_rows
+
+from polyhop.flows.prompts import Example, composed, most_covering, tune_prompts
+from polyhop.schemas.chat import Prompt, Rung
+from polyhop.schemas.errors import ConfigurationError, MalformedReplyError, SourceError
+from polyhop.schemas.records import Passage
+from polyhop.schemas.settings import ExtractionSettings, Settings, parse_settings
+from polyhop.tasks.extraction.model import (
+    KgReply,
+    PhrasesReply,
+    PropositionsReply,
+    phrases_in_passage,
+    propositions_in_passage,
+    questions,
+    stated_in_document,
+)
+from polyhop.tasks.extraction.stated import Contract
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.replies import read_reply
+from polyhop.warehouse.open_models import close_chats
+from polyhop.warehouse.tables.query import query_rows
+
+DEMO = Path(__file__).resolve().parents[3] / "polyhop" / "demo" / "corpus.jsonl"
+FILES = ("kg.extract.md", "prop.entities.md", "prop.propositions.md")
+SHOWN = re.compile(
+    r"<example>\n.*?\n\n(?:Entities:\n(.*?)\n\n)?Passage:\n(.*?)\n\nReply:\n(.*?)\n</example>", re.DOTALL
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with the demo corpus, extracted by rules; read only."""
+    folder = tmp_path_factory.mktemp("prompts")
+    indexed(Settings(root=folder / "root", strategies=("bridge-lexical",)), DEMO, "demo")
+    return folder / "root"
+
+
+def tuned(root: Path, folder: Path, **more: Any) -> dict[str, Any]:
+    settings = parse_settings({"test": {"root": str(root), **more.pop("settings", {})}})
+    return tune_prompts(settings, "demo", folder, **{"sample": 90, "replaces": False} | more)
+
+
+def require_valid(folder: Path, types: list[str]) -> None:
+    """The examples of the three files are two passages of the corpus, whose replies lose nothing in the parsers."""
+    contract = Contract.of(ExtractionSettings(entity_types=" ".join(types), type_contract="discard"))
+    corpus = [json.loads(line) for line in DEMO.read_text(encoding="utf-8").splitlines()]
+    known = {f"{row['title']}\n{row['text']}" for row in corpus}
+    extract, phrases, propositions = (SHOWN.findall((folder / name).read_text(encoding="utf-8")) for name in FILES)
+    assert len({passage for _, passage, _ in extract}) == 2
+    counts: Counter[str] = Counter()
+    for of_passage in zip(extract, phrases, propositions, strict=True):
+        (passage,) = {passage for _, passage, _ in of_passage}
+        assert passage in known
+        (found, first), (listed, second), (said, third) = (
+            read_reply(of_passage[0][2], KgReply),
+            read_reply(of_passage[1][2], PhrasesReply),
+            read_reply(of_passage[2][2], PropositionsReply),
+        )
+        assert {first, second, third} == {Rung.AS_IS}
+        stated = stated_in_document(found, contract, counts)
+        names = phrases_in_passage(listed, counts)
+        assert [name.name for name in names] == listed.entities == of_passage[2][0].splitlines()
+        claims = propositions_in_passage(said, names, counts)
+        assert len(stated.names) == len(found.entities) > 0 < len(claims) == len(said.propositions)
+        assert len(stated.relations) == len(found.relations)
+        text = passage.casefold()
+        assert all(name.casefold() in text for name in [*(one.name for one in found.entities), *listed.entities])
+    assert not +counts
+
+
+def test_what_is_counted_becomes_valid_examples_in_editable_files(root: Path, tmp_path: Path) -> None:
+    made = tuned(root, tmp_path / "own")
+    assert made["types"] == ["LOCATION", "PERSON", "ORGANIZATION", "WORK"]
+    assert (made["model"], made["calls"], made["language"]) == (None, 0, "en")
+    assert [Path(file).name for file in made["files"]] == sorted(FILES)
+    require_valid(tmp_path / "own", made["types"])
+    asked, own = questions(), questions(str(tmp_path / "own"))
+    assert made["settings"] == {
+        "extraction.prompts": str(tmp_path / "own"),
+        "extraction.entity_types": "LOCATION PERSON ORGANIZATION WORK",
+    }
+    prompts = [
+        (asked.kg_extract.prompt, own.kg_extract.prompt),
+        (asked.prop_entities.prompt, own.prop_entities.prompt),
+        (asked.prop_propositions.prompt, own.prop_propositions.prompt),
+    ]
+    for (ours, theirs), hash_ in zip(prompts, made["files"].values(), strict=True):
+        assert theirs.placeholders == ours.placeholders
+        assert theirs.hash == hash_ != ours.hash
+    assert [*tuned(root, tmp_path / "again")["files"].values()] == [*made["files"].values()]
+
+
+def test_files_that_are_there_stay_unless_they_are_to_be_replaced(root: Path, tmp_path: Path) -> None:
+    edited = tmp_path / "prop.entities.md"
+    edited.write_text("Mine. {{passage}}", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"has prop\.entities\.md already; .* or --force"):
+        tuned(root, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["prop.entities.md"]
+    assert edited.read_text(encoding="utf-8") == "Mine. {{passage}}"
+    tuned(root, tmp_path, replaces=True)
+    assert "Mine." not in edited.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
+
+
+def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
+    root: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    types = json.dumps({"types": ["person", "Concept", "organization", "LOCATION", "event", "DATE", "two words", "x1"]})
+
+    def reply(asked: Recorded) -> Behaviour:
+        return Behaviour("reply", content=types if "Name the types of the things" in asked.prompt else None)
+
+    model_server.respond(reply)
+    model = {"models.extract": "openai/scripted", "models.api_base": model_server.url, "models.price": "1,2"}
+    own_root = tmp_path / "root"
+    own_root.mkdir()
+    (own_root / "indexes").symlink_to(root / "indexes")
+    made = tuned(own_root, tmp_path / "own", settings=model)
+    close_chats()
+    assert made["types"] == ["PERSON", "CONCEPT", "ORGANIZATION", "LOCATION", "EVENT", "TWO_WORDS"]
+    assert made["model"] == "openai/scripted"
+    require_valid(tmp_path / "own", made["types"])
+    tasks = Counter(request.task for request in model_server.requests)
+    assert tasks == {"": 1, "kg.extract": 6, "prop.entities": 2, "prop.propositions": 2}
+    assert made["calls"] == len(model_server.requests) == 11
+    assert made["cost_usd"] > 0
+    [first] = [request.prompt for request in model_server.requests if request.task == ""]
+    assert first.count("<data>") == 1
+    # all of it is cached: the same again asks nobody
+    assert tuned(own_root, tmp_path / "own", settings=model, replaces=True)["calls"] == 0
+    close_chats()
+    model_server.respond(None)  # a reply without types
+    with pytest.raises(MalformedReplyError, match="named no types of entities"):
+        tuned(own_root, tmp_path / "other", settings=model | {"models.extract": "openai/weak"})
+    close_chats()
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_passage_whose_reply_fails_is_shown_with_what_was_counted(
+    root: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    def reply(asked: Recorded) -> Behaviour:
+        if "Name the types of the things" in asked.prompt:
+            return Behaviour("reply", content='{"types": ["PERSON", "LOCATION", "CONCEPT"]}')
+        return Behaviour("refusal" if asked.task.startswith("prop.") else "reply")
+
+    model_server.respond(reply)
+    (tmp_path / "indexes").symlink_to(root / "indexes")
+    model = {"models.extract": "openai/scripted", "models.api_base": model_server.url, "models.price": "0,0"}
+    made = tuned(tmp_path, tmp_path / "own", settings=model)
+    close_chats()
+    require_valid(tmp_path / "own", made["types"])
+
+
+def test_an_index_run_asks_with_the_files_and_asks_again_when_one_is_edited(
+    root: Path, tmp_path: Path, model_server: ModelServer
+) -> None:
+    made = tuned(root, tmp_path / "own")
+    corpus = write_rows(tmp_path / "c.jsonl", [{"id": "a", "title": "Oslo", "text": "Oslo lies in Norway. It is old."}])
+    values = {
+        "root": str(tmp_path / "root"),
+        "strategies": "bridge-lexical",
+        "extraction.extractor": "model",
+        "models.extract": "openai/scripted",
+        "models.api_base": model_server.url,
+        "models.price": "0,0",
+        **made["settings"],
+    }
+    settings = parse_settings({"test": values})
+    assert indexed(settings, corpus).model.calls == 3
+    for request in model_server.requests:
+        text = (tmp_path / "own" / f"{request.task}.md").read_text(encoding="utf-8")
+        assert request.prompt.startswith(text.partition("{{")[0])
+        assert request.prompt.count("<example>") == 2
+    assert not indexed(settings, corpus).changed
+    edited = tmp_path / "own" / "kg.extract.md"
+    edited.write_text(edited.read_text(encoding="utf-8").replace("You build", "You carefully build"), encoding="utf-8")
+    assert indexed(settings, corpus).model.calls == 1
+    assert model_server.requests[-1].prompt.startswith("You carefully build a knowledge graph.")
+    rows = query_rows(Layout(settings.root), "towns", "SELECT DISTINCT state FROM extraction_ledger").to_pylist()
+    assert rows == [{"state": "done"}]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "has none of the files kg.extract.md, prop.entities.md, prop.propositions.md"),
+        ({"prop.entities.md": "List {{all}} of {{passage}}"}, "must hold {{passage}}, and no other name"),
+        ({"kg.extract.md": "{{document}}"}, "must hold {{document}}, {{types}}, and no other name"),
+        ({"kg.extract.md": b"\xff{{document}}{{types}}"}, "Cannot read the prompt in"),
+    ],
+)
+def test_a_folder_without_usable_prompts_is_refused(files: dict[str, Any], said: str, tmp_path: Path) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        questions(str(tmp_path))
+
+
+def test_a_file_that_a_folder_lacks_is_the_built_in_one(tmp_path: Path) -> None:
+    (tmp_path / "prop.entities.md").write_text("List all of {{passage}}.", encoding="utf-8")
+    mixed = questions(str(tmp_path))
+    assert mixed.kg_extract == questions().kg_extract
+    assert mixed.prop_entities.prompt == Prompt("prop.entities", "List all of {{passage}}.")
+    assert mixed.hash != questions().hash
+
+
+def test_an_index_of_which_no_two_passages_can_be_shown_is_refused(tmp_path: Path) -> None:
+    long = "Ada Lovelace was born in London in 1815 and worked with Charles Babbage on the Analytical Engine. " * 2
+    rows = [
+        {"id": "short", "title": "Oslo", "text": "Oslo lies in Norway."},
+        {"id": "marked", "title": "Ada Lovelace", "text": long + "</data> {{document}}"},
+        {"id": "good", "title": "Ada Lovelace", "text": long},
+    ]
+    settings = Settings(root=tmp_path / "root", strategies=("bridge-lexical",))
+    indexed(settings, write_rows(tmp_path / "c.jsonl", rows), "few")
+    with pytest.raises(SourceError, match="No 2 of 3 passages of index 'few' can become examples"):
+        tune_prompts(settings, "few", tmp_path / "own", sample=10, replaces=False)
+    assert not (tmp_path / "own").exists()
+
+
+def shown(name: str, *features: str) -> Example:
+    entities = [{"name": name, "type": kind, "description": "d"} for kind in features]
+    claims = {"propositions": [{"text": "A claim.", "entities": []}]}
+    return Example(
+        Passage(name, name, name, 0, name, "Text.", 0, 5),
+        KgReply.model_validate({"entities": entities, "relations": []}),
+        PhrasesReply(entities=[name]),
+        PropositionsReply.model_validate(claims),
+    )
+
+
+def test_examples_are_chosen_for_what_the_others_do_not_show_by_how_many_have_it() -> None:
+    # by hand: A is in 3, B in 2, C in 1, D in 1: first A+B (5); then C alone (1) beats B (0); of C and D the first name
+    many = [shown("both", "A", "B"), shown("only a", "A"), shown("b", "B"), shown("d", "D"), shown("c", "C", "A")]
+    assert [one.passage.passage_id for one in most_covering(many, 3)] == ["both", "c", "d"]
+    assert most_covering([shown("nothing")], 2) == []
+
+
+def test_the_language_of_the_texts_becomes_a_rule_before_the_form_of_the_reply() -> None:
+    prompt = composed(questions().kg_extract.prompt, [shown("x", "A"), shown("y", "B")], "de")
+    assert (
+        "own.\n\nThe texts are in German: write in that language, and names as they stand.\n\nReply with" in prompt.text
+    )
+    assert "German" not in composed(questions().kg_extract.prompt, [shown("x", "A")], "en").text
