@@ -25,12 +25,11 @@ from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.batches import WINDOW_HOURS
 from polyhop.warehouse.models.budget import Price, price_of
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
 from polyhop.worker.strategies.registry import needed_artefacts, spec_of
-
-BATCH_HOURS = 24  # within which a provider replies to a batch; OpenAI's window, the only one of its interface
 
 
 def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -119,7 +118,7 @@ class IndexPlan:
             return None
         waits = len({estimate.wait for estimate in self.steps} - {""}) + self.later_waits
         cost = self._cost([estimate.batch_price for estimate in self.steps])
-        return {"cost_usd": cost, "waits": waits, "hours": waits * BATCH_HOURS}
+        return {"cost_usd": cost, "waits": waits, "hours": waits * WINDOW_HOURS}
 
     def _cost(self, prices: Sequence[Price | None]) -> dict[str, float] | None:
         costs = [0.0, 0.0, 0.0]

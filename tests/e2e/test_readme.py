@@ -90,7 +90,14 @@ def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> 
 def test_the_commands_with_a_model_and_with_neo4j_run(
     polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, neo4j_server: Any
 ) -> None:
-    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": TEXT}])
+    others = {"Fram": "Colin Archer", "Maud": "Christian Jensen"}
+    built = (
+        "{} is a ship that {} built in Larvik. Roald Amundsen sailed with it from Oslo to the Arctic Ocean in 1910, "
+    )
+    ships = [(title, f"{built.format(title, name)}and Fridtjof Nansen saw it leave.") for title, name in others.items()]
+    passages = [("Ada Lovelace", TEXT), *ships]
+    write_corpus([{"id": str(n), "title": title, "text": text} for n, (title, text) in enumerate(passages, start=1)])
+    write_rows(tmp_path / "questions.jsonl", [{"id": "q1", "question": "Who built the Fram?", "answers": ["Archer"]}])
     triples = [["Ada Lovelace", "born in", "London"]]
     write_rows(tmp_path / "openie.jsonl", [{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": triples}])
     env = {
@@ -98,7 +105,7 @@ def test_the_commands_with_a_model_and_with_neo4j_run(
         "NEO4J_URI": neo4j_server.uri,
         "NEO4J_PASSWORD": neo4j_server.password,
     }
-    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 10
+    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 19
 
 
 def run_all(polyhop: Run, *texts: str, env: dict[str, str] | None = None) -> int:

@@ -175,6 +175,7 @@ def _is_scheduled(server: dict[str, str], deployment_id: str) -> bool:
     return any(run["auto_scheduled"] and run["state_type"] == "SCHEDULED" for run in _runs_of(server, deployment_id))
 
 
+@pytest.mark.rare  # two minutes, most of which it waits for schedules
 @pytest.mark.prefect
 def test_a_schedule_takes_an_index_from_submission_over_runs_that_wait_to_publication(
     polyhop: Run, write_corpus: WriteCorpus, clean_server: dict[str, str], model_server: Any, tmp_path: Path

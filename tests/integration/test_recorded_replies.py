@@ -35,7 +35,7 @@ READ = {
     ("hub.components", "as_is"): 20,
     ("hub.partial", "as_is"): 20,
     ("hub.final", "as_is"): 10,
-    ("hub.filter", "as_is"): 8,
+    ("hub.filter", "as_is"): 9,
 }
 """Replies that were accepted, by task and help."""
 REFUSED = {
@@ -47,7 +47,7 @@ REFUSED = {
     "query.entities": 20,
     "qa.answer": 19,
     "qa.chains": 2,
-    "hub.filter": 2,
+    "hub.filter": 1,
 }
 """Units without a usable reply, by task: all were cut at their limit."""
 LEDGER = [
@@ -72,7 +72,7 @@ CALLS_AND_FALLBACKS = {
     "qasa": (65, 23),
     "hublink, partial answers": (40, 0),
     "hublink, final answers": (10, 0),
-    "hublink, filter": (10, 2),
+    "hublink, filter": (10, 1),
 }
 """Of reading, the warm-up question included: what was asked of the model, and what rules read in its place."""
 

@@ -16,12 +16,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import duckdb
+import lancedb
 import psycopg
 import pytest
 from prefect_rest import ask as ask_server
 from prefect_rest import events_of, post
-
-from polyhop.warehouse.vectors.lance import import_lancedb
 
 pytestmark = [pytest.mark.prefect, pytest.mark.postgres]
 WriteCorpus = Callable[..., Path]
@@ -158,7 +157,7 @@ def leaks_under(folder: Path) -> dict[str, set[str]]:
         if found:
             leaks[str(path.relative_to(folder))] = found
     for path in (versions.parent for versions in folder.rglob("*.lance/_versions") if versions.is_dir()):
-        found = found_in(str(import_lancedb().connect(str(path.parent)).open_table(path.stem).to_arrow().to_pylist()))
+        found = found_in(str(lancedb.connect(str(path.parent)).open_table(path.stem).to_arrow().to_pylist()))
         if found:
             leaks[str(path)] = found
     return leaks

@@ -27,6 +27,7 @@ PACKAGES = (
     "concurrent.futures.thread",
     "duckdb",
     "jinja2",
+    "lancedb",
     "lxml.html",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
@@ -57,7 +58,6 @@ def serve(orders: socket.socket) -> None:
     """
     for name in (*_own_modules(), *PACKAGES):
         importlib.import_module(name)
-    sys.modules["polyhop.warehouse.vectors.lance"].import_lancedb()
     ended, told = socket.socketpair()
     told.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

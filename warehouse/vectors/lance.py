@@ -9,8 +9,6 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from functools import cache
-from importlib import import_module
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -120,7 +118,7 @@ class LanceVectors:
         A table with at least one row may have an HNSW graph for approximate search.
         """
         with translated(self._database):
-            lancedb = import_lancedb()
+            import lancedb
             from lancedb.index import FTS, BTree, IvfHnswFlat
 
             os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
@@ -312,22 +310,10 @@ class LanceTable:
         return found
 
 
-@cache
-def import_lancedb() -> Any:
-    """The package lancedb without checks of arguments for the 366 calls of its REST client, which nobody makes here.
-
-    They take half of its import: 1.0 s of 2.1 s of the processor, measured on a busy machine.
-    """
-    pydantic: Any = import_module("pydantic")
-    checked, pydantic.validate_call = pydantic.validate_call, lambda call: call
-    try:
-        return import_module("lancedb")
-    finally:
-        pydantic.validate_call = checked
-
-
 def _open_table(database: Path, name: str) -> Any:
-    return import_lancedb().connect(database).open_table(name)
+    import lancedb
+
+    return lancedb.connect(database).open_table(name)
 
 
 def _is_indexed(table: Any) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import Mock
 
+import lancedb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ from polyhop.warehouse.vectors.kinds import (
     sampled_texts,
     spread,
 )
-from polyhop.warehouse.vectors.lance import LanceVectors, _optimize, has_hnsw, import_lancedb
+from polyhop.warehouse.vectors.lance import LanceVectors, _optimize, has_hnsw
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
 
@@ -62,13 +63,13 @@ def test_a_graph_is_built_again_only_for_other_rows_or_another_density(
     assert synced(100) == first
     monkeypatch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 8)
     assert synced(100) > first
-    table = import_lancedb().connect(tmp_path).open_table("passages")
+    table = lancedb.connect(tmp_path).open_table("passages")
     assert has_hnsw(table)
     with monkeypatch.context() as patch:
         patch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 16)
         assert not has_hnsw(table)
     fewer = synced(90)
-    assert has_hnsw(import_lancedb().connect(tmp_path).open_table("passages"))
+    assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"))
     assert "p0095" not in LanceVectors(tmp_path).open("passages", fewer).nearest(rows(100).vectors[95], 90, 300)
     synced(100)
     assert capfd.readouterr().err == ""  # rows added beside a graph bring no warning
@@ -81,7 +82,7 @@ def test_cleaning_never_passes_a_tagged_version(tmp_path: Path) -> None:
     LanceVectors(tmp_path).pin("passages", first.version, "v000001")
     second = LanceVectors(tmp_path).sync("passages", rows(25), has_graph=True)
     LanceVectors(tmp_path).pin("passages", second.version, "v000002")
-    table = import_lancedb().connect(tmp_path).open_table("passages")
+    table = lancedb.connect(tmp_path).open_table("passages")
     with pytest.raises(RuntimeError, match="tagged version"):
         table.optimize(cleanup_older_than=timedelta(milliseconds=1))
     _optimize(table, timedelta(milliseconds=1))
@@ -124,7 +125,7 @@ def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
     assert store.open("passages", before.version).search_text("p0003", 5) == ["p0003"]
     after = store.sync("passages", edited)
     assert after.written == 0
-    table = import_lancedb().connect(tmp_path).open_table("passages")
+    table = lancedb.connect(tmp_path).open_table("passages")
     assert sorted(column for each in table.list_indices() for column in each.columns) == ["id", "text"]
     statistics = [table.index_stats(each.name) for each in table.list_indices()]
     assert [each.num_unindexed_rows for each in statistics if each] == [0, 0]

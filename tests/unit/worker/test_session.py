@@ -254,7 +254,7 @@ def test_it_gets_the_strategy_s_parameters(chat: OneReply, session: IndexSession
 def test_it_may_leave_what_it_shows_to_the_configured_reader(session: IndexSession) -> None:
     """The rules read the paths, which name the designer; no passage does."""
     document = answer(session, "paths")
-    assert (document["answer"], document["reading"]["by"]) == ("Ann Roe", "rules")
+    assert (document["guess"], document["reading"]["by"]) == ("Ann Roe", "rules")
     assert [sentence["passage_id"] for sentence in document["evidence"]["sentences"]] == ["path 0"]
 
 
