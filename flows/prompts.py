@@ -183,7 +183,7 @@ def asked_examples(chat: ChatModel, candidates: Sequence[Example], types: Sequen
 def kept(
     passage: Passage, extracted: KgReply, phrases: Sequence[str], stated: PropositionsReply, types: Sequence[str]
 ) -> Example:
-    """What of three replies stands in the passage, as the parser of each step takes it without dropping anything."""
+    """What of three replies the passage says, as the parser of each step takes it without dropping anything."""
     text = passage_text(passage.title, passage.text).casefold()
     contract = Contract.of(ExtractionSettings(entity_types=" ".join(types), type_contract="discard"))
     found = extraction.stated_in_document(extracted, contract, Counter())

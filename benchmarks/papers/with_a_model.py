@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = load_settings({**steps, **names, **more, "root": str(given.folder / "root")})
     unknown = [name for name in given.tables.split(",") if name not in TABLES]
     if unknown:
-        parser.error(f"there is no table {', '.join(unknown)}; known are {', '.join(TABLES)}")
+        parser.error(f"unknown tables: {', '.join(unknown)}; known are {', '.join(TABLES)}")
     sources: dict[SourceKind, tuple[Path, Path]] = {
         "corpus": (given.corpus, given.questions),
         "graph": (given.graph, given.graph_questions),

@@ -18,7 +18,7 @@ PROBE = [1.0, 0.0, 0.0]
 
 @dataclass(frozen=True)
 class Kept:
-    """A database without any row, to be opened as often as processes would, and to be changed behind a store's back."""
+    """A database without any row, to be opened as often as processes would, and to be changed without its store."""
 
     open: Callable[..., GraphStore]
     forge: Callable[[str, str], None]

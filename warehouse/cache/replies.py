@@ -335,10 +335,8 @@ class ReplyCache:
 
     def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
         """Stores a valid reply as JSON; `attempts` calls were made for it until now, which took `usage`."""
-        row, of_key = (
-            _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage))),
-            {"key": source.key},
-        )
+        row = _reply_row(_document(source, StoredReply(text, source.model, rung, attempts, usage)))
+        of_key = {"key": source.key}
         self._database.write(("write_reply", row), ("forget_failure", of_key), ("forget_request", of_key))
 
     def put_failure(self, source: ReplySource, attempts: int, error_class: str, error: str) -> None:
