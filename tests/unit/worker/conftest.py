@@ -1,36 +1,14 @@
-"""Small graphs, postings and whole indexes in memory, built the plain way, and the graph of the golden vectors."""
-
-from collections.abc import Callable
+"""The small corpus as an index in memory, and the graph of the golden vectors."""
 
 import pytest
-from memory_index import PASSAGES, MemoryIndex, Passage, graph_from, lexical_from, relations_from
+from memory_index import PASSAGES, MemoryIndex, graph_from
 
-from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, RelationGraph
-
-
-@pytest.fixture(scope="session")
-def make_graph() -> Callable[..., BipartiteGraph]:
-    return graph_from
-
-
-@pytest.fixture(scope="session")
-def make_lexical() -> Callable[..., LexicalIndex]:
-    return lexical_from
-
-
-@pytest.fixture(scope="session")
-def make_relations() -> Callable[..., RelationGraph]:
-    return relations_from
-
-
-@pytest.fixture(scope="session")
-def corpus() -> tuple[Passage, ...]:
-    """Thirteen passages: two chains of three hops, a name with two meanings, two without any name."""
-    return PASSAGES
+from polyhop.schemas.graph import BipartiteGraph
 
 
 @pytest.fixture(scope="session")
 def memory_index() -> MemoryIndex:
+    """Thirteen passages: two chains of three hops, a name with two meanings, two without any name."""
     return MemoryIndex(PASSAGES)
 
 

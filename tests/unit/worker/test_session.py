@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import gc
-import json
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -15,22 +14,19 @@ from typing import Any
 import pytest
 from one_reply import OneReply
 from pydantic import BaseModel, Field
+from small_indexes import indexed, write_rows
 
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import ConfigurationError, UnknownIndexError
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, prune_versions
 from polyhop.warehouse.open import open_published
 from polyhop.worker import session as cycles
-from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.session import IndexPool, IndexSession, searched_by_the_clock
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
@@ -51,9 +47,10 @@ def survivor_of_a_young_search() -> "weakref.ref[Ring]":
 
 
 def test_cycles_are_found_when_it_is_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
+    """After it, also after an error, Python searches as before."""
+    now, before = 1000.0, gc.get_threshold()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    with searched_by_the_clock() as search:
+    with contextlib.suppress(KeyError), searched_by_the_clock() as search:
         ring = survivor_of_a_young_search()
         now += cycles.SECONDS_BETWEEN - 1
         search()
@@ -64,38 +61,25 @@ def test_cycles_are_found_when_it_is_time_and_not_before(monkeypatch: pytest.Mon
         later = survivor_of_a_young_search()
         search()
         assert later() is not None
-
-
-def test_python_searches_as_before_when_the_block_is_left() -> None:
-    before = gc.get_threshold()
-    with contextlib.suppress(KeyError), searched_by_the_clock():
-        assert gc.get_threshold() != before
         raise KeyError
     assert gc.get_threshold() == before
 
 
-@pytest.fixture
-def own_settings(tmp_path: Path) -> Settings:
-    return Settings(root=tmp_path / "root", strategies=("bm25",))
-
-
 def publish(settings: Settings, count: int, sentence: str = "lies on a river.") -> None:
-    corpus = settings.root.parent / "corpus.jsonl"
     records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} {sentence}"} for n in range(count)]
-    corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    run_index(settings, IndexRequest("tiny", corpus), DirectRunner())
+    indexed(settings, write_rows(settings.root.parent / "corpus.jsonl", records), "tiny")
 
 
 @pytest.mark.slow
-def test_a_pool_holds_the_current_version_of_an_index_and_no_other(own_settings: Settings) -> None:
-    publish(own_settings, 5)
-    index = Layout(own_settings.root).index("tiny")
-    pool = IndexPool(own_settings)
+def test_a_pool_holds_the_current_version_of_an_index_and_no_other(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path / "root", strategies=("bm25",))
+    publish(settings, 5)
+    index, pool = Layout(settings.root).index("tiny"), IndexPool(settings)
     with pytest.raises(UnknownIndexError, match="known indexes: tiny"):
         pool.session("nil")
     first = pool.session("tiny")
     assert pool.session("tiny") is first
-    publish(own_settings, 6)
+    publish(settings, 6)
     assert (first.version, prune_versions(index, keep=1)) == (1, [])
     for current, count in ((2, 6), (1, 5), (2, 6)):  # published, rolled back, and forth
         point_to(index, current)
@@ -116,19 +100,18 @@ def open_files_of(folder: Path) -> list[str]:
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_no_file_of_a_pruned_version_stays_open(own_settings: Settings) -> None:
+def test_no_file_of_a_pruned_version_stays_open(tmp_path: Path) -> None:
     """Strategies keep arrays, name finders and tables of their version; none may survive the move to the next one."""
-    everything = own_settings.model_copy(update={"strategies": ("bridge", "dense-ann", "qasa")})
-    publish(everything, 12)
-    folder = Layout(own_settings.root).index("tiny")
-    pool = IndexPool(everything)
+    settings = Settings(root=tmp_path / "root", strategies=("bridge", "dense-ann", "qasa"))
+    publish(settings, 12)
+    folder, pool = Layout(settings.root).index("tiny"), IndexPool(settings)
     session = pool.session("tiny")
-    for name in everything.strategies:
+    for name in settings.strategies:
         answered = session.answerer(name, {}).answer([Question("What lies on a river near Town 3?")], limit=3)
         session.document(name, answered[0])
     del session, answered
     assert any("/versions/000001/" in path for path in open_files_of(folder.path))
-    publish(everything, 13)
+    publish(settings, 13)
     pool.session("tiny")
     assert prune_versions(folder, keep=1) == [1]
     gc.collect()  # the run that published has cycles of its own, in this process only because the test is
@@ -157,13 +140,10 @@ class PathParameters(Parameters):
 
 
 class Paths:
-    """Ranks the first passages; its evidence is two paths."""
-
-    def __init__(self, index: IndexReader) -> None:
-        self._index = index
+    """Ranks all three passages; its evidence is two paths."""
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        ranked = tuple(RankedPassage(p, n, 1 / n) for n, p in enumerate(self._index.passage_ids[:limit], start=1))
+        ranked = tuple(RankedPassage(f"p{n}", n + 1, 1 / (n + 1)) for n in range(3))
         return [Retrieval(ranked, Evidence(paths=PATHS, notes=(Note("Hubs", "1"),))) for _ in questions]
 
 
@@ -173,9 +153,7 @@ class PathReader:
     batches = True
 
     def __init__(self, chat: Any, configured: Reader, most_paths: int) -> None:
-        self._chat = chat
-        self._configured = configured
-        self._most_paths = most_paths
+        self._chat, self._configured, self._most_paths = chat, configured, most_paths
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         return [self._read(item) for item in items]
@@ -208,7 +186,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture
 def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexSession]:
     """The index, open, with the strategy `paths` of another package."""
-    strategy("paths", "Paths.", PathParameters, needs=(), reader=build_reader)(lambda index, *_: Paths(index))
+    strategy("paths", "Paths.", PathParameters, needs=(), reader=build_reader)(lambda *_: Paths())
     point = EntryPoint("paths", __name__, "polyhop.strategies")
     monkeypatch.setattr(registry, "extensions", lambda _group: {"paths": point})
     opened = IndexSession(open_published(settings.root, "tiny"), settings)
@@ -232,6 +210,7 @@ def answer(session: IndexSession, name: str, **parameters: object) -> dict[str, 
 def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_several_times(
     chat: OneReply, session: IndexSession
 ) -> None:
+    """It gets the strategy's parameters."""
     document = answer(session, "paths")
     shown = [(request.task.name, dict(request.inputs)["evidence"]) for request in chat.requests]
     assert shown == [*(("partial", path.text) for path in PATHS), ("final", "Said. Said.")]
@@ -242,33 +221,24 @@ def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_several_times(
     ]
     assert document["reading"]["by"] == "model"
     assert [row["id"] for row in document["passages"]] == ["p0", "p1", "p2"]
-
-
-def test_it_gets_the_strategy_s_parameters(chat: OneReply, session: IndexSession) -> None:
     answer(session, "paths", most_paths="1")
-    assert [request.task.name for request in chat.requests] == ["partial", "final"]
+    assert [request.task.name for request in chat.requests[3:]] == ["partial", "final"]
     with pytest.raises(ConfigurationError, match="'most_paths' of strategy 'paths' is '0'"):
         answer(session, "paths", most_paths="0")
 
 
 def test_it_may_leave_what_it_shows_to_the_configured_reader(session: IndexSession) -> None:
-    """The rules read the paths, which name the designer; no passage does."""
+    """The rules read the paths, which name the designer; no passage does. They keep to the least confidence."""
     document = answer(session, "paths")
     assert (document["guess"], document["reading"]["by"]) == ("Ann Roe", "rules")
     assert [sentence["passage_id"] for sentence in document["evidence"]["sentences"]] == ["path 0"]
-
-
-def test_the_least_confidence_of_a_question_reaches_the_reader_behind_it(session: IndexSession) -> None:
     (answered,) = session.answerer("paths", {}, 1.0).answer([QUESTION], limit=3)
     assert (answered.reading.answer, answered.reading.kind) == ("", "extracted")
 
 
 def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: OneReply) -> None:
-    """`bm25` is read by rules; with the same services, no model is asked by a reader of its own."""
-    reader = RuleReader(session.published, min_confidence=session.settings.reader.min_confidence)
-    configured = registry.make_reader("bm25", session.published, {}, session.services, reader)
-    assert configured is reader
-    assert isinstance(registry.make_reader("paths", session.published, {}, session.services, reader), PathReader)
+    assert answer(session, "bm25")["reading"]["by"] == "rules"
+    assert chat.requests == []
 
 
 def test_without_a_reader_passages_rank_as_ever_and_nothing_is_read(settings: Settings, session: IndexSession) -> None:
@@ -276,8 +246,7 @@ def test_without_a_reader_passages_rank_as_ever_and_nothing_is_read(settings: Se
     unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
     silent = IndexSession(open_published(settings.root, "tiny"), unread)
     for name in ("bm25", "paths"):
-        (ranked,) = silent.answerer(name, {}).answer([QUESTION], limit=3)
-        (answered,) = session.answerer(name, {}).answer([QUESTION], limit=3)
+        ((ranked,), (answered,)) = (one.answerer(name, {}).answer([QUESTION], limit=3) for one in (silent, session))
         assert ranked.retrieval.passages == answered.retrieval.passages
         assert (ranked.reading.answer, ranked.reading.kind, ranked.context) == ("", "unread", ())
         assert answered.seconds.keys() - ranked.seconds.keys() == {"reading"}

@@ -54,66 +54,9 @@ def test_stop_words_are_those_of_bm25s_as_words_are_split_here() -> None:
 
 def test_words_are_stemmed_without_accents_and_stop_words_are_marked() -> None:
     words = words_of("The Grüners evaluated: MÉTHODES")
-    assert [(word.text, word.stem, word.is_stop) for word in words] == [
-        ("The", "the", True),
-        ("Gruners", "gruner", False),
-        ("evaluated", "evalu", False),
-        ("METHODES", "method", False),
-    ]
+    assert [word.text for word in words] == ["The", "Gruners", "evaluated", "METHODES"]
+    assert [word.is_stop for word in words] == [True, False, False, False]
     assert content_stems(words) == ("gruner", "evalu", "method")
-
-
-@pytest.mark.parametrize(
-    ("text", "negated"),
-    [
-        ("not available", ["not"]),
-        ("it isn't there", ["t"]),
-        ("they don’t know", ["t"]),
-        ("it lacks a guide, without which nothing works", ["lacks", "without"]),
-        ("the t test of Can T", []),
-        ("a note on Norway", []),
-    ],
-)
-def test_negations_are_words_and_contracted_endings(text: str, negated: list[str]) -> None:
-    assert [word.text for word in words_of(text) if word.is_negation] == negated
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("evolv", "evolut", True),
-        ("architect", "architectur", True),
-        ("evil", "evolut", False),
-        ("cat", "cats", False),
-        ("interview", "interact", False),
-        ("20181", "20182", False),
-    ],
-)
-def test_a_family_shares_most_of_a_long_enough_beginning(one: str, other: str, expected: bool) -> None:
-    assert are_family(one, other) is are_family(other, one) is expected
-
-
-def index_of(*labels: str) -> LabelIndex:
-    return LabelIndex([words_of(label) for label in labels], [])
-
-
-def meant(index: LabelIndex, word: str) -> list[tuple[str, float]]:
-    names = {number: stem for stem, number in index.numbers.items()}
-    (only,) = words_of(word)
-    return [(names[number], factor) for number, factor in index.meanings(only)]
-
-
-def test_a_family_counts_less_than_the_word_itself() -> None:
-    index = index_of("architecture evolution", "evolving systems")
-    assert meant(index, "evolving") == [("evolv", 1.0), ("evolut", 0.9)]
-    assert meant(index, "zzzzzz") == []
-
-
-def test_rare_words_of_labels_weigh_more_and_stop_words_a_tenth() -> None:
-    index = index_of("red of", "red car", "blue car of")
-    numbers = index.numbers
-    assert index.idf[numbers["blue"]] > index.idf[numbers["red"]]
-    assert index.idf[numbers["of"]] == pytest.approx(index.idf[numbers["red"]] / 10)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +64,42 @@ def test_rare_words_of_labels_weigh_more_and_stop_words_a_tenth() -> None:
     [
         ("List the drummers. Sort them by age", ("drummer", "age")),
         ("Which drummers are on the list?", ("drummer", "list")),
-        ("Do they show up? Show it", ("show",)),
     ],
 )
 def test_what_a_sentence_says_to_do_with_the_answer_names_nothing(question: str, content: tuple[str, ...]) -> None:
     assert content_stems(question_words(question)) == content
-    assert [word.text for word in question_words(question)] == [word.text for word in words_of(question)]
+
+
+def test_negations_are_words_and_contracted_endings() -> None:
+    text = "It isn't there, they don’t know, it lacks a guide without a note on Norway, not the t test of Can T"
+    assert [word.text for word in words_of(text) if word.is_negation] == ["t", "t", "lacks", "without", "not"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        ("evolv evolut", True),
+        ("architect architectur", True),
+        ("evil evolut", False),
+        ("cat cats", False),
+        ("interview interact", False),
+        ("20181 20182", False),
+    ],
+)
+def test_a_family_shares_most_of_a_long_enough_beginning(pair: str, expected: bool) -> None:
+    one, other = pair.split()
+    assert are_family(one, other) is are_family(other, one) is expected
+
+
+def test_a_family_counts_less_than_the_word_itself_and_rare_words_more_than_stop_words() -> None:
+    index = LabelIndex(list(map(words_of, ("architecture evolution", "evolving systems of", "the system"))), [])
+    names = {number: stem for stem, number in index.numbers.items()}
+    evolving, unknown = (index.meanings(word) for word in words_of("evolving zzzzzz"))
+    assert [(names[number], factor) for number, factor in evolving] == [("evolv", 1.0), ("evolut", 0.9)]
+    assert [*unknown] == []
+    weights = {stem: float(index.idf[number]) for stem, number in index.numbers.items()}
+    assert weights["evolv"] > weights["system"]
+    assert weights["of"] == pytest.approx(weights["evolv"] / 10)
 
 
 STORED_LABELS = (
@@ -157,7 +130,6 @@ def mentioned(question: str, shared: Collection[str] = ()) -> list[tuple[str, li
 @pytest.mark.parametrize(
     ("question", "shared", "expected"),
     [
-        ("Who did a case study in 2019?", (), [("case study", ["Case Study"], 1.0)]),
         # most of a label by weight is enough
         ("Who used data mining?", (), [("data mining", ["Data Mining Technique"], 0.667)]),
         ("Who used data?", (), []),
@@ -177,7 +149,7 @@ def mentioned(question: str, shared: Collection[str] = ()) -> list[tuple[str, li
         ("the theory of games", (), [("theory of games", ["Games of Theory", "Theory of Games"], 1.0)]),
         ("which quality of a method", (), [("quality of a method", ["Quality of Method"], 1.0)]),
         # stop words and unknown words alone name nothing
-        *((question, (), []) for question in ("What is the most of the?", "", "?", "zzz", "the of and")),
+        ("What is the most of the zzz?", (), []),
     ],
 )
 def test_a_label_is_mentioned_where_enough_of_its_words_are(
@@ -218,26 +190,8 @@ def test_each_value_is_a_condition_and_those_of_one_field_are_alternatives(
 ) -> None:
     documents = [{(field, value): 1.0 for value in values} for field, *values in expected]
     assert matched(music, conditions_of(music, question)) == documents
-
-
-def test_the_label_of_a_hub_is_a_condition(music: Units) -> None:
     (facet,) = conditions_of(music, "Who performed Morning Hills?").facets
     assert (facet.signatures, facet.hubs, facet.documents) == ((HUB,), {1: 1.0}, {})
-
-
-@pytest.mark.parametrize(
-    ("words", "years"),
-    [
-        *((words, range(1969, 1973)) for words in ("between 1969 and 1972", "between the years 1972 and 1969")),
-        ("from 1969 to 1972", range(1969, 1973)),
-        # other words around two numbers are no range
-        *((words, (1969, 1972)) for words in ("1969 and 1972", "between 1969 or 1972", "from 1969 and 1972")),
-    ],
-)
-def test_two_numbers_admit_those_between(words: str, years: Sequence[int]) -> None:
-    units = make_units("a year 1969; b year 1970; c year 1971; d year 1972; e year 1973", tuple("abcde"))
-    (found,) = matched(units, conditions_of(units, f"What appeared {words}?"))
-    assert found == {("year", str(year)): 1.0 for year in years}
 
 
 SHIPS = ("a", "b", "c")
@@ -249,8 +203,7 @@ LAUNCHED = "a launched 1880; b launched 1895; c launched 1910; a length 40; b le
     [
         # 1900 is no label; all lengths are below it, so that it tells nothing of them
         ("What appeared before 1900?", [("launched", "1880", "1895")]),
-        ("What has more than 80 metres of length?", [("length", "90", "95")]),
-        ("What appeared after 1895?", [("launched", "1910")]),
+        ("What appeared between 1900 and 1880?", [("launched", "1880", "1895")]),
         # two ranges of one field are two conditions
         ("What appeared after 1885 but before 1900?", [("launched", "1895", "1910"), ("launched", "1880", "1895")]),
         # a range that no value is in, or all are
@@ -258,7 +211,7 @@ LAUNCHED = "a launched 1880; b launched 1895; c launched 1910; a length 40; b le
         ("What appeared after 7?", []),
     ],
 )
-def test_a_range_with_one_end_needs_no_label_of_its_number(question: str, expected: list[tuple[str, ...]]) -> None:
+def test_a_range_needs_no_label_of_its_number(question: str, expected: list[tuple[str, ...]]) -> None:
     units = make_units(LAUNCHED, SHIPS)
     documents = [{(field, value): 1.0 for value in values} for field, *values in expected]
     assert matched(units, conditions_of(units, question)) == documents
@@ -324,7 +277,6 @@ def test_the_rest_of_a_question_has_it_for_what_was_named(music: Units) -> None:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("made before 1600", [("1600", -inf, 1600)]),
         ("known until the 1600 fire", [("1600", -inf, 1601)]),
         ("after the year 1990", [("1990", 1991, inf)]),
         ("more than 20 rooms", [("20", 21, inf)]),
@@ -337,19 +289,15 @@ def test_the_rest_of_a_question_has_it_for_what_was_named(music: Units) -> None:
         ("until 2021-06-14", [("2021 06 14", -inf, 2021 + 169 / 372)]),
         ("since June 2021", [("June 2021", 2021 + 155 / 372, inf)]),
         ("longer than 2 weeks", [("2 weeks", nextafter(14, inf), inf)]),
-        ("less than 1 day", [("1 day", -inf, 1)]),
-        *((text, []) for text in ("in 1990", "older than 40", "before x1990", "")),
+        *((text, []) for text in ("between 1969 or 1972", "from 1969 and 1972", "older than 40", "before x1990", "")),
         ("before the great fire of London in 1666", []),
     ],
 )
 def test_a_range_is_a_number_and_what_opens_it(question: str, expected: list[tuple[str, float, float]]) -> None:
     words = words_of(question)
-    found = [
-        (" ".join(word.text for word in words[one.start : one.end]), one.low, one.high) for one in number_ranges(words)
-    ]
-    assert [text for text, _, _ in found] == [text for text, _, _ in expected]
-    bounds = [bound for _, low, high in expected for bound in (low, high)]
-    assert [bound for _, low, high in found for bound in (low, high)] == pytest.approx(bounds, abs=0, rel=1e-15)
+    spans = [(words[one.start : one.end], one.low, one.high) for one in number_ranges(words)]
+    found = [(" ".join(word.text for word in span), *ends) for span, *ends in spans]
+    assert found == [(text, *(pytest.approx(end, abs=0, rel=1e-15) for end in ends)) for text, *ends in expected]
 
 
 BRIDGES = """
@@ -371,12 +319,19 @@ def ranking_of(units: Units) -> FacetRanking:
     return FacetRanking(units, None, ["Bridge"], FacetRule())
 
 
-def best_hubs(units: Units, question: str) -> list[str]:
-    """Labels of hubs in descending order of how well they meet the question's conditions, superlatives included."""
-    ranking = ranking_of(units)
-    paths = np.argsort(-ranking.score(ranking.read(question), None).paths, kind="stable")
-    hubs = dict.fromkeys(units.path_hubs[paths].tolist())
-    return [units.value_texts[int(units.hub_values[hub])] for hub in hubs]
+def test_the_hub_at_the_end_of_a_field_comes_first_of_those_that_meet_the_rest(bridges: Units) -> None:
+    """Others stay possible."""
+    ranking = ranking_of(bridges)
+    for question, hub in (
+        ("Which bridge over the Severn opened the earliest?", "Old Crossing"),
+        ("Which bridge over the Severn is the latest?", "New Crossing"),
+        ("Which bridge has the smallest length?", "Royal Albert"),
+    ):
+        assert paths_shown(bridges, ranking.score(ranking.read(question), None).paths)[0][0] == hub
+    scores = ranking.score(ranking.read("Which bridge over the Severn has the largest length?"), None)
+    shown_paths = [shown(bridges, document) for document in bridges.path_documents.tolist()]
+    first, second = (scores.paths[shown_paths.index(("length", value))] for value in ("5128", "1600"))
+    assert second / first == pytest.approx(NOT_EXTREME, abs=0.1)  # its hub meets the condition so far
 
 
 def test_a_field_is_of_the_kind_of_its_values(bridges: Units) -> None:
@@ -384,6 +339,7 @@ def test_a_field_is_of_the_kind_of_its_values(bridges: Units) -> None:
         "river": Kind.OTHER, "opened": Kind.TIME, "length": Kind.NUMBER, "toll": Kind.YES_NO, "surveyed": Kind.TIME,
         "material": Kind.OTHER, "bridge class": Kind.OTHER, "span shape": Kind.OTHER, "span lanes": Kind.NUMBER,
     }  # fmt: skip
+    assert Fields(make_units("a p v", ("a",), {"v": ""})).kinds.tolist() == [Kind.OTHER]
 
 
 @pytest.mark.parametrize(
@@ -418,39 +374,24 @@ def test_a_superlative_asks_for_one_end_of_a_field(question: str, extreme: tuple
     assert asked_extreme(question_words(question)) == extreme
 
 
-def test_the_hub_at_the_end_of_a_field_comes_first_of_those_that_meet_the_rest(bridges: Units) -> None:
-    assert best_hubs(bridges, "Which bridge over the Severn opened the earliest?")[0] == "Old Crossing"
-    assert best_hubs(bridges, "Which bridge over the Severn is the latest?")[0] == "New Crossing"
-    assert best_hubs(bridges, "Which bridge has the smallest length?")[0] == "Royal Albert"
-
-
-def test_numbers_that_are_not_at_the_end_stay_possible(bridges: Units) -> None:
-    ranking = ranking_of(bridges)
-    question = ranking.read("Which bridge over the Severn has the largest length?")
-    scores = ranking.score(question, None)
-    shown_paths = [shown(bridges, document) for document in bridges.path_documents.tolist()]
-    first, second = (scores.paths[shown_paths.index(("length", value))] for value in ("5128", "1600"))
-    assert second / first == pytest.approx(NOT_EXTREME, abs=0.1)  # its hub meets the condition so far
-
-
 def test_words_of_the_hubs_type_are_not_encoded_unless_its_kind_is_asked_for(bridges: Units) -> None:
     ranking = ranking_of(bridges)
     assert ranking.read("Which bridge over the Severn is long?").rest == "Which over the it is long"
     assert ranking.read("What kind of bridge is long?").rest == "What kind of bridge is long"
-    texts = [word.text for word in ranking.read("Which bridge is long?").words_beside_hubs]
-    assert texts == ["Which", "is", "long"]
+    assert [word.text for word in ranking.read("Which bridge is long?").words_beside_hubs] == ["Which", "is", "long"]
 
 
-def test_amounts_and_times_are_limited_in_fields_of_their_own(bridges: Units) -> None:
-    ranking = ranking_of(bridges)
-
-    def fields(question: str) -> set[str]:
-        (facet,) = ranking.read(question).facets
-        return {bridges.signature_texts[signature] for signature in facet.signatures}
-
-    assert fields("Which crossings have more than 1000 metres?") == {"length"}
-    assert fields("Which crossings came before 1900?") == {"opened"}
-    assert fields("Which are between 1000 and 1970?") == {"length", "opened"}
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("Which crossings have more than 1000 metres?", {"length"}),
+        ("Which crossings came before 1900?", {"opened"}),
+        ("Which are between 1000 and 1970?", {"length", "opened"}),
+    ],
+)
+def test_amounts_and_times_are_limited_in_fields_of_their_own(bridges: Units, question: str, fields: set[str]) -> None:
+    (facet,) = conditions_of(bridges, question).facets
+    assert {bridges.signature_texts[signature] for signature in facet.signatures} == fields
 
 
 def test_signatures_are_the_ways_from_hubs_to_values_in_words(music: Units) -> None:
@@ -466,31 +407,22 @@ def test_signatures_are_the_ways_from_hubs_to_values_in_words(music: Units) -> N
     assert (units.hub_count, len(units.copies), units.signature_texts) == (0, 0, ())
 
 
-def test_paths_of_one_signature_and_value_are_one_document(music: Units) -> None:
+def test_paths_of_one_signature_and_value_are_one_document_and_values_are_compared_by_stems(music: Units) -> None:
     documents = [shown(music, number) for number in range(len(music.copies))]
-    assert len(set(documents)) == len(documents) == 11
     copies = dict(zip(documents, music.copies.tolist(), strict=True))
-    assert copies["has genre", "Rock"] == 2
-    assert copies["performed by", "Anna Ångström"] == 2
+    assert (len(copies), copies["has genre", "Rock"], copies["performed by", "Anna Ångström"]) == (11, 2, 2)
     assert music.copies.sum() == len(music.path_hubs) == 14
-    for document in range(len(music.copies)):
+    for document in range(11):
         assert set(music.path_documents[music.document_paths.of_all([document])].tolist()) == {document}
-
-
-def test_values_are_compared_by_stems() -> None:
     labels = {"v1": "Focus Group", "v2": "focus groups", "v3": "x"}
     units = make_units("a p v1; b p v2; c p v3", ("a", "b", "c"), labels)
-    assert len(units.copies) == 3
-    assert len(set(units.document_labels.tolist())) == 2
-
-
-HUBS, _ = hubs_of(
-    written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1"), {"P1", "P2"}, {}
-)
+    assert (len(units.copies), len(set(units.document_labels.tolist()))) == (3, 2)
 
 
 def test_a_signature_is_the_predicates_of_a_path() -> None:
-    graph, paths = HUBS.graph, HUBS.paths
+    rows = written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1")
+    stored, _ = hubs_of(rows, {"P1", "P2"}, {})
+    graph, paths = stored.graph, stored.paths
     expected = [tuple(graph.predicates[paths.triples_of(path)].tolist()) for path in range(paths.path_count)]
     numbers, signatures = signatures_of(graph, paths)
     assert [signatures[number] for number in numbers.tolist()] == expected
@@ -557,7 +489,7 @@ def test_the_soft_score_is_that_of_the_definition(music: Units) -> None:
         np.testing.assert_allclose(found_part, part, atol=1e-6)
 
 
-@pytest.mark.parametrize("hubs", [1, 2, 3])
+@pytest.mark.parametrize("hubs", [1, 3])
 def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(
     music: Units, hubs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,11 +501,10 @@ def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(
     monkeypatch.setattr("polyhop.worker.ranking.facets.ranking.EXACT_HUBS", hubs)
     compared = ranking._compared(question.words)
     chosen = best(ranking.soft(question.words, None)[0], hubs)
-    assert compared is not None
-    assert set(compared.tolist()) == set(music.path_documents[np.isin(music.path_hubs, chosen)].tolist())
+    expected = np.unique(music.path_documents[np.isin(music.path_hubs, chosen)])
     similar = ranking._cosines(vector, compared)
     assert similar is not None
-    assert set(np.flatnonzero(similar).tolist()) == set(compared.tolist())
+    assert np.flatnonzero(similar).tolist() == expected.tolist()
     if hubs == 3:  # all
         np.testing.assert_allclose(ranking.score(question, vector, rest).paths, whole.paths, atol=1e-6)
 
@@ -654,18 +585,13 @@ def test_a_field_is_asked_for_by_its_mean_and_by_its_most_similar_value() -> Non
 
 
 def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
-    vectors = unit_vectors(int(music.document_texts.max()) + 1)
+    vectors, rest = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(2, 7)[1]
     question = FacetRanking(music, None, (), FacetRule()).read("Which genre?")
-    shares = question.shares
-    rest = unit_vectors(2, 7)[1]
-
-    def asked(weight: float) -> Floats:
-        ranking = FacetRanking(music, vectors, (), FacetRule(signature_similarity=weight))
-        return ranking._asked(question, rest, ranking._cosines(rest, None))
-
-    assert asked(0.0).tolist() == shares.tolist()
-    assert asked(1.0).max() == 1.0
-    np.testing.assert_allclose(asked(0.4), 0.6 * shares + 0.4 * asked(1.0), atol=1e-9)
+    rankings = [FacetRanking(music, vectors, (), FacetRule(signature_similarity=weight)) for weight in (0, 1, 0.4)]
+    words, similarity, both = (one._asked(question, rest, one._cosines(rest, None)) for one in rankings)
+    assert words.tolist() == question.shares.tolist()
+    assert similarity.max() == 1.0
+    np.testing.assert_allclose(both, 0.6 * words + 0.4 * similarity, atol=1e-9)
 
 
 SAID = "rock folk 1969 not recorded live London Anna between before and 1973 Hills zzz ?"
@@ -736,7 +662,6 @@ def answered(units: Units, question: str) -> FacetAnswer | None:
 @pytest.mark.parametrize(
     ("question", "kind", "texts"),
     [
-        ("What is the material of Royal Albert?", "values", {"Iron"}),
         ("Which material has Old Crossing?", "values", {"Steel", "Iron"}),
         ("What is the length of New Crossing?", "values", {"5128"}),
         ("Which bridges cross the Severn?", "names", {"Old Crossing", "New Crossing"}),
@@ -750,11 +675,18 @@ def answered(units: Units, question: str) -> FacetAnswer | None:
         ("How many lanes has the Arch of Old Crossing?", "values", {"4"}),
     ],
 )
-def test_plain_questions_have_an_answer(bridges: Units, question: str, kind: str, texts: set[str]) -> None:
+def test_plain_questions_have_an_answer_that_rests_on_paths_that_say_so(
+    bridges: Units, question: str, kind: str, texts: set[str]
+) -> None:
     answer = answered(bridges, question)
     assert answer is not None
     assert (answer.kind, set(answer.texts)) == (kind, texts)
     assert 0.6 < answer.confidence <= PRECISION
+    if kind == "values":
+        documents = bridges.document_values[bridges.path_documents[answer.paths]]
+        assert {bridges.value_texts[int(value)] for value in documents} == texts
+        hubs = [bridges.value_texts[int(bridges.hub_values[hub])] for hub in answer.hubs]
+        assert [name for name in NAMES.values() if name in question] == hubs
 
 
 @pytest.mark.parametrize(
@@ -770,19 +702,10 @@ def test_plain_questions_have_an_answer(bridges: Units, question: str, kind: str
         "What are the material and the length of Royal Albert?",
         "Which shape is most common on Old Crossing?",
         "Rank the bridges of the Severn by length.",
-        "",
     ],
 )
 def test_in_doubt_there_is_no_answer(bridges: Units, question: str) -> None:
     assert answered(bridges, question) is None
-
-
-def test_an_answer_rests_on_the_paths_and_hubs_that_say_so(bridges: Units) -> None:
-    answer = answered(bridges, "What is the length of New Crossing?")
-    assert answer is not None
-    assert [bridges.value_texts[int(bridges.hub_values[hub])] for hub in answer.hubs] == ["New Crossing"]
-    documents = bridges.path_documents[answer.paths]
-    assert [bridges.value_texts[int(bridges.document_values[document])] for document in documents] == ["5128"]
 
 
 def test_a_list_is_no_short_answer_when_it_is_long() -> None:

@@ -61,20 +61,18 @@ def test_ids_come_before_labels_and_labels_before_other_forms(name: str, expecte
 
 
 def test_the_most_similar_label_is_taken_from_a_cosine_of_six_tenths_on() -> None:
+    """An entity of a text is the node with its key."""
     near = np.array([0.2, 0.6, np.sqrt(1 - 0.04 - 0.36)], dtype=np.float32)
     found = topics().by_vector(near)
     assert found is not None
     assert (OWN[found.node], found.match, [OWN[node] for node in found.others]) == ("R2", "vector", ["R1"])
     assert found.similarity == pytest.approx(0.6)
     assert topics().by_vector(np.array([0.5, 0.59, 0.63], dtype=np.float32)) is None
-
-
-def test_an_entity_of_a_text_is_the_node_with_its_key() -> None:
-    entities = ("R3", "gone"), (entity_id("R3"), entity_id("gone"))
-    found = Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[0])
-    assert found is not None
-    assert OWN[found.node] == "R3"
-    assert Topics(STORED, {}, entities, VECTORS).by_vector(VECTORS[1]) is None
+    of_text = Topics(STORED, {}, (("R3", "gone"), (entity_id("R3"), entity_id("gone"))), VECTORS)
+    entity = of_text.by_vector(VECTORS[0])
+    assert entity is not None
+    assert OWN[entity.node] == "R3"
+    assert of_text.by_vector(VECTORS[1]) is None
     assert Topics(STORED, {}, ((), ()), np.empty((0, 3), dtype=np.float32)).by_vector(VECTORS[0]) is None
 
 
@@ -129,10 +127,6 @@ def test_paths_below_the_least_score_without_rows_or_without_a_vector_are_not_se
     assert search.best_row_triple(search.scores(unit(0)), 1) == -1
     nothing = PathSearch(THREE.paths, rows(), np.empty((0, 2), dtype=np.float32))
     assert nothing.scores(unit(0)).paths.tolist() == [-np.inf] * 3
-
-
-def test_vectors_of_another_model_are_refused() -> None:
-    search = PathSearch(THREE.paths, rows((0, 0, PATH, -1)), unit(0))
     with pytest.raises(AlgorithmError, match="encode questions with the model that built the index"):
         search.scores(np.ones((1, 3), dtype=np.float32))
 
@@ -183,7 +177,7 @@ def chosen(store: Store, rule: ChoiceRule) -> dict[str, tuple[list[str], float]]
     return {hubs[one.hub]: ([names[path] for path in one.paths], round(one.score, 6)) for one in found}
 
 
-FIRST = {"H1": (["h1p1", "h1p2"], 0.81)}
+THREE_BY_MEAN = {"H1": (["h1p1", "h1p2"], 0.81), "H2": (["h2p1", "h2p2"], 0.5), "H3": (["h3p1", "h3p2"], 0.475)}
 
 
 @pytest.mark.parametrize(
@@ -193,8 +187,7 @@ FIRST = {"H1": (["h1p1", "h1p2"], 0.81)}
         (ChoiceRule(2, 2, 0.0), {"H1": (["h1p1", "h1p2"], 0.81), "H3": (["h3p1", "h3p2"], 0.475)}),
         # The two best paths are H1's; the next round asks for one path, of H3.
         (ChoiceRule(2, 1, 0.0), {"H1": (["h1p1"], 0.82), "H3": (["h3p1"], 0.75)}),
-        (ChoiceRule(3, 2, 0.0), {**FIRST, "H2": (["h2p1", "h2p2"], 0.5), "H3": (["h3p1", "h3p2"], 0.475)}),
-        (ChoiceRule(5, 2, 0.0), {**FIRST, "H2": (["h2p1", "h2p2"], 0.5), "H3": (["h3p1", "h3p2"], 0.475)}),
+        *((ChoiceRule(count, 2, 0.0), THREE_BY_MEAN) for count in (3, 5)),
         (
             ChoiceRule(3, 2, 5.0),
             {"H1": (["h1p1", "h1p2"], 0.8105), "H3": (["h3p1", "h3p2"], 0.716952), "H2": (["h2p1", "h2p2"], 0.652319)},

@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_index import relations_from
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import ChainRule, Entity, Hop, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
 from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, search_paths, without_duplicates
 from polyhop.worker.strategies.base import entity_line
+
+STATED = "a wrote c; c located in d; d capital of e; b studied at c; e part of f; a born in d; c mentions g; d near h"
+
+
+@pytest.fixture(scope="module")
+def qasa_graph() -> RelationGraph:
+    """G-QASA-1: the entities a to h."""
+    triples = [*STATED.split("; "), "c written by a"]
+    return relations_from("abcdefgh", [(triple[0], triple[2:-2], triple[-1]) for triple in triples])
+
 
 ASKED = np.array([1, 0], dtype=np.float32)
 DEFAULTS = SpreadRule()
@@ -78,12 +89,18 @@ def test_golden_propagation(qasa_graph: RelationGraph, changes: Any, expected: d
     ],
 )
 def test_what_is_not_above_the_threshold_or_the_target_is_not_sent(
-    make_relations: Any, labels: str, seeds: dict[int, float], changes: Any, expected: dict[int, float]
+    labels: str, seeds: dict[int, float], changes: Any, expected: dict[int, float]
 ) -> None:
     """By hand."""
-    graph = make_relations("ab", [("a", label, "b") for label in labels])
+    graph = relations_from("ab", [("a", label, "b") for label in labels])
     entities, values = spread(graph, vectors_of([1, 1]), ASKED, seeds, SpreadRule(steps=1, gate="none", **changes))
     assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
+
+
+def relations_of(triples: Any, count: int) -> RelationGraph:
+    """Of entities that are numbers."""
+    numbers: Any = range(count)
+    return relations_from(numbers, triples)
 
 
 def written_out(
@@ -108,7 +125,7 @@ def written_out(
 
 
 @given(data=st.data())
-def test_spreading_is_the_formula_written_out(make_relations: Any, data: st.DataObject) -> None:
+def test_spreading_is_the_formula_written_out(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 8))
     node = st.integers(0, n - 1)
     drawn = data.draw(st.lists(st.tuples(node, node), max_size=16, unique=True))
@@ -124,7 +141,7 @@ def test_spreading_is_the_formula_written_out(make_relations: Any, data: st.Data
         edge_multiplicity=data.draw(st.sampled_from(["set", "per_edge"])),
         uniform_requires_embedding=data.draw(st.booleans()),
     )
-    graph = make_relations(list(range(n)), [(s, f"r{place}", t) for place, (s, t) in enumerate(triples)])
+    graph = relations_of([(s, f"r{place}", t) for place, (s, t) in enumerate(triples)], n)
     vectors = vectors_of(cosines)
     exact = [
         None if c is None else float(row[0] / np.hypot(*row))
@@ -261,10 +278,10 @@ def test_a_search_that_stops_early_says_so_and_a_seed_alone_makes_no_chain(qasa_
         assert best_chains(qasa_graph, ACTIVE[:count], np.ones(count), [0][:count], ALL_CHAINS).chains == ()
 
 
-def test_the_bound_saves_work_on_a_hub(make_relations: Any) -> None:
+def test_the_bound_saves_work_on_a_hub() -> None:
     """A hub with 60 neighbours has some 200,000 paths of four relations through five of them."""
     keys = [f"n{number:02}" for number in range(60)]
-    graph = make_relations(
+    graph = relations_from(
         keys, [(keys[0], "r", key) for key in keys[1:]] + [(keys[n], "r", keys[n + 1]) for n in range(1, 59)]
     )
     values = np.linspace(2.0, 0.1, 60)
@@ -288,12 +305,12 @@ def enumerated(graph: RelationGraph, active: set[int], seed: int, length: int) -
 
 
 @given(data=st.data())
-def test_bounded_search_is_full_enumeration(make_relations: Any, data: st.DataObject) -> None:
+def test_bounded_search_is_full_enumeration(data: st.DataObject) -> None:
     """Few different values, so that many paths tie."""
     n = data.draw(st.integers(2, 9))
     node = st.integers(0, n - 1)
     pairs = [pair for pair in data.draw(st.lists(st.tuples(node, node), max_size=24, unique=True)) if len({*pair}) == 2]
-    graph = make_relations(list(range(n)), [(s, "r", t) for s, t in pairs])
+    graph = relations_of([(s, "r", t) for s, t in pairs], n)
     active = np.array(data.draw(st.lists(node, min_size=1, unique=True).map(sorted)), dtype=np.intp)
     choice = st.one_of(st.sampled_from([0.1, 0.3, 0.7, 1.0]), st.floats(0.01, 50))
     values = np.array(data.draw(st.lists(choice, min_size=len(active), max_size=len(active))))

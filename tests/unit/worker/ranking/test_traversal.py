@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from memory_index import PASSAGES, graph_from, relations_from
 from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError
@@ -221,23 +222,14 @@ def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_si
 
 
 ALDER, BIRCH, CEDAR, DOGWOOD, ELM, STREET = "e1", "e2", "e3", "e4", "e5", "e6"
-KEYS = [ALDER, BIRCH, CEDAR, DOGWOOD, ELM, STREET]
-TRIPLES = [(BIRCH, "r", ALDER), (ALDER, "r", CEDAR), (DOGWOOD, "r", ALDER), (ELM, "r", DOGWOOD)]
 CHUNKS = [{ALDER: 1, BIRCH: 1}, {ALDER: 1, CEDAR: 1}, {DOGWOOD: 1, ALDER: 1}, {ELM: 1, DOGWOOD: 1}, {STREET: 1}]
 
 edges = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30)
 
 
-@pytest.fixture(scope="session")
-def trees(make_relations: Any) -> RelationGraph:
-    """The relations of G-ARC, and a loop, which the arrays never hold."""
-    graph: RelationGraph = make_relations(KEYS, [*TRIPLES, (ALDER, "r", ALDER)])
-    return graph
-
-
-def graph_of(make_relations: Any, pairs: list[tuple[int, int]], count: int = 12) -> RelationGraph:
+def graph_of(pairs: list[tuple[int, int]], count: int = 12) -> RelationGraph:
     keys = [f"n{number:02d}" for number in range(count)]
-    graph: RelationGraph = make_relations(keys, [(keys[a], "r", keys[b]) for a, b in pairs])
+    graph: RelationGraph = relations_from(keys, [(keys[a], "r", keys[b]) for a, b in pairs])
     return graph
 
 
@@ -246,24 +238,20 @@ def levels(graph: RelationGraph, starts: list[int], depth: int) -> dict[int, int
     return dict(zip(reached.tolist(), hops.tolist(), strict=True))
 
 
-def test_doubled_starts_count_once_and_none_reach_nothing(trees: RelationGraph) -> None:
-    assert levels(trees, [1, 1, 4], 1) == {0: 1, 1: 0, 3: 1, 4: 0}
-    assert levels(trees, [], 3) == {}
-
-
-def test_passages_of_entities_come_once_and_ascending(make_graph: Any) -> None:
-    edges_of = mentioned_in(make_graph(CHUNKS))
+def test_passages_of_entities_come_once_and_ascending() -> None:
+    edges_of = mentioned_in(graph_from(CHUNKS))
     assert passages_mentioning(edges_of, [3, 0]).tolist() == [0, 1, 2, 3]
     assert passages_mentioning(edges_of, []).tolist() == []
     assert shared_passages(edges_of, [0, 1], [2, 3]).tolist() == [1, 2]
     assert shared_passages(edges_of, [5], [0]).tolist() == []
 
 
-@given(pairs=edges, starts=st.lists(st.integers(0, 11), min_size=1, max_size=4), depth=st.integers(0, 5))
-def test_hops_are_those_of_igraph(make_relations: Any, pairs: Any, starts: list[int], depth: int) -> None:
-    graph = graph_of(make_relations, pairs)
-    reference = igraph.Graph(12, pairs)
-    nearest = np.min(reference.distances(source=sorted(set(starts))), axis=0)
+@given(pairs=edges, starts=st.lists(st.integers(0, 11), max_size=4), depth=st.integers(0, 5))
+def test_hops_are_those_of_igraph(pairs: Any, starts: list[int], depth: int) -> None:
+    """Of starts that may be there twice, or not at all."""
+    graph = graph_of(pairs)
+    rows = igraph.Graph(12, pairs).distances(source=sorted(set(starts)))
+    nearest = np.min([[inf] * 12, *rows], axis=0)
     assert levels(graph, starts, depth) == {n: int(hop) for n, hop in enumerate(nearest) if hop <= depth}
 
 
@@ -275,9 +263,9 @@ def test_hops_are_those_of_igraph(make_relations: Any, pairs: Any, starts: list[
     limit=st.integers(0, 4),
 )
 def test_all_shortest_paths_are_those_of_igraph(
-    make_relations: Any, pairs: Any, sources: set[int], targets: set[int], max_length: int, limit: int
+    pairs: Any, sources: set[int], targets: set[int], max_length: int, limit: int
 ) -> None:
-    graph = graph_of(make_relations, pairs)
+    graph = graph_of(pairs)
     reference = igraph.Graph(12, pairs).simplify()
     least = min(reference.distances(source=sorted(sources), target=sorted(targets)), key=min)
     expected = {
@@ -293,10 +281,10 @@ def test_all_shortest_paths_are_those_of_igraph(
     assert shortest_paths(graph, sorted(sources), sorted(targets), max_length, limit) == everything[:limit]
 
 
-def test_very_many_paths_cost_no_more_than_those_wanted(make_relations: Any) -> None:
+def test_very_many_paths_cost_no_more_than_those_wanted() -> None:
     """From one end of ten layers of two entities to the other: eight layers to choose in."""
     pairs = [(a, b) for a in range(20) for b in range(20) if b // 2 == a // 2 + 1]
-    graph = graph_of(make_relations, pairs, count=20)
+    graph = graph_of(pairs, count=20)
     assert len(shortest_paths(graph, [0], [18], 9, 3)) == 3
     assert len(shortest_paths(graph, [0], [18], 9, 10_000)) == 2**8
 
@@ -313,24 +301,20 @@ def test_very_many_paths_cost_no_more_than_those_wanted(make_relations: Any) -> 
     ],
 )
 def test_passages_hang_together_by_the_rarest_shared_entity(
-    make_graph: Any, passages: list[str], named: tuple[str, ...], order: str, expected: list[str]
+    passages: list[str], named: tuple[str, ...], order: str, expected: list[str]
 ) -> None:
-    graph = make_graph([dict.fromkeys(keys.split(), 1) for keys in passages])
+    graph = graph_from([dict.fromkeys(keys.split(), 1) for keys in passages])
     number_of = {str(number): number for number in range(len(passages))}
     links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
     assert [f"{link.source} {link.via} {link.target}" for link in links] == expected
 
 
-def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
+def test_links_carry_ids_keys_and_rarity_and_only_the_first_passages_are_explained(memory_index: Any) -> None:
     links = connect(memory_index, QuestionNames(("ada lovelace",), ("nobody",)), ["p00", "p01", "p11"])
     assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
-
-
-def test_only_the_first_passages_are_explained(memory_index: Any, corpus: Any) -> None:
-    ids = [row[0] for row in corpus]
-    shown = {link.target for link in connect(memory_index, None, ids)}
-    assert shown <= set(ids[:EXPLAINED])
+    ids = [row[0] for row in PASSAGES]
+    assert {link.target for link in connect(memory_index, None, ids)} <= set(ids[:EXPLAINED])
 
 
 VECTORS = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)

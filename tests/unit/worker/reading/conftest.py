@@ -7,14 +7,8 @@ from memory_index import ReadingIndex, Titled
 
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
-from polyhop.worker.reading.pages import Page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, parse_question
 from polyhop.worker.reading.reader import RuleReader
-
-
-@pytest.fixture
-def reading_index() -> type[ReadingIndex]:
-    return ReadingIndex
 
 
 @pytest.fixture
@@ -37,13 +31,3 @@ def parsed() -> Callable[..., ParsedQuestion]:
         return parse_question(question, NameFinder(titles).find(question))
 
     return parse
-
-
-@pytest.fixture
-def pages() -> Callable[..., list[Page]]:
-    """Passages as the rules read them."""
-
-    def prepare(*passages: Titled) -> list[Page]:
-        return pages_of(ReadingIndex(passages).context())
-
-    return prepare

@@ -90,34 +90,24 @@ def test_an_answer_comes_with_its_rule_and_all_values(
         ("Did Ben Poe die before Ann Roe?", "Ben Poe"),
         ("Who lived longer, Ann Roe or Ben Poe?", "Ben Poe"),
         ("Which has more editors, Lute Times or Up High?", "Up High"),
-        ("Which is taller, Manaslu or the Eiffel Tower?", "Eiffel Tower"),
         ("Which film came out first, Up High, Blue Salt or Red Lake?", "Blue Salt"),
         ("Are Ann Roe and Dan Moe from the same country?", "Dan Moe"),
         ("Were Ann Roe and Dan Moe born in the same year?", "Dan Moe"),
         ("Is Zed Xoe older than 20 years?", "Zed Xoe"),
+        # nothing is answered "no" because nothing was found
+        ("Is Zed Xoe a painter?", None),
+        ("Was Ann Roe a scientist?", None),
+        ("Is Dan Moe the father of Ann Roe?", None),
+        ("Did Eva Doe sell Red Lake?", None),
+        ("Were Muztagh Ata and Manaslu both rivers?", None),
     ],
 )
 def test_without_all_values_there_is_no_answer_and_the_missing_one_is_shown(
-    ask: Ask, question: str, missing: str
+    ask: Ask, question: str, missing: str | None
 ) -> None:
     reading = ask(question, *EVERYTHING)
     assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
-    assert missing in {value.name for value in reading.values if value.value == MISSING}
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Is Zed Xoe a painter?",
-        "Was Ann Roe a scientist?",
-        "Is Dan Moe the father of Ann Roe?",
-        "Did Eva Doe sell Red Lake?",
-        "Were Muztagh Ata and Manaslu both rivers?",
-    ],
-)
-def test_nothing_is_answered_no_because_nothing_was_found(ask: Ask, question: str) -> None:
-    reading = ask(question, *EVERYTHING)
-    assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
+    assert missing is None or missing in {value.name for value in reading.values if value.value == MISSING}
 
 
 def test_a_year_does_not_decide_against_a_day_of_that_year_and_a_negation_states_nothing(ask: Ask) -> None:
@@ -131,7 +121,6 @@ def test_a_year_does_not_decide_against_a_day_of_that_year_and_a_negation_states
     [
         ("Which is older, Sink or Swim or Ann Roe?", ["Sink or Swim", "Ann Roe"]),
         ("Which of Up High, Red Lake and Ann Roe was released first?", ["Up High", "Red Lake", "Ann Roe"]),
-        ("Who wrote Ann Roe?", []),
         ("Is it older or newer than Ann Roe?", []),
         ("What is the distance between Ann Roe and Up High?", []),
     ],

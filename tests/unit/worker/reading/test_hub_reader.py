@@ -1,15 +1,19 @@
 """Answers from hubs, by a scripted model and by rules, level by level; from facets (algorithms.md 4B)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from memory_index import MemoryIndex, hubs_of, written
+from one_reply import OneReply
 
 import polyhop.worker.reading.hubs
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Usage
 from polyhop.schemas.errors import ModelRejectedError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval, reading_row
@@ -34,40 +38,31 @@ HUBS, _ = hubs_of(
 )
 INDEX = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS})
 QUESTION = Question("Who is the author of Tactics?", "q1")
-USAGE = Usage(1, 100, 10, 0.01, 2.0)
 Said = Mapping[str, Any] | str
 Replies = Callable[[str, Mapping[str, str]], Said]
 
 
-class Chat:
-    """Replies as a function of task and inputs says: fields of the reply, or the class of an error."""
+class Chat(OneReply):
+    """Replies as a function of task and inputs says; those of one task come from the cache."""
 
-    model = "openai/scripted"
+    def __init__(self, replies: Replies, cached: str = "") -> None:
+        super().__init__(lambda request: replies(request.task.name, dict(request.inputs)))
+        self._cached = cached
 
-    def __init__(self, replies: Replies, *, is_cached: Callable[[str], bool] = lambda _: False) -> None:
-        self._replies = replies
-        self._is_cached = is_cached
-        self.batches: list[list[tuple[str, Mapping[str, str]]]] = []
-        self.prompts: list[str] = []
-
-    def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
-        assert requests, "nothing is asked for nothing"
-        self.batches.append([(one.task.name, dict(one.inputs)) for one in requests])
-        assert all(one.text for one in requests)
-        self.prompts += [one.text for one in requests]
-        return [self._outcome(one) for one in requests]
+    def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
+        assert request.text
+        self._is_cached = request.task.name == self._cached
+        return replace(super()._outcome(request), usage=Usage(1, 100, 10, 0.01, 2.0))
 
     @property
     def asked(self) -> list[list[str]]:
-        return [[name for name, _ in batch] for batch in self.batches]
+        """Tasks of each call."""
+        names = iter([one.task.name for one in self.requests])
+        return [[next(names) for _ in range(count)] for count in self.batches]
 
-    def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
-        said = self._replies(request.task.name, dict(request.inputs))
-        if isinstance(said, str):
-            return ChatOutcome(None, self.model, False, None, 3, said, "Why.", USAGE)
-        reply = request.task.reply.model_validate(said)
-        is_cached = self._is_cached(request.task.name)
-        return ChatOutcome(reply, self.model, is_cached, Rung.AS_IS, 1, "", "", USAGE)
+    def shown(self, task: str) -> list[dict[str, str]]:
+        """Inputs of its requests."""
+        return [dict(one.inputs) for one in self.requests if one.task.name == task]
 
 
 def path_of(text: str) -> dict[str, Any]:
@@ -111,27 +106,15 @@ def read_by_rules(item: ReadingItem, **rule: Any) -> Reading:
     return reader.read([item])[0]
 
 
-class ChatOnly:
-    """Services of which only the chat model may be asked for."""
-
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
-
-    def chat(self) -> Chat:
-        return self._chat
-
-
 @pytest.mark.parametrize(("language", "asked"), [("en", 0), ("de", 3)])
 def test_answers_are_asked_for_in_the_language_of_the_question(language: str, asked: int) -> None:
     index = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS, LANGUAGE: language})
-    spec = spec_of("hublink")
-    chat = Chat(helpful)
-    services: Any = ChatOnly(chat)
+    spec, chat = spec_of("hublink"), Chat(helpful)
+    services: Any = SimpleNamespace(chat=lambda: chat)
     make: Any = spec.reader
-    reader: HubReader = make(index, parse_parameters(spec, {"output_filter": True}), services, RuleReader(index))
-    reader.read([item([P1, P2])])
+    make(index, parse_parameters(spec, {"output_filter": True}), services, RuleReader(index)).read([item([P1, P2])])
     assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"], ["hub.filter"]]
-    assert sum("in the language of the question" in prompt for prompt in chat.prompts) == asked
+    assert sum("in the language of the question" in request.text for request in chat.requests) == asked
 
 
 def stated(reading: Reading) -> list[str]:
@@ -149,80 +132,57 @@ def helpful(name: str, inputs: Mapping[str, str]) -> Said:
 
 def helpful_but(task: str, said: Said, hub: str = "") -> Replies:
     """As `helpful`, but so to one task, of one hub if it is named."""
-
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        return said if name == task and inputs.get("hub", "").startswith(hub) else helpful(name, inputs)
-
-    return replies
+    return lambda name, inputs: said if name == task and hub in inputs.get("hub", "") else helpful(name, inputs)
 
 
 def test_every_hub_gets_a_partial_answer_and_one_answer_cites_them_by_rank() -> None:
-    (reading,), chat = read(helpful, item([P1, P2]))
-    assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"]]
+    """Hubs of all questions are asked about at once."""
+    other = item([P2], question=Question("Who is the author of Views?", "q2"))
+    (reading, second), chat = read(helpful, item([P1, P2]), other)
+    assert chat.asked == [["hub.partial"] * 3, ["hub.final"] * 2]
     assert reading.answer == "[1] About Tactics.\n[2] About Views."
     assert (reading.kind, reading.reasoning) == ("generated", reading.answer)
     cited = [(one.hub_id, one.name, one.number) for one in reading.citations]
     assert cited == [("P1", "Tactics", 1), ("P2", "Views", 2)]
     assert stated(reading) == ["P1 author A1", "P2 author A2"]
-    shown = chat.batches[0][0][1]
+    shown = chat.shown("hub.partial")[0]
     assert shown["paths"] == "[1] Tactics author Ann Roe.\n[2] Tactics venue Oslo."
     assert (shown["topic_path"], shown["passages"]) == ("(none)", "[1] Tactics\nTactics was written by Ann Roe.")
-    assert chat.batches[0][1][1]["passages"] == "(none)"
+    assert chat.shown("hub.partial")[1]["passages"] == "(none)"
+    assert (second.answer, second.dropped_citations) == ("[1] About Views.", 1)
 
 
-def test_metadata_follow_the_paths_in_numbers_and_can_be_cited() -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_metadata_follow_the_paths_in_numbers_and_can_be_cited(*, links: bool) -> None:
     """Of the hub's node and of what is linked to it; nothing of passages that a filter leaves out, nothing twice."""
     said = [("P1", "", {"type": ["Paper"]}), ("P1", "p0", {"doi": "10/1", "year": 2020}), ("P1", "p9", {"doi": "no"})]
     index = MemoryIndex(
         [("p0", "Tactics", "Tactics was written by Ann Roe.")],
         {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda ids: [row for row in said * 2 if row[0] in ids]},
     )
-
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        said: dict[str, Any] = dict(helpful(name, inputs))  # type: ignore[arg-type]
-        return said | ({"used": [4, 2, 9]} if name == "hub.partial" else {})
-
-    for links in (True, False):
-        (reading,), chat = read(replies, item([P1, P2]), index=index, links=links)
-        shown = [inputs["metadata"] for name, inputs in chat.batches[0] if name == "hub.partial"]
-        lines = "[3] Tactics: type Paper\n[4] passage Tactics: doi 10/1\n[5] passage Tactics: year 2020"
-        assert shown == [lines if links else "(none)", "(none)"]
-        assert stated(reading) == ["P1 venue V", "P2 author A2"]
-        cited = [row["used_metadata"] for row in reading.data["hub_answers"]["partial_answers"]]
-        doi = {"name": "Tactics", "passage_id": "p0", "field": "doi", "value": "10/1"}
-        assert cited == [[doi] if links else [], []]
-        assert [note.text for note in reading.notes if note.label == "Metadata used for 1"] == (
-            ["passage Tactics: doi 10/1"] if links else []
-        )
-
-
-def test_a_partial_answer_from_metadata_alone_rests_on_no_path() -> None:
-    index = MemoryIndex([("p0", "", "")], {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda _: [("P2", "", {"type": "x"})]})
-    said = {"sufficient": True, "answer": "About Views.", "used": [2]}
-    (reading,), _ = read(helpful_but("hub.partial", said), item([P2]), index=index)
+    reply = {"sufficient": True, "answer": "Said.", "used": [4, 2, 9]}
+    (reading,), chat = read(helpful_but("hub.partial", reply), item([P1, P2]), index=index, links=links)
+    lines = "[3] Tactics: type Paper\n[4] passage Tactics: doi 10/1\n[5] passage Tactics: year 2020"
+    assert [row["metadata"] for row in chat.shown("hub.partial")] == [lines if links else "(none)", "(none)"]
+    assert stated(reading) == ["P1 venue V", "P2 author A2"]
+    cited = [row["used_metadata"] for row in reading.data["hub_answers"]["partial_answers"]]
+    doi = {"name": "Tactics", "passage_id": "p0", "field": "doi", "value": "10/1"}
+    assert cited == [[doi] if links else [], []]
+    notes = [note.text for note in reading.notes if note.label == "Metadata used for 1"]
+    assert notes == (["passage Tactics: doi 10/1"] if links else [])
+    alone = {**reply, "used": [4]}  # which rests on no path
+    (reading,), _ = read(helpful_but("hub.partial", alone), item([P1]), index=index)
     assert stated(reading) == []
-
-
-def test_hubs_of_all_questions_are_asked_about_at_once() -> None:
-    other = item([P2], question=Question("Who is the author of Views?", "q2"))
-    readings, chat = read(helpful, item([P1, P2]), other)
-    assert [len(batch) for batch in chat.batches] == [3, 2]
-    assert [reading.answer for reading in readings] == ["[1] About Tactics.\n[2] About Views.", "[1] About Views."]
-    assert readings[1].dropped_citations == 1
 
 
 @pytest.mark.parametrize("nothing", [(False, "Nothing here."), (True, "…"), (True, None)])
 def test_a_hub_with_nothing_relevant_gives_no_partial_answer(nothing: tuple[bool, str | None]) -> None:
     """An answer that speaks of insufficiency is one, if the reply says that it is sufficient."""
-
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        if name == "hub.final":
-            return helpful(name, inputs)
-        if inputs["hub"] == "Tactics":
-            return {"sufficient": nothing[0], "answer": nothing[1], "used": [1]}
-        return {"sufficient": True, "answer": "Insufficient.", "used": []}
-
-    (reading,), _ = read(replies, item([P1, P2]))
+    rows: dict[str, Said] = {
+        "Tactics": {"sufficient": nothing[0], "answer": nothing[1], "used": [1]},
+        "Views": {"sufficient": True, "answer": "Insufficient.", "used": []},
+    }
+    (reading,), _ = read(lambda name, inputs: rows.get(inputs.get("hub", ""), helpful(name, inputs)), item([P1, P2]))
     assert reading.answer == "[1] Insufficient."
     assert [one.hub_id for one in reading.citations] == ["P2"]
     assert stated(reading) == ["P2 author A2"]
@@ -230,14 +190,12 @@ def test_a_hub_with_nothing_relevant_gives_no_partial_answer(nothing: tuple[bool
 
 def test_an_insufficient_level_leads_to_the_next_whose_partials_alone_count() -> None:
     def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        if name == "hub.final":
-            return {"sufficient": "Joins" in inputs["partials"], "answer": inputs["partials"], "citations": [1]}
-        return helpful(name, inputs)
+        return {**helpful(name, inputs), "sufficient": "Views" not in inputs.get("partials", "")}  # type: ignore[dict-item]
 
     (reading,), chat = read(replies, item([P1, P2], [P3], [P2]))
     assert chat.asked == [["hub.partial"] * 2, ["hub.final"], ["hub.partial"], ["hub.final"]]
     assert reading.answer == "[1] About Joins."
-    assert chat.batches[2][0][1]["topic_path"] == "Field has Joins."
+    assert chat.shown("hub.partial")[2]["topic_path"] == "Field has Joins."
     assert stated(reading) == ["P3 author A3"]
     data = reading.data["hub_answers"]
     assert data["levels_used"] == 2
@@ -258,11 +216,10 @@ def test_a_level_without_partial_answers_asks_for_no_final_one() -> None:
 
 
 def test_calls_tokens_and_seconds_are_told_by_level_and_hub_and_cached_replies_cost_nothing() -> None:
-    chat = Chat(helpful, is_cached=lambda name: name == "hub.partial")
-    (reading,), _ = read(chat, item([P1, P2]))
+    (reading,), _ = read(Chat(helpful, cached="hub.partial"), item([P1, P2]))
     (level,) = reading.data["hub_answers"]["levels"]
     taken = {"calls": 3, "cached": 2, "prompt_tokens": 300, "completion_tokens": 30, "seconds": 6.0}
-    assert {name: level[name] for name in taken} == taken
+    assert level | taken == level
     assert [row["seconds"] for row in reading.data["hub_answers"]["partial_answers"]] == [2.0, 2.0]
     row = reading_row(reading)
     assert (row["usage"]["calls"], row["spent"]["calls"], row["cached"]) == (3, 1, False)
@@ -283,20 +240,15 @@ def test_numbers_that_no_statement_has_are_ignored_and_all_paths_count_instead()
 
 
 def test_the_filter_keeps_the_triples_that_support_the_answer() -> None:
-    def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        if name == "hub.filter":
-            assert inputs["statements"].splitlines()[1].startswith("[2] (")
-            assert inputs["answer"] == "[1] About Tactics.\n[2] About Views."
-            return {"ids": [2, 9, 2]}
-        return helpful(name, inputs)
-
-    (reading,), chat = read(replies, item([P1, P2]), filters=True)
-    assert chat.asked[-1] == ["hub.filter"]
+    (reading,), chat = read(helpful_but("hub.filter", {"ids": [2, 9, 2]}), item([P1, P2]), filters=True)
+    (shown,) = chat.shown("hub.filter")
+    assert shown["statements"].splitlines()[1].startswith("[2] (")
+    assert shown["answer"] == "[1] About Tactics.\n[2] About Views."
     assert stated(reading) == ["P2 author A2"]
     assert [triple.rank for triple in reading.triples or ()] == [1]
 
 
-def test_a_filter_that_fails_keeps_all_and_a_final_reply_that_fails_is_replaced_by_the_merge() -> None:
+def test_a_filter_that_fails_keeps_all_and_other_replies_that_fail_are_replaced_by_the_merge_and_by_rules() -> None:
     (reading,), _ = read(helpful_but("hub.filter", "MalformedReplyError"), item([P1, P2]), filters=True)
     assert stated(reading) == ["P1 author A1", "P2 author A2"]
     assert reading.use is not None
@@ -305,9 +257,6 @@ def test_a_filter_that_fails_keeps_all_and_a_final_reply_that_fails_is_replaced_
     assert (reading.answer, reading.kind) == ("About Tactics.", "generated")
     assert reading.reasoning == "[1] About Tactics.\n[2] About Views."
     assert [one.number for one in reading.citations] == [1, 2]
-
-
-def test_a_partial_reply_that_fails_is_replaced_by_rules_for_that_hub() -> None:
     (reading,), _ = read(helpful_but("hub.partial", "MalformedReplyError", "Tactics"), item([P1, P2]))
     assert reading.answer == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] About Views."
     assert [row["by"] for row in reading.data["hub_answers"]["partial_answers"]] == ["rules", "model"]
@@ -315,6 +264,8 @@ def test_a_partial_reply_that_fails_is_replaced_by_rules_for_that_hub() -> None:
 
 @pytest.mark.parametrize("task", ["hub.partial", "hub.final", "hub.filter"])
 def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answered(task: str) -> None:
+    """A server that rejects requests ends everything."""
+
     def replies(name: str, inputs: Mapping[str, str]) -> Said:
         is_second = inputs["question"] != QUESTION.text
         return "ModelTimeoutError" if name == task and is_second else helpful(name, inputs)
@@ -323,15 +274,13 @@ def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answ
     (first, second), chat = read(replies, item([P1]), other, filters=True)
     assert first.answer == "[1] About Tactics."
     assert (second.outage is not None, second.answer) == (True, "")
-    assert not any(inputs.get("hub") == "Joins" for batch in chat.batches for _, inputs in batch)
-
-
-def test_a_server_that_rejects_requests_ends_everything() -> None:
+    assert [row["hub"] for row in chat.shown("hub.partial")] == ["Tactics", "Views"]
     with pytest.raises(ModelRejectedError):
-        read(lambda *_: "ModelRejectedError", item([P1]))
+        read(helpful_but(task, "ModelRejectedError"), item([P1]), filters=True)
 
 
 def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None:
+    """A triple that paths share is said once."""
     reading = read_by_rules(item([P1, P2], [P3]))
     assert (reading.answer, reading.kind) == ("Ann Roe", "extracted")
     assert reading.reasoning == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] Views author Bob Low."
@@ -339,13 +288,9 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
     assert (reading.use, reading.triples) == (None, None)
     assert reading.data["hub_answers"]["levels_used"] == 1
     assert reading.notes[-1].text == "2 of 2 hubs contribute"
-
-
-def test_by_rules_a_triple_that_paths_share_is_said_once() -> None:
     first, again = (f"Tactics author Ann Roe; Ann Roe {end}." for end in ("works at Oslo", "was born in Rome"))
     row = {**P1, "paths": [{**P1["paths"][0], "text": text} for text in (first, again, first)]}
-    reading = read_by_rules(item([row]))
-    assert reading.reasoning == f"[1] {first} Ann Roe was born in Rome."
+    assert read_by_rules(item([row])).reasoning == f"[1] {first} Ann Roe was born in Rome."
 
 
 @pytest.mark.parametrize(("least", "is_given"), [(0.0, True), (1.0, False)])
@@ -368,66 +313,48 @@ def test_by_rules_hubs_below_the_least_score_contribute_nothing() -> None:
     assert [one.hub_id for one in enough.citations] == ["P1"]
 
 
-def test_each_step_may_be_left_to_rules() -> None:
+def test_each_step_may_be_left_to_rules_and_without_hubs_nothing_is_asked() -> None:
     (by_rules,), chat = read(helpful, item([P1, P2]), partial_by_model=False)
-    assert chat.asked == [["hub.final"]]
-    assert by_rules.triples is None
+    assert (chat.asked, by_rules.triples) == ([["hub.final"]], None)
     (merged,), chat = read(helpful, item([P1, P2]), final_by_model=False)
-    assert chat.asked == [["hub.partial", "hub.partial"]]
-    assert merged.answer == "About Tactics."
-
-
-def test_without_hubs_nothing_is_asked_and_there_is_no_answer() -> None:
+    assert (chat.asked, merged.answer) == ([["hub.partial", "hub.partial"]], "About Tactics.")
     (reading,), chat = read(helpful, item())
-    assert chat.batches == []
+    assert chat.asked == []
     assert (reading.answer, reading.use, reading.notes, reading.data) == ("", None, (), {})
 
 
-def test_evidence_is_cut_to_the_budget_by_whole_lines() -> None:
+def test_evidence_is_cut_to_the_budget_by_whole_lines_and_paths_in_a_model_s_words_have_their_triples() -> None:
     _, chat = read(helpful, item([P1]), evidence_tokens=20)
-    assert chat.batches[0][0][1]["paths"] == "[1] Tactics author Ann Roe."
-
-
-def test_paths_in_the_words_of_a_model_are_shown_with_their_triples() -> None:
-    said = {**P1, "paths": [{**P1["paths"][0], "text": "Ann Roe wrote Tactics."}]}
-    (_,), chat = read(helpful, item([said]))
-    assert chat.batches[0][0][1]["paths"] == "[1] Ann Roe wrote Tactics. (Tactics, author, Ann Roe)"
+    assert chat.shown("hub.partial")[0]["paths"] == "[1] Tactics author Ann Roe."
+    _, chat = read(helpful, item([{**P1, "paths": [{**P1["paths"][0], "text": "Ann Roe wrote Tactics."}]}]))
+    assert chat.shown("hub.partial")[0]["paths"] == "[1] Ann Roe wrote Tactics. (Tactics, author, Ann Roe)"
 
 
 @pytest.mark.parametrize("budget", [200, 1000])
-@pytest.mark.parametrize("name", ["hublink", "hublink-topic"])
-def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "most_levels"), [("hublink", 1), ("hublink-topic", 2)])
+def test_no_question_takes_more_than_its_upper_bound(
+    name: str, most_levels: int, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long names, ways, texts, partial answers and replies that never suffice."""
     monkeypatch.setattr(hublink, "HubReadingRule", partial(HubReadingRule, evidence_tokens=budget))
     long = "Übermäßig " * 400
-    rows = [
-        {**hub(one, "author Ann Roe", passages=["p0"]), "name": long, "path_to_topic": long}
-        for one in ("P1", "P2", "P3")
-    ]
-    for row in rows:
-        row["paths"] = [{**path, "text": f"{long[:90]} {n}."} for n, path in enumerate(row["paths"] * 60)]
-    is_last = [False]
+    row = {**hub("P1", "author Ann Roe", passages=["p0"]), "name": long, "path_to_topic": long}
+    row["paths"] = [{**row["paths"][0], "text": f"{long[:90]} {n}."} for n in range(60)]
+    rows = [{**row, "hub_id": hub_id} for hub_id in ("P1", "P2", "P3")]
+    given = {"number_of_hubs": 3, "output_filter": True} | ({"max_level": 2} if most_levels == 2 else {})
+    parameters: Any = parse_parameters(spec_of(name), given)
+    for levels in range(1, most_levels + 1):
+        said = {"answer": long[:1000], "citations": [1], "used": [1], "ids": [1]}
 
-    def replies(task: str, inputs: Mapping[str, str]) -> Said:
-        if task == "hub.final":
-            return {"sufficient": is_last[0], "answer": long[:1000], "citations": [1]}
-        return {"sufficient": True, "answer": long[:1000], "used": [1], "ids": [1]}
+        def replies(task: str, _: Mapping[str, str], said: Any = said, levels: int = levels) -> Said:
+            return {**said, "sufficient": task != "hub.final" or levels == 1}
 
-    given = {"number_of_hubs": 3, "output_filter": True}
-    spec = spec_of(name)
-    parameters: Any = parse_parameters(spec, given | ({"max_level": 2} if name == "hublink-topic" else {}))
-    bounds = {bound.task: bound for bound in parameters.call_bounds()}
-    is_last[0] = True
-    for levels in ([rows], [rows, rows])[: parameters.most_levels]:
-        is_last[0] = len(levels) == 1
-        (_,), chat = read(replies, item(*levels), filters=True, evidence_tokens=budget)
-        asked = [one for batch in chat.batches for one in batch]
-        for task, bound in bounds.items():
-            own = [inputs for what, inputs in asked if what == task]
-            assert len(own) <= bound.calls
-            for inputs in own:
-                prompt = prompt_of(task).render(inputs)
-                assert estimate_tokens(prompt) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
+        _, chat = read(replies, item(*[rows] * levels), filters=True, evidence_tokens=budget)
+        for bound in parameters.call_bounds():
+            asked = chat.shown(bound.task)
+            assert len(asked) <= bound.calls
+            tokens = [estimate_tokens(prompt_of(bound.task).render(inputs)) for inputs in asked]
+            assert max(tokens, default=0) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
 
 
 MATERIAL = {"hub": "Old Crossing", "subject": "Old Crossing", "predicate": "material"}
@@ -444,18 +371,10 @@ ANSWER = {
 }
 
 
-class Passages:
-    """Answers from passages."""
-
-    batches = False
-
-    def read(self, items: Any) -> list[Reading]:
-        return [Reading("from passages") for _ in items]
-
-
 def read_facets(answer: dict[str, Any] | None) -> Reading:
     evidence = Evidence(data={} if answer is None else {"short": answer})
-    (reading,) = FacetReader("short", Passages()).read([ReadingItem(Question("What?"), Retrieval((), evidence), ())])
+    passages = Mock(batches=False, read=lambda items: [Reading("from passages") for _ in items])
+    (reading,) = FacetReader("short", passages).read([ReadingItem(Question("What?"), Retrieval((), evidence), ())])
     return reading
 
 

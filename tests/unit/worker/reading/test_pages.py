@@ -26,12 +26,11 @@ def test_a_page_says_what_it_is_by_parentheses_of_lead_or_title_and_its_definiti
     assert "film" in own_page("Up (2009 film)", "Up.").kinds
 
 
-def test_pages_are_found_by_title_key_and_read_once(reading_index: type[ReadingIndex]) -> None:
-    index = reading_index((LYNCH, ULM, ("Ulm (film)", "A film.")))
+def test_pages_are_found_by_title_key_and_read_once() -> None:
+    index = ReadingIndex((LYNCH, ULM, ("Ulm (film)", "A film.")))
     corpus = CorpusPages(index)
     corpus.prepare(["ulm", "david lynch", "nobody"])
-    calls = index.calls
-    own = corpus.find("ulm")
+    calls, own = index.calls, corpus.find("ulm")
     assert own is not None
     assert "town" in own.kinds
     assert corpus.find("nobody") is None
@@ -75,7 +74,6 @@ def test_lists_are_complete_and_in_lower_case() -> None:
     assert {"in", "near"} <= words("place_links")
 
 
-Ask = Callable[..., Reading]
 DATA = Path(__file__).resolve().parents[4] / "benchmarks" / "data" / "reader"
 
 
@@ -83,7 +81,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_computed_and_confident_answers_are_right(ask: Ask) -> None:
+def test_computed_and_confident_answers_are_right(ask: Callable[..., Reading]) -> None:
     passages: dict[str, list[tuple[str, str]]] = {}
     for row in rows_of("corpus"):
         passages.setdefault(row["metadata"]["kind"], []).append((row["title"], row["text"]))

@@ -1,54 +1,61 @@
 """Questions taken apart: the golden cases of reader.md, their parts, and how missing evidence lowers the confidence."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Reading
 from polyhop.worker.reading.candidates import weight_of
 from polyhop.worker.reading.pages import PageContent, subject_span
-from polyhop.worker.reading.question import ParsedQuestion, asked_of, forms_of, parse_question
+from polyhop.worker.reading.question import ParsedQuestion, asked_of, forms_of
 
 Parse = Callable[..., ParsedQuestion]
 
 
-GOLDEN = """
-Who was the first president of the association which published Journal of Psychotherapy Integration?
-PER | | associ first presid
-What is the name of the waterfall in the country where the Bubye River is found?
-LOC | waterfall | countri waterfal
-Which region is Corey Taylor's city of birth located?
-LOC | region | birth citi locat region
-When was the astronomical clock built in the city where Karel Purkyně died?
-DATE | | astronom built citi clock
-Who is the spouse of Big Eye's main director?
-PER | | director main spous
-"""
-
-
 @pytest.mark.parametrize(
-    ("question", "parts"), [*zip(GOLDEN.split("\n")[1::2], GOLDEN.split("\n")[2::2], strict=False)]
+    ("question", "expected", "head", "stems"),
+    [
+        (
+            "Who was the first president of the association which published Journal of Psychotherapy Integration?",
+            "PER",
+            "",
+            "associ first presid",
+        ),
+        (
+            "What is the name of the waterfall in the country where the Bubye River is found?",
+            "LOC",
+            "waterfall",
+            "countri waterfal",
+        ),
+        ("Which region is Corey Taylor's city of birth located?", "LOC", "region", "birth citi locat region"),
+        (
+            "When was the astronomical clock built in the city where Karel Purkyně died?",
+            "DATE",
+            "",
+            "astronom built citi clock",
+        ),
+        ("Who is the spouse of Big Eye's main director?", "PER", "", "director main spous"),
+    ],
 )
-def test_the_golden_questions_are_taken_apart_as_specified(parsed: Parse, question: str, parts: str) -> None:
-    """Expected type, head noun and stems."""
-    (expected,), head, stems = map(str.split, parts.split("|"))
+def test_the_golden_questions_are_taken_apart_as_specified(
+    parsed: Parse, question: str, expected: str, head: str, stems: str
+) -> None:
     found = parsed(question, "Big Eye")
-    assert (found.expected, found.head, set(found.main_stems)) == (expected, tuple(head), set(stems))
+    assert (found.expected, " ".join(found.head), sorted(set(found.main_stems))) == (expected, head, stems.split())
 
 
 OF_TYPE = {
     "PER": ("Who wrote it?", "To whom was she married?", "Which composer wrote it?"),
     "LOC": (
-        "Where was she born?",
         "Where did she study?",
         "Where is the university located?",
         "Which cities are on it?",
         "Was Warsaw the capital of what country?",
     ),
     "DATE": ("When did it open?", "On what date did it open?", "What time does it open?"),
+    "YEAR": ("In what year did it open?",),
+    "NAT": ("What nationality is she?",),
     "NUM": ("How many people live there?", "What is the population of it?", "What is the area code of it?"),
     "ANY": (
         "How did it end?",
@@ -67,8 +74,6 @@ OF_TYPE = {
     [
         # wh-word and head noun decide the type
         *((question, "expected", kind) for kind, questions in OF_TYPE.items() for question in questions),
-        ("In what year did it open?", "expected", "YEAR"),
-        ("What nationality is she?", "expected", "NAT"),
         # the asking wh-word among several
         ("In which city was the man who wrote it born?", "wh", "which"),
         ("The old man who wrote it was born in what city, and when?", "wh", "when"),
@@ -106,15 +111,11 @@ def test_overlapping_names_leave_the_longest(parsed: Parse) -> None:
     assert found.name_keys == {"the beatles", "beatles", "liverpool"}
 
 
-@given(st.text(max_size=80))
-def test_any_text_can_be_taken_apart(question: str) -> None:
-    found = parse_question(question, NameFinder(()).find(question))
-    assert len(found.main_stems) == len(set(found.main_stems))
-
-
 Ask = Callable[..., Reading]
 
 ADA = ("Ada Low", "Ada Low was a writer born in Elmton in 1815. She was taught by Eve Doe.")
+KARLAND = ("Karland", "Karland is a country in the north. Its capital is Amring, and its money is struck in Drael.")
+VELLAND = ("Velland", "Velland is a country in the south. The currency of Velland is the Orim, struck in Ovik.")
 ELMTON = ("Elmton", "Elmton is a city in Ardenia. The River Ash flows through Elmton. Its mayor is Gus Hoe.")
 BEN = ("Ben Poe", "Ben Poe was an inventor who studied at the University of Ashby. He designed the Great Loom in 1820.")
 TOWER = ("Oak Tower", "The Oak Tower is a tower. It was designed by Al Fay and Ed Noe for the car maker Cy Orr.")
@@ -163,72 +164,36 @@ def test_a_question_says_what_is_said_of_the_answer_and_what_only_leads_there(
         ("Who designed the Oak Tower?", "Al Fay"),
         ("Who was born in Elmton?", "Ada Low"),
         ("Who taught Ada Low?", "Eve Doe"),
-    ],
-)
-def test_an_answer_has_the_asked_type_predicate_and_name(ask: Ask, question: str, answer: str) -> None:
-    reading = ask(question, BEN, TOWER, ELMTON, ADA, min_confidence=0.3)
-    assert reading.answer == answer
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Who was born in Ashby?",
-        "When did Ada Low die?",
-        "Which medal did Ben Poe receive?",
-        "Who painted the Great Loom?",
-        "What is the population of Ashby?",
-        "Who invented the telephone?",
-    ],
-)
-def test_without_the_predicate_or_the_name_there_is_no_answer(ask: Ask, question: str) -> None:
-    assert ask(question, BEN, TOWER, ELMTON, ADA, min_confidence=0.3).answer == ""
-
-
-KARLAND = ("Karland", "Karland is a country in the north. Its capital is Amring, and its money is struck in Drael.")
-VELLAND = ("Velland", "Velland is a country in the south. The currency of Velland is the Orim, struck in Ovik.")
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
         ("What is the currency of Velland?", "Orim"),
+        # without the predicate, the name or the kind of thing there is none
+        ("Who was born in Ashby?", ""),
+        ("When did Ada Low die?", ""),
+        ("Which medal did Ben Poe receive?", ""),
+        ("Who painted the Great Loom?", ""),
+        ("What is the population of Ashby?", ""),
         ("What is the currency of Karland?", ""),
         ("What is the longest fjord of Karland?", ""),
     ],
 )
-def test_a_question_for_a_thing_of_a_kind_is_answered_where_the_kind_is_said(
-    ask: Ask, question: str, answer: str
-) -> None:
-    assert ask(question, KARLAND, VELLAND, min_confidence=0.3).answer == answer
-
-
-def test_a_pronoun_stands_for_its_page_and_its_sentence_is_the_evidence(ask: Ask) -> None:
-    reading = ask("Who designed the Great Loom?", TOWER, BEN)
-    assert reading.sentences[0].text == "He designed the Great Loom in 1820."
+def test_an_answer_has_the_asked_type_predicate_and_name(ask: Ask, question: str, answer: str) -> None:
+    passages = (KARLAND, VELLAND) if "land?" in question else (BEN, TOWER, ELMTON, ADA)
+    assert ask(question, *passages, min_confidence=0.3).answer == answer
 
 
 def test_confidence_falls_with_each_part_of_the_evidence_that_is_missing(ask: Ask) -> None:
-    whole = ask("Who designed the Great Loom?", BEN, TOWER).confidence
+    """A pronoun stands for its page, and its sentence is the evidence."""
+    whole = ask("Who designed the Great Loom?", TOWER, BEN)
     unsaid = ask("Who bought the Great Loom?", BEN, TOWER).confidence
     unnamed = ask("Who designed the Small Loom?", BEN, TOWER).confidence
-    assert whole > 1.9 * unsaid
-    assert whole > 2 * unnamed
-
-
-class Ordered(frozenset[str]):
-    """A set that gives its members in ascending or descending order, as sets of strings may in any process."""
-
-    is_descending: bool
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(super().__iter__(), reverse=self.is_descending))
+    assert whole.sentences[0].text == "He designed the Great Loom in 1820."
+    assert whole.confidence > 1.9 * unsaid
+    assert whole.confidence > 2 * unnamed
 
 
 @pytest.mark.parametrize("is_descending", [False, True])
 def test_the_weight_of_a_word_does_not_depend_on_the_order_of_a_set(*, is_descending: bool) -> None:
-    """`rise` and `rose` are of one length, and rare to different degrees."""
-    forms = type("Order", (Ordered,), {"is_descending": is_descending})(forms_of("rise"))
+    """As sets of strings may have any in any process; `rise` and `rose` are of one length, and differently rare."""
+    forms: Any = sorted(forms_of("rise"), reverse=is_descending)
     idf = {"rise": 2.0, "rose": 5.0}
-    assert {"rise", "rose"} <= forms
+    assert {"rise", "rose"} <= {*forms}
     assert weight_of(forms, lambda stem: idf.get(stem, 1.0)) == 2.0

@@ -112,20 +112,18 @@ def test_without_a_known_name_fusion_keeps_the_order_by_vector_and_graph_search_
 @pytest.mark.parametrize(
     ("text", "names", "matcher", "matched", "passages"),
     [
-        ("Birch", (), "exact", ("birch",), ["k1"]),
-        ("Birch", ("elm",), "exact", ("elm",), ["k4"]),
-        ("Tanglewood", (), "exact", ("birch",), ["k1"]),
-        ("Alder", (), "exact", ("alder",), ["k1", "k2", "k3"]),
-        ("Alder", (), "fuzzy", ("alder", "x alder street"), ["k1", "k2", "k3", "k5"]),
+        ("Birch", ("elm",), "exact", "elm", "k4"),
+        ("Tanglewood", (), "exact", "birch", "k1"),
+        ("Alder", (), "exact", "alder", "k1 k2 k3"),
+        ("Alder", (), "fuzzy", "alder, x alder street", "k1 k2 k3 k5"),
     ],
-    ids=["named", "names of the question first", "merged", "the name itself", "what contains the name"],
+    ids=["names of the question first", "merged", "the name itself", "what contains the name"],
 )
 def test_depth_0_finds_the_passages_that_name_the_entity(
-    trees: Any, text: str, names: tuple[str, ...], matcher: str, matched: tuple[str, ...], passages: list[str]
+    trees: Any, text: str, names: tuple[str, ...], matcher: str, matched: str, passages: str
 ) -> None:
     found = ask(trees, "graph-search", text, names=names, depth=0, matcher=matcher)
-    assert names_of(found.evidence).matched == matched
-    assert ids_of(found) == passages
+    assert (", ".join(names_of(found.evidence).matched), " ".join(ids_of(found))) == (matched, passages)
 
 
 def test_similarity_needs_no_name(trees: Any) -> None:
@@ -133,34 +131,27 @@ def test_similarity_needs_no_name(trees: Any) -> None:
     found_by = {seed.key: seed.similarity for seed in found.evidence.seeds if seed.match == "vector"}
     assert found_by == {"alder": 1.0, "birch": pytest.approx(0.8, abs=1e-6)}
     assert ids_of(found) == ["k1", "k2", "k3"]
-    assert ids_of(ask(trees, "graph-search", "where", depth=0, matcher="embedding", entities=1)) == ["k1", "k2", "k3"]
     nothing = ask(trees, "fusion", "where", matcher="embedding", min_similarity=1.0, entities=1, depth=0)
     assert names_of(nothing.evidence).matched == ("alder",)
 
 
 def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_wanted(trees: Any) -> None:
-    question = Question("where")
+    question, services = Question("where"), Services(lambda texts, *_, **__: np.ones((len(texts), 2), np.float32))
     with pytest.raises(AlgorithmError, match="No encoder was given"):
         make("graph-search", trees, {"matcher": "embedding"}).retrieve([question], limit=1)
-    services = Services(lambda texts, *_, **__: np.array([[1, 0] for _ in texts], dtype=np.float32))
-    strategy = make("graph-search", trees, {"matcher": "embedding"}, services)
-    assert names_of(strategy.retrieve([question], limit=1)[0].evidence).matched == ("alder", "birch")
+    (found,) = make("graph-search", trees, {"matcher": "embedding"}, services).retrieve([question], limit=1)
+    assert set(names_of(found.evidence).matched) >= {"alder", "birch"}
     assert make("graph-search", trees, {}).retrieve([question], limit=1)[0].evidence.fallback is not None
 
 
-def test_the_evidence_shows_how_each_entity_was_reached(trees: Any) -> None:
+def test_the_evidence_shows_how_each_entity_was_reached_whatever_the_limit(trees: Any) -> None:
     evidence = ask(trees, "graph-search", "Birch Oak", depth=2).evidence
-    assert evidence.names == QuestionNames(("birch",), ("oak",))
-    assert evidence.node_count == 4
+    assert (evidence.names, evidence.node_count) == (QuestionNames(("birch",), ("oak",)), 4)
     assert [(node.key, node.distance) for node in evidence.nodes[:3]] == [("birch", 0), ("alder", 1), ("cedar", 2)]
     assert [path.text for path in evidence.paths[:2]] == [
         "Birch --[grows by]--> Alder",
         "Birch --[grows by]--> Alder --[shades]--> Cedar",
     ]
     assert evidence.paths[1].nodes == ("birch", "alder", "cedar")
-
-
-def test_the_limit_changes_neither_fusion_nor_evidence(trees: Any) -> None:
     few, many = (ask(trees, "fusion", "Birch", limit=limit, over_fetch=1) for limit in (2, 9))
-    assert ids_of(few) == ids_of(many)[:2]
-    assert few.evidence == many.evidence
+    assert (ids_of(few), few.evidence) == (ids_of(many)[:2], many.evidence)

@@ -10,7 +10,7 @@ from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE, GRAPH
 from polyhop.worker.answer import Answerer
 from polyhop.worker.strategies import bridge, bridge_masked
-from polyhop.worker.strategies.bridge import ENTITY_PENALTY, BridgeParameters
+from polyhop.worker.strategies.bridge import ENTITY_PENALTY
 from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMaskedParameters
 from polyhop.worker.strategies.registry import make
 
@@ -41,11 +41,6 @@ def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory
         assert ("p10" in ids_of(found)) is is_reached
 
 
-def test_the_first_places_cover_the_question(memory_index: Any) -> None:
-    """Both hops come before a third passage about one of them."""
-    assert set(ids_of(retrieved(memory_index, "bridge", HOPS))[:3]) >= {"p06", "p07"}
-
-
 @pytest.mark.parametrize("name", ["bridge", "bridge-masked"])
 def test_scores_are_fused_scores_whatever_the_cover_did(memory_index: Any, name: str) -> None:
     covered, plain = (scores_of(retrieved(memory_index, name, HOPS, **given)) for given in ({}, {"coverage_weight": 0}))
@@ -53,24 +48,22 @@ def test_scores_are_fused_scores_whatever_the_cover_did(memory_index: Any, name:
     assert list(plain.values()) == sorted(plain.values(), reverse=True)
 
 
-def test_a_repeated_word_counts_once(memory_index: Any) -> None:
+def test_bridge_lexical_starts_from_no_passage_that_shares_no_word_and_counts_a_word_once(memory_index: Any) -> None:
+    evidence = retrieved(memory_index, "bridge-lexical", "Helen").evidence
+    assert set(evidence.seed_weights("passage")) == {"p09", "p10"}
+    assert ids_of(retrieved(memory_index, "bridge-lexical", "zzz qqq")) == []
+    assert len(ids_of(retrieved(memory_index, "bridge", "zzz qqq"))) == 13
     texts = ("river Poland", "river rivers Poland river")
     once, twice = (retrieved(memory_index, "bridge-lexical", text) for text in texts)
     assert once.passages == twice.passages
 
 
-def test_without_any_shared_word_or_name_bridge_lexical_finds_nothing(memory_index: Any) -> None:
-    assert ids_of(retrieved(memory_index, "bridge-lexical", "zzz qqq")) == []
-    assert len(ids_of(retrieved(memory_index, "bridge", "zzz qqq"))) == 13
-
-
-def test_bridge_lexical_starts_from_no_passage_that_shares_no_word(memory_index: Any) -> None:
-    evidence = retrieved(memory_index, "bridge-lexical", "Helen").evidence
-    assert set(evidence.seed_weights("passage")) == {"p09", "p10"}
-
-
-def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_places_cover_the_question_and_a_small_pool_bounds_what_that_may_move(
+    memory_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both hops come before a third passage about one of them."""
     plain = ids_of(retrieved(memory_index, "bridge", HOPS, coverage_weight=0))
+    assert set(ids_of(retrieved(memory_index, "bridge", HOPS))[:3]) >= {"p06", "p07"}
     monkeypatch.setattr(bridge, "POOL", 4)
     covered = ids_of(retrieved(memory_index, "bridge", HOPS))
     assert set(covered[:4]) == set(plain[:4])
@@ -123,10 +116,15 @@ def test_without_a_name_passages_start_a_walk_of_a_fifth(memory_index: Any, monk
     assert fifth == pytest.approx(whole, abs=1e-12)
 
 
-@pytest.mark.parametrize("text", ["Paris", "What is Paris?", "Is Troy or Helen it?"])
-def test_a_mask_that_leaves_no_stem_is_none_and_never_encoded(memory_index: Any, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [("What is Paris?", {}), ("Is Troy or Helen it?", {}), ("Where was Ada Lovelace born?", {"mask_weight": 0})],
+)
+def test_a_mask_that_leaves_no_stem_or_has_no_weight_is_none_and_never_encoded(
+    memory_index: Any, text: str, given: dict[str, object]
+) -> None:
     calls: list[list[str]] = []
-    strategy = make("bridge-masked", memory_index, {}, memory_services(memory_index, calls))
+    strategy = make("bridge-masked", memory_index, given, memory_services(memory_index, calls))
     (found,) = strategy.retrieve([Question(text, vector=memory_index.encode([text])[0])], limit=5)
     assert (noted(found)[0], calls) == ("none", [])
     assert found.passages == ask(memory_index, text, mask_weight=0).passages[:5]
@@ -146,9 +144,9 @@ def test_a_frequent_name_is_a_seed_and_is_not_masked(monkeypatch: pytest.MonkeyP
 
 
 def test_a_question_of_unknown_words_trusts_nothing(memory_index: Any) -> None:
-    masked, values = noted(ask(memory_index, "zzz qqq"))
-    assert (masked, values) == ("none", {"c": 0, "kappa": 0, "o": 0, "r": 0})
-    assert len(ask(memory_index, "zzz qqq").passages) == 13
+    found = ask(memory_index, "zzz qqq")
+    assert noted(found) == ("none", {"c": 0, "kappa": 0, "o": 0, "r": 0})
+    assert len(found.passages) == 13
 
 
 @pytest.mark.parametrize(
@@ -169,34 +167,12 @@ def test_nested_and_merged_names_are_masked_and_the_longest_is_the_seed(
     assert noted(found)[0] == masked
 
 
-def test_two_passages_are_enough_to_rank() -> None:
-    index = MemoryIndex([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold.")])
-    found = ask(index, "Which cold town met Rome?")
-    masked, values = noted(found)
-    assert masked == "Which cold town met"
-    assert values["o"] == 2
-    assert values["r"] == pytest.approx(max(values["kappa"], 2 / 3), abs=1e-6)
-    assert {passage.passage_id for passage in found.passages} == {"a", "b"}
-
-
-def test_the_masked_question_brings_what_shares_no_name() -> None:
-    """`c` answers what is asked, and has none of the names."""
-    rows = [
-        ("a", "Rome", "Rome of Romulus and Remus, Rome of Romulus and Remus."),
-        ("b", "Oslo", "Oslo has a fjord."),
-        ("c", "Birth", "where people are born and were born"),
-    ]
-    index, text = MemoryIndex(rows), "Where were Romulus and Remus of Rome born?"
-    plain, masked = (scores_of(ask(index, text, graph_weight=0, mask_weight=w)) for w in (0, 1))
-    assert plain["a"] > plain["c"]
-    assert masked["c"] > masked["a"]
-
-
 def test_similarity_is_a_mixture_of_both_cosines(memory_index: Any) -> None:
-    parts = {w: scores_of(ask(memory_index, HOPS, graph_weight=0, lexical_share=0, mask_weight=w)) for w in (0, 1)}
-    found = scores_of(ask(memory_index, HOPS, graph_weight=0, lexical_share=0))
-    for passage_id, score in found.items():
-        assert score == pytest.approx(0.3 * parts[0][passage_id] + 0.7 * parts[1][passage_id], abs=1e-12)
+    given = {"graph_weight": 0, "lexical_share": 0}
+    plain, masked = (scores_of(ask(memory_index, HOPS, mask_weight=weight, **given)) for weight in (0, 1))
+    assert plain != masked
+    expected = {passage_id: 0.3 * plain[passage_id] + 0.7 * score for passage_id, score in masked.items()}
+    assert scores_of(ask(memory_index, HOPS, **given)) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("rerank", [False, True])
@@ -215,14 +191,6 @@ def test_the_masks_of_a_batch_are_encoded_in_one_call_each_once(memory_index: An
     assert calls == [[texts[0]], ["Where was born"], *([text] for text in texts[1:3]), *alone]
 
 
-def test_without_weight_for_the_mask_nothing_more_is_encoded(memory_index: Any) -> None:
-    calls: list[list[str]] = []
-    answerer = Answerer(memory_index, "bridge-masked", {"mask_weight": 0}, memory_services(memory_index, calls), None)
-    (found,) = answerer.retrieve([Question("Where was Ada Lovelace born?")], limit=5)
-    assert calls == [["Where was Ada Lovelace born?"]]
-    assert noted(found)[0] == "none"
-
-
 def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(memory_index: Any) -> None:
     defaults = BridgeMaskedParameters()
     scaled = {name: getattr(defaults, name) * 0.25 for name in IN_MASKED_COSINES}
@@ -230,13 +198,3 @@ def test_weights_in_cosines_are_scaled_to_the_encoder_s_spread(memory_index: Any
     other = ask(MemoryIndex(PASSAGES, {COSINE_SCALE: 0.25}), HOPS).passages
     assert other == ask(memory_index, HOPS, **scaled).passages
     assert other != ask(memory_index, HOPS).passages
-
-
-def test_what_is_not_named_keeps_the_defaults_of_bridge() -> None:
-    ours, bridge = BridgeMaskedParameters().model_dump(), BridgeParameters().model_dump()
-    changed = {name for name, value in bridge.items() if ours[name] != value}
-    assert changed == {"graph_weight"}
-    assert {name: ours[name] for name in sorted(ours.keys() - bridge.keys())} == {
-        "lexical_share": 0.3,
-        "mask_weight": 0.7,
-    }

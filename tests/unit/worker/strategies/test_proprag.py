@@ -1,7 +1,6 @@
-"""What people and programs read of a search for proposition paths: every number by hand, on a terminal and on a page.
+"""What people and programs read of a search for proposition paths, every number by hand; parameters and presets.
 
 Two passages m and n; propositions 4 "Ann met Bo." (of m), 7 "Bob fell." (of n), 9 "Rain." (of both).
-Then parameters of `proprag` and `triple-ppr`: what a preset fills in, and synonyms that the index does not hold.
 """
 
 from dataclasses import replace
@@ -9,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import retrieved, texts_of
+from memory_index import propositions_from, texts_of
 
 from polyhop.pages.drawing import Edge as Drawn
 from polyhop.pages.drawing import evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
-from polyhop.tasks.propositions.artefact import StoredPropositions, proposition_graph
+from polyhop.tasks.propositions.artefact import StoredPropositions
 from polyhop.terminal import evidence_lines
 from polyhop.worker.ranking.proposition_paths import (
     Connection,
@@ -39,14 +38,10 @@ FOUND = FoundPaths((RAIN,), ((RAIN, MET), (SIMILAR,), (AWAY,)), (RAIN, SIMILAR, 
 
 @pytest.fixture
 def stored() -> StoredPropositions:
-    graph = proposition_graph(
-        np.array([[4, ANN], [4, BO], [7, BOB]]),
-        np.array([[4, 0], [7, 1], [9, 0], [9, 1]]),
-        np.empty((0, 2), dtype=np.int64),
-        np.empty(0),
-        (10, 3, 2),
-    )
+    members = [[], [], [], [], [ANN, BO], [], [], [BOB], [], []]
+    sources = [[], [], [], [], [0], [], [], [1], [], [0, 1]]
     texts = texts_of(TEXTS.get(number, "") for number in range(10))
+    graph = propositions_from(members, sources, {}, (10, 3, 2))
     return StoredPropositions(graph, texts, ("ann", "bo", "bob"), ("Ann", "Bo", "Bob"))
 
 
@@ -118,43 +113,24 @@ def test_a_search_without_paths_says_what_ranks_instead(stored: StoredPropositio
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
 
 
-def rule(strategy: str, **given: object) -> PathRule:
-    parameters: Any = parse_parameters(spec_of(strategy), given)
-    found: PathRule = parameters.rule()
-    return found
-
-
-GIVEN: dict[str, object] = {"seed_propositions": "7", "stage1_only": "false", "beam_width": "2"}
-CHANGED = replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=2)
-
-
 @pytest.mark.parametrize(
     ("strategy", "given", "expected"),
     [
         ("proprag", {}, PathRule()),
+        ("proprag", {"edge_weights": "ones"}, PathRule(entity_edge_factor=1, edge_weights="ones")),
         ("triple-ppr", {}, HIPPORAG2),
-        ("proprag", {"preset": "hipporag2"}, HIPPORAG2),
         ("triple-ppr", {"preset": "proprag"}, PathRule()),
-        ("proprag", {"preset": "hipporag2", **GIVEN}, CHANGED),
-        ("triple-ppr", GIVEN, CHANGED),
+        (
+            "proprag",
+            {"preset": "hipporag2", "seed_propositions": "7", "stage1_only": "false", "beam_width": "2"},
+            replace(HIPPORAG2, seed_propositions=7, stage1_only=False, beam_width=2),
+        ),
     ],
 )
-def test_what_is_given_wins_over_the_preset(strategy: str, given: dict[str, object], expected: PathRule) -> None:
-    assert rule(strategy, **given) == expected
-
-
-def test_edges_of_one_have_no_factor() -> None:
-    assert rule("proprag").entity_edge_factor == 2
-    assert rule("proprag", edge_weights="ones").entity_edge_factor == 1
-
-
-def test_parameters_mean_the_same_once_they_are_written_down() -> None:
-    for name, given in (("proprag", {"preset": "hipporag2", "stage1_restart": 0.3}), ("triple-ppr", {})):
-        parsed = parse_parameters(spec_of(name), given)
-        assert parse_parameters(spec_of(name), parsed.model_dump()) == parsed
-
-
-def test_a_preset_gives_the_rankings_of_its_parameters(memory_index: Any) -> None:
-    text = "Where was Marie Curie born?"
-    one = retrieved(memory_index, "proprag", text, preset="hipporag2").passages
-    assert one == retrieved(memory_index, "triple-ppr", text).passages
+def test_what_is_given_wins_over_the_preset_and_means_the_same_once_it_is_written_down(
+    strategy: str, given: dict[str, object], expected: PathRule
+) -> None:
+    spec = spec_of(strategy)
+    parsed: Any = parse_parameters(spec, given)
+    assert parsed.rule() == expected
+    assert parse_parameters(spec, parsed.model_dump()) == parsed

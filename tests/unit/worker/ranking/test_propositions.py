@@ -1,6 +1,7 @@
 """Paths and walks of propositions: golden vectors, and igraph on random graphs."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -22,6 +23,8 @@ from polyhop.warehouse.artefacts import open_array, save_arrays
 from polyhop.worker.ranking import proposition_walks
 from polyhop.worker.ranking.proposition_paths import (
     Connection,
+    PathSearch,
+    PropositionIndex,
     PropositionPath,
     PropositionRanking,
     entity_weights,
@@ -31,6 +34,7 @@ from polyhop.worker.ranking.proposition_paths import (
 )
 from polyhop.worker.ranking.proposition_walks import (
     PRESETS,
+    EdgeWeights,
     PathRule,
     Similarities,
     focus,
@@ -41,6 +45,133 @@ from polyhop.worker.ranking.proposition_walks import (
     subgraph,
     walk_subgraph,
     weighted_graph,
+)
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NamedGraph:
+    """A graph whose propositions, entities and passages have names, numbered in ascending order of name.
+
+    Propositions map to (passages, entities in stored order), synonyms from a pair of entities to their cosine. Texts
+    of propositions are their names, so that a path's text lists them.
+    """
+
+    propositions: Mapping[str, tuple[str, str]]
+    synonyms: Mapping[str, float]
+    vectors: Mapping[str, Sequence[float]]
+    question: Sequence[float]
+    dense: Mapping[str, float]
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.propositions)
+
+    @property
+    def entities(self) -> list[str]:
+        return sorted({entity for _, entities in self.propositions.values() for entity in entities.split()})
+
+    @property
+    def passages(self) -> list[str]:
+        return sorted(self.dense)
+
+    @property
+    def graph(self) -> PropositionGraph:
+        named, held = (
+            [[numbered.index(name) for name in self.propositions[own][part].split()] for own in self.names]
+            for part, numbered in ((1, self.entities), (0, self.passages))
+        )
+        cosines = {tuple(map(self.entities.index, pair)): cosine for pair, cosine in self.synonyms.items()}
+        return propositions_from(named, held, cosines, (len(named), len(self.entities), len(self.passages)))
+
+    @property
+    def unit_vectors(self) -> Vector:
+        rows = np.array([self.vectors[name] for name in self.names], dtype=np.float64)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+    @property
+    def unit_question(self) -> Vector:
+        return np.asarray(np.array(self.question) / np.linalg.norm(self.question))
+
+    def similarities(self) -> Similarities:
+        dense = np.array([self.dense[passage] for passage in self.passages])
+        return Similarities(self.unit_question, self.unit_vectors @ self.unit_question, dense)
+
+    def index(self, entity_edge_factor: float = 2.0, edge_weights: EdgeWeights = "counts") -> PropositionIndex:
+        graph = self.graph
+        walk = weighted_graph(graph, entity_edge_factor, edge_weights)
+        return PropositionIndex(graph, walk, self.unit_vectors, self.texts_of)
+
+    def search(self, universe: str) -> PathSearch:
+        """A search among some propositions; their names are one letter and a digit."""
+        numbers = np.array([self.names.index(name) for name in universe.split()], dtype=np.intp)
+        return PathSearch(numbers, self.unit_vectors[numbers], self.unit_question)
+
+    def texts_of(self, numbers: Sequence[int]) -> list[str]:
+        return [self.names[number] for number in numbers]
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """The goldens' exact scorer: normalise(sum over positions i of i times the vector at i)."""
+        return np.array([self._joined(text.split()) for text in texts])
+
+    def _joined(self, names: Sequence[str]) -> Vector:
+        rows = self.unit_vectors[[self.names.index(name) for name in names]]
+        total = np.arange(1, len(names) + 1) @ rows
+        return np.asarray(total / np.linalg.norm(total))
+
+    def written(self, paths: Sequence[PropositionPath]) -> dict[str, float]:
+        """Score by path, in order."""
+        return {">".join(self.names[number] for number in path.propositions): path.score for path in paths}
+
+
+def at(degrees: float) -> tuple[float, float]:
+    """A vector of length 1 at an angle."""
+    return float(np.cos(np.radians(degrees))), float(np.sin(np.radians(degrees)))
+
+
+G_PROP_1 = NamedGraph(
+    {
+        "p1": ("d1", "M P"),
+        "p2": ("d2", "B P"),
+        "p3": ("d2", "B W"),
+        "p4": ("d3", "S V"),
+        "p5": ("d4", "F"),
+        "p6": ("d4", "F M"),
+    },
+    {"VW": 0.9},
+    {"p1": (8, 6, 0), "p2": (3, 4, 0), "p3": (0, 12, 5), "p4": (6, 0, 8), "p5": (9, 0, -2), "p6": (4, 0, -3)},
+    (2, 1, 2),
+    {"d1": 0.8, "d2": 0.6, "d3": 0.5, "d4": 0.7},
+)
+
+
+G_PROP_4 = NamedGraph(
+    {"p1": ("d", "X"), "p2": ("d", "X Z"), "p3": ("d", "X"), "p4": ("d", "Y"), "p5": ("d", "X Y")},
+    {},
+    {"p1": at(30), "p2": at(-35), "p3": at(-14), "p4": at(80), "p5": at(-70)},
+    (1, 0),
+    {"d": 0.5},
+)
+
+
+G_PROP_5 = NamedGraph({"p1": ("d", "A"), "p2": ("d", "B")}, {}, {"p1": at(10), "p2": at(50)}, (1, 0), {"d": 0.5})
+
+
+G_PROP_6 = NamedGraph(
+    {
+        "p1": ("d1 d2", "A B"),
+        "p2": ("d1", "A B"),
+        "p3": ("d3", "A C"),
+        "p4": ("d4", "C D"),
+        "p5": ("d4", "B C"),
+        "p6": ("d4", "E"),
+        "p7": ("d5", "D F"),
+    },
+    {"AC": 0.85},
+    {"p1": at(30), "p2": at(35), "p3": at(40), "p4": at(-60), "p5": at(-45), "p6": at(-42), "p7": at(80)},
+    (1, 0),
+    {"d1": 0.9, "d2": 0.5, "d3": 0.4, "d4": 0.7, "d5": 0.1},
 )
 
 
@@ -109,17 +240,15 @@ def test_gathered_rows_follow_each_other(rows: list[list[int]], data: st.DataObj
     assert found.tolist() == [order for order, number in enumerate(wanted) for _ in rows[number]]
 
 
-def test_saved_arrays_open_memory_mapped_as_the_same_graph(g_prop_6: Any, tmp_path: Path) -> None:
-    graph = g_prop_6.graph
+def test_saved_arrays_open_memory_mapped_as_the_same_graph(tmp_path: Path) -> None:
+    graph = G_PROP_6.graph
     save_arrays(tmp_path, "propositions", graph.arrays)
     opened = PropositionGraph.of(lambda name: open_array(tmp_path, f"propositions_{name}"))
     for name, array in opened.arrays.items():
-        assert array.dtype == graph.arrays[name].dtype
-        assert array.tolist() == graph.arrays[name].tolist()
+        assert (array.dtype, array.tolist()) == (graph.arrays[name].dtype, graph.arrays[name].tolist())
         assert not array.flags.writeable
 
 
-Vector = NDArray[np.float64]
 GRAPHS = range(80)
 GOLDEN_1 = PathRule(seed_propositions=3, seed_entities=4, subgraph_passages=3)
 SIX = PathRule(seed_propositions=6, seed_entities=5, subgraph_passages=4)
@@ -302,18 +431,18 @@ def chain_of_entities(count: int) -> PropositionGraph:
     return propositions_from([(n, n + 1) for n in range(count - 1)], [], {}, (count - 1, count, 1))
 
 
-def test_golden_first_walk(g_prop_1: Any) -> None:
+def test_golden_first_walk() -> None:
     """G-PROP-1."""
-    index, similarities = g_prop_1.index(), g_prop_1.similarities()
+    index, similarities = G_PROP_1.index(), G_PROP_1.similarities()
     expected = [0.733333, 0.666667, 0.564103, 0.933333, 0.506171, 0.133333]
     assert similarities.propositions == pytest.approx(expected, abs=1e-6)
     first = focus(index.graph, index.walk, similarities, GOLDEN_1, 4)
     assert first is not None
-    assert [g_prop_1.names[number] for number in first.propositions] == ["p4", "p1", "p2"]
-    assert [g_prop_1.entities[number] for number in first.entities] == ["P", "S", "V", "M"]
-    assert [g_prop_1.passages[number] for number in first.order] == ["d3", "d2", "d1", "d4"]
-    seeds = np.array([float(name in {"M", "P", "S", "V"}) for name in [*g_prop_1.entities, *g_prop_1.passages]])
-    found = dict(zip(g_prop_1.entities, pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
+    assert [G_PROP_1.names[number] for number in first.propositions] == ["p4", "p1", "p2"]
+    assert [G_PROP_1.entities[number] for number in first.entities] == ["P", "S", "V", "M"]
+    assert [G_PROP_1.passages[number] for number in first.order] == ["d3", "d2", "d1", "d4"]
+    seeds = np.array([float(name in {"M", "P", "S", "V"}) for name in [*G_PROP_1.entities, *G_PROP_1.passages]])
+    found = dict(zip(G_PROP_1.entities, pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
     scores = {"M": 0.148735, "P": 0.14606, "B": 0.073254, "V": 0.181863, "W": 0.083707, "S": 0.143435, "F": 0.048724}
     assert found == pytest.approx(scores, abs=1e-6)
 
@@ -327,18 +456,18 @@ def test_golden_first_walk(g_prop_1: Any) -> None:
         (0, (1.0, "ones"), [0.051671, 0.057869, 0.094557, 0.041625]),
     ],
 )
-def test_golden_passages_of_the_first_walk(g_prop_1: Any, weight: float, edges: Any, expected: list[float]) -> None:
+def test_golden_passages_of_the_first_walk(weight: float, edges: Any, expected: list[float]) -> None:
     """G-PROP-1, by weight of passages among the seeds and by edges."""
-    index, rule = g_prop_1.index(*edges), replace(GOLDEN_1, stage1_passage_weight=weight)
-    first = focus(index.graph, index.walk, g_prop_1.similarities(), rule, 4)
+    index, rule = G_PROP_1.index(*edges), replace(GOLDEN_1, stage1_passage_weight=weight)
+    first = focus(index.graph, index.walk, G_PROP_1.similarities(), rule, 4)
     assert first is not None
     assert first.scores == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_walk_that_always_returns_stays_at_its_seeds_and_others_may_be_refused(
-    g_prop_1: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    walk, seeds = g_prop_1.index().walk, np.arange(11, dtype=np.float64)
+    walk, seeds = G_PROP_1.index().walk, np.arange(11, dtype=np.float64)
     assert pagerank(walk, seeds, 1.0) == pytest.approx(seeds / seeds.sum(), abs=1e-15)
     with pytest.raises(NoSeedError):
         pagerank(walk, np.zeros(11), 0.25)
@@ -347,9 +476,9 @@ def test_a_walk_that_always_returns_stays_at_its_seeds_and_others_may_be_refused
         pagerank(walk, np.ones(11), 0.25)
 
 
-def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them(make_named_graph: Any) -> None:
+def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them() -> None:
     """d3 and d4 have nothing in common with the seed A, which reaches d2 twice; d4 is the more similar one."""
-    named = make_named_graph(
+    named = NamedGraph(
         {"p1": ("d1", "A"), "p2": ("d2", "A B"), "p3": ("d3", "C D"), "p4": ("d4", "D")},
         {},
         {"p1": (1, 0), "p2": (0, 1), "p3": (0, 1), "p4": (0, 1)},
@@ -363,8 +492,8 @@ def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them(make
     assert [named.passages[number] for number in first.order] == ["d2", "d1", "d4", "d3"]
 
 
-def test_a_second_walk_without_seeds_is_none(g_prop_6: Any) -> None:
-    index = g_prop_6.index()
+def test_a_second_walk_without_seeds_is_none() -> None:
+    index = G_PROP_6.index()
     part = subgraph(index.graph, index.walk, np.array([0]), np.ones(7, dtype=np.bool_))
     assert walk_subgraph(part, {}, np.zeros(5), PathRule()) is None
     assert walk_subgraph(part, {}, np.ones(5), PathRule(passage_weight=0)) is None
@@ -379,11 +508,8 @@ def test_a_second_walk_without_seeds_is_none(g_prop_6: Any) -> None:
     ],
 )
 def test_normalised_similarities(given_values: list[float], expected: list[float]) -> None:
-    """Equal ones are all 1 if they are above 0, else all 0."""
+    """Equal ones are all 1 if they are above 0, else all 0; propositions without a vector are not similar."""
     assert normalised(np.array(given_values)).tolist() == expected
-
-
-def test_propositions_without_a_vector_are_not_similar() -> None:
     assert most_similar(np.array([0.1, np.nan, 0.3, -0.2, 0.3]), 3).tolist() == [2, 4, 0]
     assert most_similar(np.array([np.nan, -0.5]), 3).tolist() == [1]
 
@@ -441,10 +567,8 @@ GREEDY = "p4 0.933333, p4>p3 0.825887, p4>p3>p2 0.792696"
         ("4", ALL_5, {"beam_width": 1, "rescored": 10}, "p3>p1>p2 0.983038, p3 0.970296, p3>p1 0.962832"),
     ],
 )
-def test_golden_paths(
-    request: pytest.FixtureRequest, name: str, universe: str, changes: dict[str, Any], expected: str
-) -> None:
-    named = request.getfixturevalue(f"g_prop_{name}")
+def test_golden_paths(name: str, universe: str, changes: dict[str, Any], expected: str) -> None:
+    named = {"1": G_PROP_1, "4": G_PROP_4}[name]
     assert is_close(scores(named, universe, replace(GOLDEN_2, **changes)), of(expected))
 
 
@@ -469,12 +593,12 @@ def by_entity(named: Any, ranking: PropositionRanking, part: str) -> dict[str, f
     return {named.entities[seed.entity]: getattr(seed, part) for seed in ranking.seeds if getattr(seed, part) > 0}
 
 
-def test_golden_entity_totals(g_prop_1: Any) -> None:
+def test_golden_entity_totals() -> None:
     """G-PROP-3: W has an entry for p3 and one for the synonym that led there."""
-    paths = ranked(g_prop_1, GOLDEN_3).found
+    paths = ranked(G_PROP_1, GOLDEN_3).found
     assert paths is not None
-    entries = path_entries(g_prop_1.index().graph, paths.paths[:3])
-    totals = {g_prop_1.entities[entity]: sum(scores) for entity, scores in sorted(entries.items())}
+    entries = path_entries(G_PROP_1.index().graph, paths.paths[:3])
+    totals = {G_PROP_1.entities[entity]: sum(scores) for entity, scores in sorted(entries.items())}
     expected = {"B": 0.896268, "M": 1.88464, "P": 1.88464, "S": 2.817973, "V": 2.817973, "W": 1.792536}
     assert is_close(totals, expected, 2e-6)
 
@@ -487,15 +611,15 @@ def test_golden_entity_totals(g_prop_1: Any) -> None:
         ("max", {"M": 1, "S": 1, "V": 1}, {"d3": 0.062653, "d1": 0.044903, "d2": 0.015921}),
     ],
 )
-def test_golden_second_walk(g_prop_1: Any, kind: Any, exploit: dict[str, float], expected: dict[str, float]) -> None:
+def test_golden_second_walk(kind: Any, exploit: dict[str, float], expected: dict[str, float]) -> None:
     """G-PROP-3."""
-    ranking = ranked(g_prop_1, replace(GOLDEN_3, entity_weight=kind), len(expected))
-    assert is_close(by_entity(g_prop_1, ranking, "exploit"), exploit)
-    assert is_close(by_passage(g_prop_1, ranking), expected)
+    ranking = ranked(G_PROP_1, replace(GOLDEN_3, entity_weight=kind), len(expected))
+    assert is_close(by_entity(G_PROP_1, ranking, "exploit"), exploit)
+    assert is_close(by_passage(G_PROP_1, ranking), expected)
     assert ranking.fallback == ""
     if kind == "sum":
-        assert is_close(by_entity(g_prop_1, ranking, "explore"), {"S": 1, "V": 1, "M": 0.785714})
-        assert is_close(by_entity(g_prop_1, ranking, "weight"), {"S": 1, "V": 1, "M": 0.785714})
+        assert is_close(by_entity(G_PROP_1, ranking, "explore"), {"S": 1, "V": 1, "M": 0.785714})
+        assert is_close(by_entity(G_PROP_1, ranking, "weight"), {"S": 1, "V": 1, "M": 0.785714})
 
 
 BETWEEN_6 = {"A-B": 2 * 2, "A-C": 2 * (1 + 0.85), "B-C": 2, "C-D": 2, "D-F": 2}
@@ -515,87 +639,87 @@ def solved(plain_walk: Any, nodes: list[str], seeds: dict[str, float], restart: 
             weights[left, right] = weights[right, left] = weight
     rows = sparse.csr_array(weights / weights.sum(axis=1, keepdims=True))
     reset = np.array([seeds.get(node, 0.0) for node in nodes])
-    return dict(zip(nodes, plain_walk(rows, reset, restart).at_last().tolist(), strict=True))
+    return dict(zip(nodes, plain_walk(rows, reset, restart).tolist(), strict=True))
 
 
-def test_golden_6_first_walk(g_prop_6: Any, plain_walk: Any) -> None:
+def test_golden_6_first_walk(plain_walk: Any) -> None:
     """G-PROP-6: p1 counts once although two passages hold it, so that A-B weighs 4; A-C is clique and synonym."""
-    index = g_prop_6.index()
-    nodes = [*g_prop_6.entities, *g_prop_6.passages]
+    index = G_PROP_6.index()
+    nodes = [*G_PROP_6.entities, *G_PROP_6.passages]
     assert nodes == NODES_6
     weights = index.walk.weights.toarray()
     rows, columns = np.nonzero(np.triu(weights))
     found = {f"{nodes[row]}-{nodes[column]}": weights[row, column] for row, column in zip(rows, columns, strict=True)}
     assert found == pytest.approx(WEIGHTS_6)
-    first = ranked(g_prop_6, GOLDEN_6).focus
+    first = ranked(G_PROP_6, GOLDEN_6).focus
     assert first is not None
-    assert [g_prop_6.entities[entity] for entity in first.entities] == ["A", "B", "C"]
+    assert [G_PROP_6.entities[entity] for entity in first.entities] == ["A", "B", "C"]
     assert first.scores == pytest.approx([0.038306, 0.038306, 0.036713, 0.052045, 0.012384], abs=1e-6)
-    assert [g_prop_6.passages[passage] for passage in first.order[:4]] == ["d4", "d1", "d2", "d3"]
+    assert [G_PROP_6.passages[passage] for passage in first.order[:4]] == ["d4", "d1", "d2", "d3"]
 
 
-def test_golden_6_paths_and_seeds(g_prop_6: Any) -> None:
+def test_golden_6_paths_and_seeds() -> None:
     """G-PROP-6: p1>p5 goes from A to its synonym C, though both name B: A comes first."""
-    ranking = ranked(g_prop_6, GOLDEN_6)
+    ranking = ranked(G_PROP_6, GOLDEN_6)
     assert ranking.found is not None
-    paths = g_prop_6.written(ranking.found.paths)
+    paths = G_PROP_6.written(ranking.found.paths)
     assert is_close(paths, {"p2>p5": 0.935898, "p1>p5": 0.928179, "p1": 0.866025, "p2": 0.819152})
-    a, c = (g_prop_6.entities.index(entity) for entity in "AC")
+    a, c = (G_PROP_6.entities.index(entity) for entity in "AC")
     connections = [path.connections[0] for path in ranking.found.paths[:2]]
     assert [(link.kind, link.source, link.target) for link in connections] == [("synonym", a, c)] * 2
-    assert is_close(by_entity(g_prop_6, ranking, "explore"), {"A": 1, "B": 0.687485})
-    assert is_close(by_entity(g_prop_6, ranking, "exploit"), {"B": 1, "C": 0.811495})
-    assert is_close(by_entity(g_prop_6, ranking, "weight"), {"A": 1, "B": 1, "C": 0.811495})
+    assert is_close(by_entity(G_PROP_6, ranking, "explore"), {"A": 1, "B": 0.687485})
+    assert is_close(by_entity(G_PROP_6, ranking, "exploit"), {"B": 1, "C": 0.811495})
+    assert is_close(by_entity(G_PROP_6, ranking, "weight"), {"A": 1, "B": 1, "C": 0.811495})
 
 
-def test_golden_6_second_walk(g_prop_6: Any) -> None:
+def test_golden_6_second_walk() -> None:
     """G-PROP-6: similarities are normalised over the corpus; d5 is scaled by the score of an entity, the smallest."""
-    found = by_passage(g_prop_6, ranked(g_prop_6, GOLDEN_6))
+    found = by_passage(G_PROP_6, ranked(G_PROP_6, GOLDEN_6))
     inside = {"d4": 0.038511, "d1": 0.036303, "d2": 0.03163, "d3": 0.027838}
     assert is_close(found, {**inside, "d5": 0.0000268})
     assert found["d5"] == pytest.approx(0.0000268, abs=1e-7)
 
 
-def test_golden_6_unconnected_candidates(g_prop_6: Any) -> None:
+def test_golden_6_unconnected_candidates() -> None:
     """G-PROP-6: p6 is reached by jumps only; without paths of two the second walk starts from the same entities."""
     rule = replace(GOLDEN_6, allow_unconnected=True)
-    ranking = ranked(g_prop_6, rule, 4)
+    ranking = ranked(G_PROP_6, rule, 4)
     assert ranking.found is not None
-    paths = g_prop_6.written(ranking.found.paths)
+    paths = G_PROP_6.written(ranking.found.paths)
     assert is_close(paths, {"p2>p6": 0.949151, "p1>p6": 0.941976, "p1": 0.866025, "p2": 0.819152})
     assert ranking.found.paths[0].connections[0].kind == "jump"
     expected = {"d1": 0.046273, "d2": 0.039822, "d4": 0.036313, "d3": 0.025484}
-    assert is_close(by_passage(g_prop_6, ranking), expected)
-    assert is_close(by_passage(g_prop_6, ranked(g_prop_6, replace(GOLDEN_6, max_length=1), 4)), expected)
+    assert is_close(by_passage(G_PROP_6, ranking), expected)
+    assert is_close(by_passage(G_PROP_6, ranked(G_PROP_6, replace(GOLDEN_6, max_length=1), 4)), expected)
 
 
 @pytest.mark.parametrize(
     ("seeds", "expected"), [("explore_only", {"A": 1, "B": 0.687485}), ("exploit_only", {"B": 1, "C": 0.811495})]
 )
-def test_one_set_of_seeds_alone(g_prop_6: Any, plain_walk: Any, seeds: Any, expected: dict[str, float]) -> None:
+def test_one_set_of_seeds_alone(plain_walk: Any, seeds: Any, expected: dict[str, float]) -> None:
     """The passages' part of the seeds stays."""
-    ranking = ranked(g_prop_6, replace(GOLDEN_6, seeds=seeds), 4)
-    assert is_close(by_entity(g_prop_6, ranking, "weight"), expected)
+    ranking = ranked(G_PROP_6, replace(GOLDEN_6, seeds=seeds), 4)
+    assert is_close(by_entity(G_PROP_6, ranking, "weight"), expected)
     judged = solved(plain_walk, INSIDE_6, {**expected, **DENSE_6}, 0.55)
-    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in DENSE_6}, abs=1e-6)
+    assert by_passage(G_PROP_6, ranking) == pytest.approx({name: judged[name] for name in DENSE_6}, abs=1e-6)
 
 
-def test_stage_1_alone_ranks_every_passage_by_the_first_walk(g_prop_6: Any) -> None:
+def test_stage_1_alone_ranks_every_passage_by_the_first_walk() -> None:
     """G-PROP-6, without the subgraph; nothing is encoded."""
 
     def refuse(texts: Any) -> Any:
         raise AssertionError(texts)
 
     rule = replace(GOLDEN_6, stage1_only=True)
-    ranking = rank_passages(g_prop_6.index(), [g_prop_6.similarities()], rule, 5, refuse)[0]
+    ranking = rank_passages(G_PROP_6.index(), [G_PROP_6.similarities()], rule, 5, refuse)[0]
     expected = {"d4": 0.052045, "d1": 0.038306, "d2": 0.038306, "d3": 0.036713, "d5": 0.012384}
-    assert is_close(by_passage(g_prop_6, ranking), expected)
+    assert is_close(by_passage(G_PROP_6, ranking), expected)
     assert (ranking.fallback, ranking.found, ranking.seeds) == ("", None, ())
 
 
-def test_the_preset_hipporag2_divides_mean_similarities_by_passages(g_prop_6: Any, plain_walk: Any) -> None:
+def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: Any) -> None:
     """G-PROP-6's graph: of the five most similar propositions, p1, p2 and p3 name A, which is in d1, d2 and d3."""
-    sim = dict(zip(g_prop_6.names, g_prop_6.similarities().propositions.tolist(), strict=True))
+    sim = dict(zip(G_PROP_6.names, G_PROP_6.similarities().propositions.tolist(), strict=True))
     best = sorted(sim, key=lambda name: -sim[name])[:5]
     assert best == ["p1", "p2", "p3", "p6", "p5"]
     means = {
@@ -604,29 +728,29 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(g_prop_6: An
         "C": (sim["p3"] + sim["p5"]) / 2 / 2,
         "E": sim["p6"],
     }
-    ranking = ranked(g_prop_6, HIPPORAG2)
+    ranking = ranked(G_PROP_6, HIPPORAG2)
     assert ranking.focus is not None
     found = {
-        g_prop_6.entities[entity]: weight
+        G_PROP_6.entities[entity]: weight
         for entity, weight in zip(ranking.focus.entities.tolist(), ranking.focus.weights.tolist(), strict=True)
     }
     assert found == pytest.approx(means)
     judged = solved(plain_walk, NODES_6, {**means, **DENSE_6}, 0.5)
-    assert by_passage(g_prop_6, ranking) == pytest.approx({name: judged[name] for name in g_prop_6.passages}, abs=1e-9)
+    assert by_passage(G_PROP_6, ranking) == pytest.approx({name: judged[name] for name in G_PROP_6.passages}, abs=1e-9)
 
 
 def changed(similarities: Similarities, **parts: Any) -> Similarities:
     return replace(similarities, **{name: np.array(values, dtype=np.float64) for name, values in parts.items()})
 
 
-def test_without_a_similar_proposition_similarity_ranks(g_prop_6: Any, g_prop_5: Any) -> None:
+def test_without_a_similar_proposition_similarity_ranks() -> None:
     """Without vectors; or, with the preset, from negative similarities."""
-    question = changed(g_prop_6.similarities(), propositions=[np.nan] * 7)
-    ranking = rank_passages(g_prop_6.index(), [question], GOLDEN_6, 3, g_prop_6.encode)[0]
+    question = changed(G_PROP_6.similarities(), propositions=[np.nan] * 7)
+    ranking = rank_passages(G_PROP_6.index(), [question], GOLDEN_6, 3, G_PROP_6.encode)[0]
     assert (ranking.fallback, ranking.focus) == ("dense", None)
-    assert by_passage(g_prop_6, ranking) == {"d1": 0.9, "d4": 0.7, "d2": 0.5}
-    question = changed(g_prop_5.similarities(), propositions=[-0.2, -0.1])
-    assert rank_passages(g_prop_5.index(), [question], HIPPORAG2, 1, g_prop_5.encode)[0].fallback == "dense"
+    assert by_passage(G_PROP_6, ranking) == {"d1": 0.9, "d4": 0.7, "d2": 0.5}
+    question = changed(G_PROP_5.similarities(), propositions=[-0.2, -0.1])
+    assert rank_passages(G_PROP_5.index(), [question], HIPPORAG2, 1, G_PROP_5.encode)[0].fallback == "dense"
 
 
 @pytest.mark.parametrize(
@@ -639,9 +763,9 @@ def test_without_a_similar_proposition_similarity_ranks(g_prop_6: Any, g_prop_5:
     ],
 )
 def test_what_ranks_where_nothing_can_start_or_be_searched(
-    make_named_graph: Any, first: str, similar: list[float], rule: PathRule, fallback: str, passages: list[str]
+    first: str, similar: list[float], rule: PathRule, fallback: str, passages: list[str]
 ) -> None:
-    named = make_named_graph(
+    named = NamedGraph(
         {"p1": ("d1", first), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2}
     )
     question = changed(named.similarities(), propositions=similar)
@@ -651,9 +775,9 @@ def test_what_ranks_where_nothing_can_start_or_be_searched(
     assert fallback == "stage1" or by_passage(named, ranking) == {"d2": 0.2, "d1": 0.1}
 
 
-def test_without_a_seed_above_zero_the_first_walk_ranks(g_prop_5: Any) -> None:
+def test_without_a_seed_above_zero_the_first_walk_ranks() -> None:
     """All similarities are negative, and no weight is left for passages."""
-    ranking = ranked(replace(g_prop_5, question=(-1, 0)), PathRule(passage_weight=0))
+    ranking = ranked(replace(G_PROP_5, question=(-1, 0)), PathRule(passage_weight=0))
     assert (ranking.fallback, ranking.seeds) == ("stage1", ())
     assert ranking.found is not None
 
@@ -667,26 +791,26 @@ def test_without_a_seed_above_zero_the_first_walk_ranks(g_prop_5: Any) -> None:
     ],
 )
 def test_only_the_entity_that_synonymy_leads_to_gets_one_entry_more(
-    g_prop_1: Any, kind: Any, source: str | None, target: str | None, expected: dict[str, list[float]]
+    kind: Any, source: str | None, target: str | None, expected: dict[str, list[float]]
 ) -> None:
     """From p2 (B, P) to p3 (B, W)."""
-    ends = [None if entity is None else g_prop_1.entities.index(entity) for entity in (source, target)]
+    ends = [None if entity is None else G_PROP_1.entities.index(entity) for entity in (source, target)]
     path = PropositionPath((1, 2), (Connection(kind, *ends),), 0.5)
-    entries = path_entries(g_prop_1.graph, [path])
-    assert {g_prop_1.entities[entity]: scores for entity, scores in sorted(entries.items())} == expected
+    entries = path_entries(G_PROP_1.graph, [path])
+    assert {G_PROP_1.entities[entity]: scores for entity, scores in sorted(entries.items())} == expected
 
 
-def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id(make_named_graph: Any) -> None:
+def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
     """The first walk lets similarity decide between d1 and d2, the second one does not."""
-    named = make_named_graph({"p1": ("d1 d2", "A")}, {}, {"p1": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2})
+    named = NamedGraph({"p1": ("d1 d2", "A")}, {}, {"p1": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2})
     rule = PathRule(passage_weight=0)
     assert [*by_passage(named, ranked(named, replace(rule, stage1_only=True)))] == ["d2", "d1"]
     assert [*by_passage(named, ranked(named, rule))] == ["d1", "d2"]
 
 
-def test_negative_weights_are_dropped_before_the_division(g_prop_1: Any) -> None:
+def test_negative_weights_are_dropped_before_the_division() -> None:
     paths = [PropositionPath((0,), (), 0.5), PropositionPath((3,), (), -0.5)]
-    names = g_prop_1.entities
-    assert entity_weights(g_prop_1.graph, paths, 9, "sum") == {names.index("M"): 1.0, names.index("P"): 1.0}
-    assert entity_weights(g_prop_1.graph, paths[1:], 9, "sum") == {}
-    assert entity_weights(g_prop_1.graph, paths, 0, "sum") == {}
+    names = G_PROP_1.entities
+    assert entity_weights(G_PROP_1.graph, paths, 9, "sum") == {names.index("M"): 1.0, names.index("P"): 1.0}
+    assert entity_weights(G_PROP_1.graph, paths[1:], 9, "sum") == {}
+    assert entity_weights(G_PROP_1.graph, paths, 0, "sum") == {}
