@@ -1,25 +1,21 @@
 """What a graph store must do, and what exports and verification do with it, on a real Neo4j."""
 
-import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 from graph_databases import INDEX, PROBE, Kept, claimed, held, row
 from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, KilledBefore, disagreement
+from real_index import RealIndex
 
 from polyhop.flows.export import ExportReport, Published, compare, export_version
-from polyhop.flows.index import run_index
 from polyhop.flows.maintain import graph_differences, repair_graph
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
 from polyhop.schemas.graph import ChainRule, Entity, SeedRule, SpreadRule
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRecord, GraphRow, GraphStore, HeldRow
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph import neo4j_store
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
@@ -44,22 +40,18 @@ def test_a_store_without_rows_holds_nothing(graphs: Kept) -> None:
     assert store.has_vector_index(0)
 
 
-def test_rows_come_back_as_they_were_written(store: GraphStore) -> None:
+def test_rows_come_back_as_they_were_written_last(store: GraphStore) -> None:
     document = row("d1", title="It's `odd`) //", paragraph_count=1)
     has = row("h1", "d1", "p1")
     store.write("documents", [document])
-    store.write("paragraphs", [row("p1", text="Oslo", ordinal=0)])
+    store.write("paragraphs", [row("p1", text="Oslo", ordinal=0), row("p2", text="Bergen", ordinal=1)])
     store.write("document_paragraphs", [has])
     assert store.hashes("documents") == [("d1", document.hash)]
     assert store.rows("documents", PROBE) == [HeldRow("d1", document.hash, dict(document.properties))]
     assert store.rows("document_paragraphs", PROBE) == [HeldRow("h1", has.hash, {}, "d1", "p1")]
     assert store.hashes("entities") == []
-
-
-def test_a_row_written_again_replaces_all_that_it_said(store: GraphStore) -> None:
-    store.write("paragraphs", [row("p1", text="Oslo", ordinal=0), row("p2", text="Bergen", ordinal=1)])
     edited = row("p1", text="Oslo lies in Norway")
-    store.write("paragraphs", [edited])
+    store.write("paragraphs", [edited])  # replaces all that the row said
     found = {each.id: each for each in store.rows("paragraphs", PROBE)}
     assert found["p1"] == HeldRow("p1", edited.hash, {"text": "Oslo lies in Norway"})
     assert found["p2"].properties == {"text": "Bergen", "ordinal": 1}
@@ -177,34 +169,20 @@ def test_activation_spreads_as_in_the_embedded_engine_and_by_default_to_the_gold
     assert dict(zip(keys, found.values.tolist(), strict=True)) == pytest.approx(FINAL, abs=1e-5)
 
 
-def test_entities_are_found_by_name_and_described(store: GraphStore) -> None:
-    eight_in(store)
-    database = store.spreading(1, EIGHT.keys)
-    assert (database.named("b", "none"), database.named("none", "b"), database.named("none", "none")) == ([1], [1], [])
-    assert database.entities([2, 0]) == [Entity("c", "C", "", "About c."), Entity("a", "A", "", "About a.")]
-    assert database.entities([]) == []
-
-
 def test_only_the_version_that_is_held_completely_and_with_vectors_answers(graphs: Kept) -> None:
     store = claimed(graphs)
     with pytest.raises(ContractError, match=f"no complete version of index '{INDEX}', not version 1"):
         store.spreading(1, ())
     eight_in(store, version=3)
-    store.spreading(3, EIGHT.keys)
+    database = store.spreading(3, EIGHT.keys)
+    assert (database.named("b", "none"), database.named("none", "b"), database.named("none", "none")) == ([1], [1], [])
+    assert database.entities([2, 0]) == [Entity("c", "C", "", "About c."), Entity("a", "A", "", "About a.")]
+    assert database.entities([]) == []
     with pytest.raises(ContractError, match=f"holds version 3 of index '{INDEX}', not version 1"):
         store.spreading(1, EIGHT.keys)
     claimed(graphs).record(GraphRecord(4, "", 0, dict.fromkeys(GRAPH_KINDS, 0)))
     with pytest.raises(MissingArtefactError, match="vectors:entity"):
         graphs.open().spreading(4, EIGHT.keys)
-
-
-def test_vectors_of_the_golden_graph_are_those_of_its_arrays(store: GraphStore) -> None:
-    eight_in(store)
-    probe = np.linspace(1, 2, EIGHT.matrix.shape[1])
-    found = {each.properties["folded_key"]: each.similarity for each in store.rows("entities", probe.tolist())}
-    cosines = EIGHT.matrix @ probe / np.linalg.norm(probe)
-    wanted = {key: (1 + value) / 2 for key, value in zip(EIGHT.keys, cosines.tolist(), strict=True)}
-    assert found == {key: None if key == "g" else pytest.approx(wanted[key], abs=1e-6) for key in EIGHT.keys}
 
 
 TOWNS = 12
@@ -231,22 +209,19 @@ class KilledWithin:
         raise KeyboardInterrupt
 
 
-def publish(root: Path, numbers: range, strategy: str, edited: Sequence[int] = ()) -> Settings:
-    settings = Settings(root=root, strategies=(strategy,))
-    corpus = root.parent / f"{root.name}.jsonl"
+def towns(numbers: range, edited: Sequence[int] = ()) -> list[dict[str, str]]:
     text = "Castle {} stands near Town {} in Norland. Bishop {} built."
     texts = {n: text.format(n, n % 5, "Odo" if n in edited else "Ulf") for n in numbers}
-    rows = [{"id": f"p{n:03d}", "title": f"Town {n}", "text": said} for n, said in texts.items()]
-    corpus.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
-    run_index(settings, IndexRequest(INDEX, corpus, replaces=True), DirectRunner())
-    return settings
+    return [{"id": f"p{n:03d}", "title": f"Town {n}", "text": said} for n, said in texts.items()]
 
 
 def publish_twice(folder: Path, strategy: str) -> Editions:
     """An index as it was first published, and as it was after additions, edits and deletions."""
-    first = publish(folder / "first", range(TOWNS), strategy)
-    shutil.copytree(folder / "first", folder / "second")
-    return first, publish(folder / "second", range(3, TOWNS + 2), strategy, edited=(4, 5))
+    first = RealIndex(folder / "first", INDEX, strategies=(strategy,))
+    first.read(towns(range(TOWNS)))
+    second = first.copy(folder / "second")
+    second.read(towns(range(3, TOWNS + 2), edited=(4, 5)), replaces=True)
+    return first.settings, second.settings
 
 
 @pytest.fixture(scope="module")

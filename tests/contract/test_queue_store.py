@@ -10,11 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+import sqlalchemy.exc
+from psycopg import errors
 from queue_parts import SPEC, finished, questions
 from sqlalchemy import text
 
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError, StoreUnavailableError
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    ManifestMismatchError,
+    StatementRejectedError,
+    StoreError,
+    StoreUnavailableError,
+)
 from polyhop.warehouse.queue import schema as migrations
 from polyhop.warehouse.queue.queue import QuestionQueue, examine_queue, open_queue
 from polyhop.warehouse.queue.schema import SQL_FOLDER, Transaction, connect, sqlite_url, statement, transact
@@ -118,29 +127,20 @@ def test_urls_that_cannot_work_are_refused(url: str, words: str) -> None:
         open_queue(url)
 
 
-def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "queue.sqlite"
+def test_a_path_with_odd_signs_is_found_again_and_a_file_there_that_is_not_a_queue_is_refused_and_kept(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a b?c#d%20ü" / "queue.sqlite"
+    open_queue(sqlite_url(path)).close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
     path.write_bytes(b"these are my notes, not a database" * 100)
     with pytest.raises(StoreError, match=r"not a database; stop its workers, then restore it .*, or move it away"):
         open_queue(sqlite_url(path))
     assert path.read_bytes().startswith(b"these are my notes")
     with pytest.raises(StoreError, match="a file is where a folder is needed"):
         open_queue(sqlite_url(path / "queue.sqlite"))
-
-
-def test_a_path_with_odd_signs_is_found_again(tmp_path: Path) -> None:
-    path = tmp_path / "a b?c#d%20ü" / "queue.sqlite"
-    open_queue(sqlite_url(path)).close()
-    assert path.exists()
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
-
-
-@pytest.mark.postgres
-def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server: Any) -> None:
-    with pytest.raises(StoreError, match="does not exist"):
-        open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
 
 
 @pytest.mark.rare
@@ -196,11 +196,15 @@ def test_frequent_statements_use_their_index_and_do_not_sort(queue: QuestionQueu
 
 
 @pytest.mark.postgres
-def test_the_clock_of_postgresql_is_the_servers(postgres_url: str) -> None:
+def test_the_clock_of_postgresql_is_the_servers_and_a_database_that_does_not_exist_is_reported_at_once(
+    postgres_server: Any, postgres_url: str
+) -> None:
     database = connect(postgres_url, 5)
     times = transact(database, 5, lambda tx: (tx.now, database.now(tx.connection)))
     database.engine.dispose()
     assert times[1] > times[0] > 1_700_000_000
+    with pytest.raises(StoreError, match="does not exist"):
+        open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
 
 
 def damage(queue: QuestionQueue, change: str) -> None:
@@ -224,14 +228,13 @@ def test_a_row_that_cannot_be_read_is_one_sentence(queue: QuestionQueue, url: st
             read()
 
 
-def test_an_examination_counts_answers_that_belong_to_no_finished_question(queue: QuestionQueue, url: str) -> None:
+def test_an_examination_counts_answers_that_belong_to_no_finished_question_and_makes_no_tables(
+    queue: QuestionQueue, url: str
+) -> None:
     queue.submit(SPEC, questions(1))
     queue.finish([finished(question) for question in queue.claim(["default"], "w")])
     damage(queue, "DELETE FROM results WHERE question_id = 'q0'")
     assert examine_queue(url).faults == ("1 question is finished without an answer, or has one without being finished",)
-
-
-def test_an_examination_makes_no_tables(queue: QuestionQueue, url: str) -> None:
     damage(queue, "UPDATE schema_migrations SET version = version + 100")
     found = examine_queue(url)
     assert (found.version > found.newest, found.jobs) == (True, 0)
@@ -239,19 +242,14 @@ def test_an_examination_makes_no_tables(queue: QuestionQueue, url: str) -> None:
     assert examine_queue(url).version == 0
 
 
-def test_bytes_of_sqlite_that_are_no_text_are_one_sentence(tmp_path: Path) -> None:
+def test_bytes_of_sqlite_that_are_no_text_are_one_sentence_and_damaged_pages_a_fault(tmp_path: Path) -> None:
     """SQLite keeps whatever bytes it is given; PostgreSQL refuses them."""
-    with open_queue(sqlite_url(tmp_path / "queue.sqlite")) as queue:
-        job_id = queue.submit(SPEC, questions(1))
+    path = tmp_path / "queue.sqlite"
+    with open_queue(sqlite_url(path)) as queue:
+        job_id = queue.submit(SPEC, questions(500))
         damage(queue, "UPDATE questions SET question = CAST(X'57686FFF' AS TEXT)")
         with pytest.raises(StoreError, match=r"Could not decode to UTF-8 .*restore it from a backup"):
             list(queue.results(job_id))
-
-
-def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(tmp_path: Path) -> None:
-    path = tmp_path / "queue.sqlite"
-    with open_queue(sqlite_url(path)) as queue:
-        queue.submit(SPEC, questions(500))
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'questions_state'").fetchone()
@@ -261,3 +259,71 @@ def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(tmp_path: Pa
         stream.seek((root - 1) * size)
         stream.write(b"\xff" * 64)
     assert examine_queue(sqlite_url(path)).faults != ()
+
+
+def fault(error: BaseException | int, *, kind: str = "OperationalError", is_broken: bool = False) -> Any:
+    """A driver's error, or SQLite's with that code, as SQLAlchemy passes it on."""
+    if isinstance(error, int):
+        coded = sqlite3.OperationalError("database is locked")
+        coded.sqlite_errorcode = error
+        error = coded
+    return getattr(sqlalchemy.exc, kind)("SELECT 1", {}, error, connection_invalidated=is_broken)
+
+
+BUSY, FULL = sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (ValueError("not of a database"), False),
+        (fault(BUSY), True),
+        (fault(sqlite3.SQLITE_BUSY_SNAPSHOT), True),
+        (fault(sqlite3.SQLITE_LOCKED), True),
+        (fault(FULL), False),
+        (fault(sqlite3.OperationalError("no code")), False),
+        (fault(FULL, is_broken=True), True),
+        (fault(errors.DeadlockDetected("deadlock")), True),
+        (fault(errors.SerializationFailure("try again")), True),
+        (fault(errors.AdminShutdown("restarting")), True),
+        (fault(errors.UndefinedTable("no table")), False),
+        (fault(psycopg.OperationalError("connection refused")), True),
+        (fault(psycopg.OperationalError('FATAL: password authentication failed for user "x"')), False),
+        (fault(psycopg.OperationalError('FATAL: database "nowhere" does not exist')), False),
+        (fault(psycopg.ProgrammingError("no state")), False),
+    ],
+)
+def test_only_a_busy_or_restarting_database_is_worth_another_try(error: BaseException, passes: bool) -> None:
+    assert migrations.passes_by_itself(error) is passes
+
+
+def failing(*faults: BaseException) -> Any:
+    """Work that fails with each fault in turn, then says which try it is."""
+    left = list(faults)
+
+    def work(tx: Transaction) -> tuple[int, float]:
+        if left:
+            raise left.pop(0)
+        return tx.attempt, tx.now
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (fault(BUSY), StoreUnavailableError, "busy or"),
+        (fault(FULL), StoreError, r"^Cannot use the question queue sqlite:///\S+: data"),
+        (fault(sqlite3.Error("malformed\nmore"), kind="DatabaseError"), StoreError, "^Cannot use .*malformed.$"),
+        (fault(sqlite3.Error("UNIQUE"), kind="IntegrityError"), StatementRejectedError, "refused a statement"),
+    ],
+)
+def test_a_busy_database_is_asked_again_and_a_fault_that_lasts_becomes_one_of_our_errors(
+    tmp_path: Path, error: BaseException, kind: type[StoreError], sentence: str
+) -> None:
+    database = connect(sqlite_url(tmp_path / "queue.sqlite"), 0.1, lambda: 7.0)
+    assert transact(database, 30, failing(fault(BUSY), fault(BUSY))) == (3, 7.0)
+    with pytest.raises(kind, match=sentence) as caught:
+        transact(database, 0, failing(*[error] * 99))
+    assert type(caught.value) is kind
+    assert caught.value.__cause__ is error

@@ -1,8 +1,6 @@
 """What model calls may take: the budget of a run, prices, token counts, and the limiter on a clock of its own."""
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from queue_parts import Clock
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import (
@@ -64,26 +63,14 @@ def test_dollars_are_counted_by_the_price_or_as_the_gateway_says() -> None:
     budget.settle(budget.reserve(1000, 200), used(1000, 100, cost=0.004))
     with pytest.raises(BudgetExceededError, match=r"0\.0060 of 0\.0100 USD are spent.*raise .*max_cost_usd"):
         budget.reserve(1000, 400)
+    assert budget.priced((0, 0)).reserve(10**9, 0)  # models of different prices share the account
     assert budget.reserve(1000, 299)
 
 
-def test_models_of_different_prices_share_the_account() -> None:
-    cheap = Budget(0.01, None, (0, 0))
-    dear = cheap.priced(PRICE)
-    dear.settle(dear.reserve(9000, 0), used(9000, 0))
-    assert cheap.reserve(10**9, 0)
-    with pytest.raises(BudgetExceededError):
-        dear.reserve(2000, 0)
-
-
 def test_near_the_limit_a_call_waits_for_those_in_flight() -> None:
-    budget, let_through = Budget(None, 100), []
+    budget, let_through = Budget(None, 100), list[Any]()
     first = budget.reserve(0, 80)
-
-    def second() -> None:
-        let_through.append(budget.reserve(0, 80))
-
-    thread = threading.Thread(target=second)
+    thread = threading.Thread(target=lambda: let_through.append(budget.reserve(0, 80)))
     thread.start()
     time.sleep(0.05)
     assert let_through == []
@@ -141,7 +128,6 @@ def test_the_sentence_names_the_limits_that_there_are(
         ("openai/gpt-4o-mini", None, (0.15, 0.6)),
         ("gpt-4o-mini", None, (0.15, 0.6)),
         ("openai/my-own-model", None, None),
-        ("openai/my-own-model", (2, 4), (2, 4)),
         ("openai/gpt-4o-mini", (0, 0), (0, 0)),
     ],
 )
@@ -168,34 +154,10 @@ def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path
         assert abs(estimated_tokens(text) - counted) <= 0.15 * counted
 
 
-def test_prices_and_gateway_are_imported_without_litellm() -> None:
-    code = (
-        "import sys, polyhop.warehouse.models.chat, polyhop.warehouse.models.budget as p;"
-        "from polyhop.schemas.settings import ModelSettings;"
-        "from polyhop.warehouse.models.litellm_client import Completions; Completions('openai/a', ModelSettings());"
-        "p.count_tokens('a', 'm'); print('litellm' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-class Clock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.now += seconds
-
-
 def _limiter(requests: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
+    """A limiter, and its time, which passes only while somebody sleeps."""
     clock = Clock()
-    return RateLimiter(requests, concurrency, clock=clock, sleep=clock.sleep), clock
+    return RateLimiter(requests, concurrency, clock=clock, sleep=clock.advance), clock
 
 
 LATE, SLOWER = ModelTimeoutError("late"), ModelRateLimitError("slower", None)
@@ -205,7 +167,7 @@ def _starts(limiter: RateLimiter, clock: Clock, calls: int) -> list[float]:
     starts = []
     for _ in range(calls):
         with limiter.call():
-            starts.append(clock.now - 1000)
+            starts.append(clock.now - 1_000_000)
     return starts
 
 
@@ -317,7 +279,6 @@ OWN = (100, 40)
 @pytest.mark.parametrize(
     ("reported", "expected", "is_replaced"),
     [
-        ((100, 40), (100, 40), False),
         ((130, 55), (130, 55), False),
         ((0, 0), OWN, False),
         ((-5, -60_000_000), OWN, True),
@@ -334,6 +295,3 @@ def test_an_impossible_count_is_replaced_and_a_missing_one_is_filled_in(
     reported: Any, expected: Any, is_replaced: bool
 ) -> None:
     assert believed(reported, OWN, 500) == (expected, is_replaced)
-
-
-counts = st.tuples(st.integers(), st.integers())

@@ -1,8 +1,7 @@
 """Document files to records: well-formed ones with their pages and headings, hostile ones to the quarantine."""
 
 import csv
-import subprocess
-import sys
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from email.message import EmailMessage
@@ -68,8 +67,7 @@ def test_a_pdf_keeps_its_pages_and_the_headings_of_its_outline(tmp_path: Path, c
 
 def test_a_word_file_keeps_headings_tables_and_pages(tmp_path: Path, converter: Converter) -> None:
     record = record_of(made.word(tmp_path / "w.docx"), converter)
-    assert record.title == "Engines"
-    assert record.metadata == {"author": "Ada Lovelace"}
+    assert (record.title, record.metadata) == ("Engines", {"author": "Ada Lovelace"})
     assert "DELETED" not in record.text
     assert record.text.endswith("one\n\nName | Born\nName: Ada; Born: 1815\nName: Charles; Born: 1791")
     assert [(s.page, s.headings, text[:10]) for s, text in parts_of(record)] == [
@@ -80,21 +78,18 @@ def test_a_word_file_keeps_headings_tables_and_pages(tmp_path: Path, converter: 
     ]
 
 
-def test_a_powerpoint_file_keeps_slides_titles_tables_and_notes(tmp_path: Path, converter: Converter) -> None:
+def test_slides_keep_titles_tables_and_notes_and_sheets_their_names_and_rows(
+    tmp_path: Path, converter: Converter
+) -> None:
     record = record_of(made.slides(tmp_path / "s.pptx"), converter)
     assert [(s.slide, s.headings, text) for s, text in parts_of(record)] == [
         (1, ("Engines",), "Engines\n\nThe difference engine\nThe analytical engine\n\nSpeak slowly."),
         (2, (), "Name | Born\nName: Ada; Born: 1815"),
     ]
-
-
-def test_an_excel_file_keeps_the_names_of_its_sheets_and_passes_over_empty_rows(
-    tmp_path: Path, converter: Converter
-) -> None:
     record = record_of(made.sheets(tmp_path / "x.xlsx"), converter)
     assert [(s.sheet, s.first_row, s.last_row, text) for s, text in parts_of(record)] == [
         ("People", 1, 3, "Name | Born\nAda | 1815\nCharles | 1791"),
-        ("Far", 200_000, 200_000, "3.5"),
+        ("Far", 200_000, 200_000, "3.5"),  # empty rows are passed over
     ]
 
 
@@ -202,9 +197,7 @@ def test_attached_files_that_are_not_read_are_counted_and_named(
     [
         ("windows-1252", b"caf\xe9", "café"),
         ("x-nobody-knows", "café".encode(), "café"),
-        ("utf-8", b"caf\xe9", "café"),
         ("hex", b"c0ffee", "c0ffee"),
-        ("utf-8\x00\xff", b"plain", "plain"),
     ],
 )
 def test_an_email_in_an_odd_charset_is_read(
@@ -217,12 +210,7 @@ def test_an_email_in_an_odd_charset_is_read(
 
 def encrypted_zip(path: Path) -> None:
     """Marks all members as encrypted."""
-    data = bytearray(made.word(path).read_bytes())
-    at = data.find(b"PK\x01\x02")
-    while at >= 0:
-        data[at + 8] |= 1
-        at = data.find(b"PK\x01\x02", at + 4)
-    path.write_bytes(bytes(data))
+    path.write_bytes(re.sub(rb"(PK\x01\x02.{4}).", b"\\1\x01", made.word(path).read_bytes(), flags=re.DOTALL))
 
 
 def sheet_xml(row: int, cell: str) -> bytes:
@@ -240,8 +228,8 @@ def data(content: bytes) -> Make:
     return lambda path: path.write_bytes(content)
 
 
-def word(member: str, content: bytes, make: Callable[[Path], Path] = made.word) -> Make:
-    return lambda path: made.with_member(make(path), member, content)
+def word(member: str, content: bytes) -> Make:
+    return lambda path: made.with_member(made.word(path), member, content)
 
 
 def epub(member: str, content: str) -> Make:
@@ -260,7 +248,6 @@ MANY = {f"word/{number}": b"" for number in range(20_001)}
 OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 DRM = '<e><CipherReference URI="OEBPS/a%20a.xhtml"/></e>'
 CONTAINER = '<c><rootfile full-path="../../etc/passwd"/></c>'
-OPF = f"{made.BOMB}<package><title>&i;</title></package>"
 
 
 def word_that_understates(path: Path) -> None:
@@ -276,12 +263,7 @@ HOSTILE: dict[str, tuple[str, Make, str]] = {
     "empty file": (".pdf", data(b""), "the file is empty"),
     "encrypted Word": (".docx", data(OLD + "EncryptedPackage".encode("utf-16-le")), "it is encrypted with a password"),
     "old Word": (".docx", data(OLD), "it is in the format of Office 97 to 2003"),
-    "truncated Word": (
-        ".docx",
-        lambda p: p.write_bytes(made.word(p).read_bytes()[:900]),
-        "it is damaged (BadZipFile: ",
-    ),
-    "Word without a document": (".docx", lambda p: made.zipped(p, {"word/x": b""}), "it is damaged (KeyError: "),
+    "truncated Word": (".docx", lambda p: p.write_bytes(made.word(p).read_bytes()[:900]), "it is damaged (BadZipFile"),
     "Word of one bad member": (".docx", word(BODY, b"<w:document"), "it is damaged (XMLSyntaxError: "),
     "deep Word": (".docx", word(BODY, DEEP), "it is damaged ("),
     "zip bomb": (".docx", word("word/media/zeros", bytes(17 << 20)), "it would unpack to 18 MB, more than 16"),
@@ -291,15 +273,8 @@ HOSTILE: dict[str, tuple[str, Make, str]] = {
     "entity bomb in Word": (".docx", word(BODY, BOMB.encode()), f"{BODY} in it declares a document type, which Office"),
     "entity bomb in UTF-16": (".docx", word(BODY, BOMB.encode("utf-16")), f"{BODY} in it declares a document type"),
     "PowerPoint without text": (".pptx", lambda p: made.slides(p, has_text=False), "it has no text: 1 slide of pictur"),
-    "entity bomb in Excel": (
-        ".xlsx",
-        word(SHEET, BOMB.encode(), made.sheets),
-        f"{SHEET} in it declares a document type",
-    ),
     "EPUB without a spine": (".epub", lambda p: made.epub(p, spine=""), "it is damaged (it has no spine: "),
-    "EPUB of missing chapters": (".epub", epub("OEBPS/a a.xhtml", ""), "it is damaged (OEBPS/a a.xhtml is missing"),
     "EPUB that leads out": (".epub", epub("META-INF/container.xml", CONTAINER), "it is damaged (../../etc/passwd is m"),
-    "entity bomb in EPUB": (".epub", epub("OEBPS/book.opf", OPF), "it is damaged ("),
     "EPUB of a shop": (".epub", epub("META-INF/encryption.xml", DRM), "it is encrypted (digital rights management)"),
     "no e-mail": (".eml", data(b"\x00\xff" * 50), "it is not an e-mail message: "),
     "e-mail without text": (".eml", mail(b"image/png"), "it has no text: nothing but attachments, or nothing at all"),
@@ -402,8 +377,3 @@ def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -
     cache._database._connection().execute("UPDATE document_texts SET content = x'00' WHERE key = 'b'")
     assert [cache.get(key) for key in ("b", "c")] == [None, documents["c"]]
     cache.close()
-
-
-def test_the_reading_process_ends_with_its_parent() -> None:
-    command = [sys.executable, "-P", "-m", "polyhop.warehouse.documents.converter"]
-    assert subprocess.check_output(command, input=b"", timeout=60) == b""

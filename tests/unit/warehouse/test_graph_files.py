@@ -13,7 +13,7 @@ from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.graph import Description, GraphLine, Node, Statement
 from polyhop.schemas.records import BadRecord, GraphServer, source_of
 from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
-from polyhop.warehouse.files.graph_files import GRAPHS, described_graphs, read_graph
+from polyhop.warehouse.files.graph_files import described_graphs, read_graph
 from polyhop.warehouse.files.records import MAX_RECORD_BYTES
 
 ADA = {"id": "Q1", "name": "Ada Lovelace", "types": ["Person", "Writer"]}
@@ -48,14 +48,12 @@ def read(folder: Path, text: str, name: str = "g.nt", *languages: str) -> list[G
     ("object_", "node"),
     [
         ("1815", Node("", "1815", is_literal=True)),
-        ("", Node("", "", is_literal=True)),
         (1.5, Node("", "1.5", is_literal=True)),
         (False, Node("", "false", is_literal=True)),
         ({"value": "1815", "datatype": "xsd:year"}, Node("", "1815", (), is_literal=True, datatype="xsd:year")),
         ({"name": 1815, "literal": True}, Node("", "1815", is_literal=True)),
         ({"value": "chat", "language": "fr"}, Node("", "chat", (), is_literal=True, language="fr")),
         ({"id": "L1", "name": "1815", "literal": True}, Node("L1", "1815", is_literal=True)),
-        ({"id": "C1", "literal": False, "types": "Class"}, Node("C1", "", ("Class",), is_literal=False)),
         ({"id": 2, "name": "Charles Babbage", "types": None}, Node("2", "Charles Babbage")),
         ({"id": "N", "name": "n", "types": ["B", "A", "B", ""]}, Node("N", "n", ("B", "A"))),
     ],
@@ -74,26 +72,23 @@ def test_an_object_is_a_node_or_a_value(tmp_path: Path, object_: object, node: N
         ({"subject": {"name": "Ada"}}, "the subject has no id"),
         ({"subject": {"id": " "}}, "the id of the subject is empty"),
         ({"subject": {"id": "a\nb"}}, "the id of the subject contains a control"),
-        ({"subject": {"id": 1.5}}, "the id of the subject is neither a string nor"),
         ({"subject": {"id": 1, "types": {}}}, "the types of the subject are not a list"),
         ({"subject": {"id": 1, "types": [{}]}}, "the type of the subject is neither a"),
         ({"subject": {"id": 1, "name": "a\0"}}, "the name of the subject contains a NUL"),
         ({"predicate": None}, "there is no predicate"),
         ({"predicate": "  "}, "the predicate is empty"),
-        ({"predicate": ["p"]}, "the predicate is neither a string nor a whole number"),
         ({"object": None}, "there is no object"),
+        ({"predicate": ["p"]}, "the predicate is neither a string nor a whole number"),
         ({"object": ["a"]}, "the object is not a string but a list"),
-        ({"object": {"name": "x"}}, "the object has no id"),
         ({"object": {"literal": True}}, "the object has neither an id nor a value"),
         ({"object": {"id": 1, "literal": 1}}, "'literal' of the object is not true"),
         ({"object": {"id": 1, "name": {}}}, "the name of the object is not a string"),
     ],
 )
 def test_what_is_wrong_with_a_line(tmp_path: Path, change: str | dict[str, Any], reason: str) -> None:
-    changed = (
-        {} if isinstance(change, str) else {name: one for name, one in (TRIPLE | change).items() if one is not None}
-    )
-    line = change if isinstance(change, str) else json.dumps(changed)
+    line = change
+    if not isinstance(line, str):
+        line = json.dumps({name: one for name, one in (TRIPLE | line).items() if one is not None})
     first, bad = read_graph(write(tmp_path / "g.jsonl", TRIPLE, line))
     assert isinstance(first, Statement)
     assert isinstance(bad, BadRecord)
@@ -118,8 +113,6 @@ def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path, name: str
         ("g.csv", "a,b\n", r"known formats are \.jsonl, \.jsonl\.gz, \.nt, \.nt\.gz, \.ttl, \.ttl\.gz"),
         ("g.jsonl.gz", "not packed", "it is not gzip, or damaged"),
         ("g.ttl", "#\nx:a x:b x:c .", "is not Turtle: line 2 cannot be read .*; fix it"),
-        ("g.ttl", f'#\n{A} {P} "open .\n', "is not Turtle: line 2 cannot be read .*; fix it"),
-        ("g.ttl", f"{A}\n\n\n???", "is not Turtle: line 4 cannot be read"),
         ("g.ttl", f'{A} {P} """long\n\n', "is not Turtle: line [123] cannot be read"),
         ("g.ttl", f"#\n{A} {P} " + f"[ {P} " * 3000, "is not Turtle: line 2 cannot be read .Unexpected end"),
         ("g.ttl", "@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
@@ -132,16 +125,9 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
     with pytest.raises(SourceError, match=said) as caught:
         list(read_graph(tmp_path / name))
     assert "\n" not in str(caught.value)
-
-
-def test_a_folder_is_no_graph(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is a folder; name a file in it"):
         read_graph(tmp_path)
-
-
-def test_every_format_has_a_reader_and_is_described() -> None:
     assert described_graphs() == ".jsonl(.gz), .nt(.gz), .ttl(.gz)"
-    assert all(reader.count(":") == 1 and ending.startswith(".") for ending, reader in GRAPHS.items())
 
 
 @pytest.mark.parametrize("before", [[], ["{"], [""]])
@@ -165,21 +151,12 @@ def test_rdf_is_no_corpus(tmp_path: Path, name: str) -> None:
         read_corpus(write(tmp_path / name, "x"))
 
 
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("neo4j://localhost:7687", GraphServer("neo4j://localhost:7687")),
-        ("bolt+s://db", GraphServer("bolt+s://db")),
-        ("a/b.jsonl", Path("a/b.jsonl")),
-        ("s3://a/b", Path("s3://a/b")),
-    ],
-)
-def test_addresses_of_databases_are_told_from_files(text: str, source: Path | GraphServer) -> None:
-    assert source_of(text) == source
-
-
 @pytest.mark.parametrize("address", ["neo4j://ada:hush-hush@db:7687", "bolt://hush-hush@db"])
-def test_an_address_with_a_password_is_refused_without_repeating_it(address: str) -> None:
+def test_addresses_of_databases_are_told_from_files_and_refused_with_a_password_without_repeating_it(
+    address: str,
+) -> None:
+    assert source_of("bolt+s://db:7687") == GraphServer("bolt+s://db:7687")
+    assert [source_of(text) for text in ("a/b.jsonl", "s3://a/b")] == [Path("a/b.jsonl"), Path("s3://a/b")]
     with pytest.raises(ConfigurationError, match="set NEO4J_USER and NEO4J_PASSWORD") as caught:
         source_of(address)
     assert "hush" not in str(caught.value)
@@ -206,9 +183,7 @@ def test_labels_and_types_describe_nodes_and_the_rest_are_statements(tmp_path: P
     ("term", "value"),
     [
         ('"a"', Node("", "a", is_literal=True)),
-        ('""', Node("", "", is_literal=True)),
         (f'"a"^^<{XSD}string>', Node("", "a", is_literal=True)),
-        (f'"01"^^<{XSD}integer>', Node("", "01", is_literal=True, datatype=f"{XSD}integer")),
         (f'"nonsense"^^<{XSD}integer>', Node("", "nonsense", is_literal=True, datatype=f"{XSD}integer")),
         ('"chat"@fr-BE', Node("", "chat", is_literal=True, language="fr-BE")),
         (r'"a\"b\\c\n\u00e9"', Node("", 'a"b\\c\né', is_literal=True)),
@@ -266,12 +241,8 @@ def test_odd_labels_and_types_are_relations_and_name_nothing(tmp_path: Path) -> 
     [
         (f'{A} {P} "open .', "Unexpected end of file at character 31"),
         (f"{A} {P} .", "The object of a triple must be an IRI, a blank node or a literal at character 31"),
-        (f"{A} .", "The predicate of a triple must be an IRI at character 18"),
-        (f"{A} {P} {B}", "Quads must be followed by a dot"),
         (f"<a> {P} {B} .", "<a> is not an absolute IRI without whitespace, quotes and brackets"),
         (f"{A} <p> {B} .", "<p> is not an absolute IRI"),
-        (f'{A} {P} "a"^^<b> .', "<b> is not an absolute IRI"),
-        (f"_: {P} {B} .", "A blank node ID cannot be empty at character 1"),
         (f'{A} {P} "a\\u0000" .', "the value contains a NUL character at character 2"),
         (f'{A} {LABEL} "a\\u0000" .', "the label contains a NUL character at character 2"),
         (f'{A} {P} "\\uD800" .', "UTF-16 surrogate escape sequence"),
@@ -298,10 +269,6 @@ def test_bytes_that_are_not_utf_8_and_lines_that_are_too_long_are_set_aside(tmp_
     ]
 
 
-def test_blank_nodes_of_n_triples_keep_their_names(tmp_path: Path) -> None:
-    assert read(tmp_path, f"_:a.1 {P} _:b .") == [Statement(node("_:a.1"), "p", node("_:b"))]
-
-
 def ids(folder: Path, text: str) -> set[tuple[str, str, str]]:
     found = read(folder, f"@prefix x: <http://x/> .\n{text}", "g.ttl")
     return {(s.subject.id, s.predicate, s.object.id or s.object.name) for s in found if isinstance(s, Statement)}
@@ -316,15 +283,15 @@ def test_blank_nodes_of_turtle_get_ids_from_what_is_said_of_them(tmp_path: Path)
     assert first < ids(tmp_path, renamed)
     other = ids(tmp_path, towns.replace("1840", "1841"))
     assert len({a for a, _, _ in other} & {a for a, _, _ in first}) == 1  # Ada herself
+    equal = ids(tmp_path, "x:a x:p [ x:q 1 ], [ x:q 1 ] .")
+    assert len({value for _, predicate, value in equal if predicate == "p"}) == 2
 
 
-def test_equal_blank_nodes_of_turtle_stay_apart(tmp_path: Path) -> None:
-    found = ids(tmp_path, "x:a x:p [ x:q 1 ], [ x:q 1 ] .")
-    assert len({value for own, predicate, value in found if predicate == "p"}) == 2
-
-
-def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file(tmp_path: Path) -> None:
+def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file_and_blank_nodes_of_n_triples_keep_their_names(
+    tmp_path: Path,
+) -> None:
     assert read(tmp_path, f"<#a> {P} <b> .", "g.ttl") == [Statement(node("file:///#a"), "p", node("file:///b"))]
+    assert read(tmp_path, f"_:a.1 {P} _:b .") == [Statement(node("_:a.1"), "p", node("_:b"))]
 
 
 @pytest.mark.parametrize("name", ["g.nt", "g.ttl"])

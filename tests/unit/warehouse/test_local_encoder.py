@@ -14,13 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_index import RealIndex
 
 from polyhop.api import open_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import EncoderSettings, Settings, parse_settings
+from polyhop.schemas.settings import EncoderSettings
 from polyhop.warehouse.models import local_encoder as weights
 from polyhop.warehouse.models import onnx_session as openvino_session
 from polyhop.warehouse.models.local_encoder import LocalEncoder, equal_length_batches
@@ -28,7 +26,6 @@ from polyhop.warehouse.models.local_encoder import LocalEncoder, equal_length_ba
 pytestmark = pytest.mark.slow
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
-
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
 
 ENCODE_IN_PROCESS = """
@@ -178,11 +175,6 @@ def test_bfloat16_is_close_to_float32_and_a_text_does_not_depend_on_those_beside
         assert all(np.array_equal(close, again) for again in pool.map(lambda _: encode(TOWNS), range(4)))
 
 
-def test_only_the_local_encoder_has_a_precision() -> None:
-    with pytest.raises(ConfigurationError, match=r"encoder\.precision is of the local encoder only"):
-        parse_settings({"flags": {"encoder.name": "onnx:folder", "encoder.precision": "int8"}})
-
-
 @pytest.mark.parametrize(("flags", "words"), [("fpu avx512_bf16", "bfloat16"), ("fpu amx_bf16", "half"), ("fpu", "")])
 def test_the_advice_follows_the_processor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, words: str
@@ -199,16 +191,14 @@ def test_questions_are_encoded_in_the_precision_of_the_version(
     tmp_path: Path, encoder: LocalEncoder, int8: LocalEncoder
 ) -> None:
     """With int8, which every processor has: the settings say float32 when the question comes."""
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("\n".join(json.dumps({"id": f"p{n}", "text": text}) for n, text in enumerate(TOWNS[:4])))
-    plain = Settings(root=tmp_path / "root", strategies=("dense",))
-    found = []
+    index, found = RealIndex(tmp_path / "index", strategies=("dense",)), []
+    plain = index.settings
     for precision, wanted in (("int8", int8), ("float32", encoder)):
-        settings = plain.model_copy(update={"encoder": EncoderSettings(precision=precision)})
-        report = run_index(settings, IndexRequest("one", corpus), DirectRunner())
+        index.settings = plain.model_copy(update={"encoder": EncoderSettings(precision=precision)})
+        report = index.read({"id": f"p{n}", "text": text} for n, text in enumerate(TOWNS[:4]))
         assert report.computed["embed-passage"] == 4
-        with open_index("one", settings=plain) as index:
-            assert index.session.published.manifest.vectors["passage"].encoder.precision == precision
-            assert np.array_equal(index.session.services.encode(["Which river?"]), wanted.encode(["Which river?"]))
-            found.append(index.ask("Which river?", strategy="dense").passages)
+        assert index.manifest.vectors["passage"].encoder.precision == precision
+        with open_index("i", settings=plain) as opened:
+            assert np.array_equal(opened.session.services.encode(["Which river?"]), wanted.encode(["Which river?"]))
+            found.append(opened.ask("Which river?", strategy="dense").passages)
     assert found[0] != found[1]

@@ -12,13 +12,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from real_index import RealIndex, pages
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from polyhop.api import open_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import EncoderSettings, ModelSettings, Settings, parse_settings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
@@ -26,19 +24,14 @@ from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_fold
 from polyhop.warehouse.models.onnx_session import (
     FastembedReranker,
     OnnxReranker,
-    clean_text,
-    first_line,
     folder_hash,
     open_reranker,
     unit_rows,
 )
 from polyhop.warehouse.open_models import close_encoders, open_embeddings, open_encoder
-from polyhop.worker.session import IndexPool
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "city", "a", "where", "river")
-
 TABLE = np.random.default_rng(5).normal(size=(len(WORDS), 6)).astype(np.float32)
-
 TEXTS = ["paris is", "london", "paris is city london", ""]
 
 
@@ -147,7 +140,6 @@ def test_an_exported_minilm_gives_the_vectors_of_the_local_encoder(tmp_path: Pat
     [
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, lambda rows: rows.mean(axis=0)),
         ({"pooling_mode_cls_token": True}, lambda rows: rows[0]),
-        ({"pooling_mode_lasttoken": True}, lambda rows: rows[-1]),
         ({"pooling_mode_max_tokens": True}, lambda rows: rows.max(axis=0)),
         ({"pooling_mode": "cls"}, lambda rows: rows[0]),
         ({"pooling_mode_mean_sqrt_len_tokens": True}, lambda rows: rows.sum(axis=0) / len(rows) ** 0.5),
@@ -181,10 +173,7 @@ def test_texts_are_cut_and_lowered_where_the_folder_or_a_setting_says(folder: Pa
     [
         (lambda folder: shutil.rmtree(folder / "1_Pooling"), "no 1_Pooling/config.json"),
         (lambda folder: save_pooling(folder, pooling_mode="weighted"), "pooled by weighted"),
-        (
-            lambda folder: (folder / "1_Pooling" / "config.json").write_bytes(b"\xff{"),
-            r"config\.json cannot be read as JSON",
-        ),
+        (lambda folder: (folder / "1_Pooling" / "config.json").write_bytes(b"\xff{"), "cannot be read as JSON"),
         (lambda folder: (folder / "modules.json").write_text('[{"type": "m.Dense", "path": "2"}]'), "modules Dense"),
     ],
 )
@@ -265,7 +254,6 @@ def test_fastembed_gets_questions_and_passages_apart(opened: Callable[..., Any])
     [
         ({"name": "fastembed:bert"}, "does not know the encoder 'bert'; it knows: baai/bge-small-en-v1.5"),
         ({"name": "fastembed:BAAI/broken"}, r"cannot fetch or load the encoder 'BAAI/broken' \(no network\)"),
-        ({"name": "sentence-transformers:none/such"}, r"cannot fetch or load the encoder 'none/such'"),
         ({"dimension": 9}, "384 dimensions, not 9"),
         ({"max_tokens": 9}, "256 tokens, not 9"),
     ],
@@ -278,10 +266,7 @@ def test_a_model_that_cannot_be_had_is_said(opened: Callable[..., Any], choice: 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        (
-            "fastembed:any",
-            r"package fastembed.* with: pip install 'polyhop\[fastembed\]', .*: uv sync --extra fastembed",
-        ),
+        ("fastembed:any", r"fastembed.* with: pip install 'polyhop\[fastembed\]', .*: uv sync --extra fastembed"),
         (
             "sentence-transformers:any",
             "package sentence-transformers.* with: pip install sentence-transformers, .*: uv",
@@ -313,6 +298,8 @@ def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, opened:
 def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"no such kind of encoder; known are local .*onnx:FOLDER"):
         parse_settings({"a test": {"encoder.name": "bert"}})
+    with pytest.raises(ConfigurationError, match=r"encoder\.precision is of the local encoder only"):
+        parse_settings({"flags": {"encoder.name": "onnx:folder", "encoder.precision": "int8"}})
     choice = EncoderSettings().choice.model_copy(update={"name": "bert:x"})
     needs = encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None, open_embeddings)
     with pytest.raises(ConfigurationError, match="no encoder of the kind 'bert'"):
@@ -364,13 +351,10 @@ def test_a_folder_scores_question_and_passage_together_and_cuts_long_pairs(score
         (lambda folder: (folder / "tokenizer.json").unlink(), r"folder .* has no .*tokenizer\.json"),
         (
             lambda folder: (folder / "onnx/model.onnx").unlink(),
-            r"of models\.rerank has no model\.onnx or onnx/model\.onnx; add it",
+            r"rerank has no model\.onnx or onnx/model\.onnx; add it",
         ),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), r"tokenizer\.json cannot be read as a tokenizer"),
-        (
-            lambda folder: (folder / "onnx/model.onnx").write_text("{"),
-            r"cannot load .*model\.onnx \(.*; fetch it again\.",
-        ),
+        (lambda folder: (folder / "onnx/model.onnx").write_text("{"), r"load .*model\.onnx \(.*; fetch it again\."),
         (lambda folder: save_model(folder / "onnx/model.onnx", kind_name="pixel_values"), "asks for pixel_values"),
         (lambda folder: save_model(folder / "onnx/model.onnx", outputs=3), "gives 3 numbers"),
         (lambda folder: save_model(folder / "onnx/model.onnx", divide=True), "not a number"),
@@ -422,27 +406,15 @@ def test_a_name_is_opened_once_by_fastembed_in_our_cache(
     assert "\n" not in str(refusal.value)
 
 
-def test_the_configured_cross_encoder_reads_for_asking_and_for_workers(scorer: Path, tmp_path: Path) -> None:
+def test_the_configured_cross_encoder_reads(scorer: Path, tmp_path: Path) -> None:
     """BM25 alone puts the short passage first; the model counts pairs."""
-    corpus = [("p1", "Paris", "paris"), ("p2", "Paris twice", "paris is a city and paris is a river")]
-    path = tmp_path / "corpus.jsonl"
-    rows = [json.dumps({"id": number, "title": title, "text": text}) for number, title, text in corpus]
-    path.write_text("\n".join(rows), encoding="utf-8")
-    plain = Settings(root=tmp_path / "root", strategies=("bm25-ce",))
-    run_index(plain, IndexRequest("one", path), DirectRunner())
-    with open_index("one", settings=plain) as index:
-        assert index.ask("paris", strategy="bm25").passages[0]["id"] == "p1"
-        assert index.ask("paris", strategy="bm25-ce").evidence["notes"][0]["text"].endswith("(no cross-encoder is set)")
-    settings = plain.model_copy(update={"models": ModelSettings(rerank=str(scorer))})
-    with open_index("one", settings=settings) as index:
-        answer = index.ask("paris", strategy="bm25-ce")
+    index = RealIndex(tmp_path / "index", strategies=("bm25-ce",), models=ModelSettings(rerank=str(scorer)))
+    index.read(pages({"p1": "paris", "p2": "paris is a city and paris is a river"}))
+    with open_index("i", settings=index.settings) as opened:
+        assert opened.ask("paris", strategy="bm25").passages[0]["id"] == "p1"
+        answer = opened.ask("paris", strategy="bm25-ce")
     assert answer.evidence["notes"][0]["text"] == f"the top 2 passages, by the cross-encoder {scorer.as_posix()}"
-    assert [(row["id"], row["score"]) for row in answer.passages] == [("p2", 3.0), ("p1", 2.0)]
-    pool = IndexPool(settings)
-    reranker = pool.session("one").services.reranker()
-    pool.close()
-    assert reranker is not None
-    assert reranker.model == scorer.as_posix()
+    assert [row["id"] for row in answer.passages] == ["p2", "p1"]
     open_reranker.cache_clear()
 
 
@@ -454,24 +426,15 @@ def test_a_hash_changes_with_content_name_and_number_of_files_only(tmp_path: Pat
         (one / name).write_text(content, encoding="utf-8")
         hashes.append(folder_hash(one))
     assert len(set(hashes)) == len(hashes)
-    assert {len(each) for each in hashes} == {8}
     assert folder_hash(Path(shutil.copytree(one, two))) == hashes[-1]
     (two / "b").write_text("other", encoding="utf-8")
     assert folder_hash(two, ["a", "none"]) == folder_hash(one, ["a", "none"])
-    assert folder_hash(two) != hashes[-1]
-
-
-def test_texts_and_errors_are_made_fit() -> None:
-    assert clean_text("a\ud800b東\udfff") == "a?b東?"
-    assert first_line(ValueError("\n first \nsecond")) == "first "
-    assert first_line(ValueError("")) == "ValueError"
 
 
 def test_rows_are_scaled_and_float32_and_what_was_given_is_not_changed() -> None:
     given = np.array([[3.0, 4.0], [0, -2]])
     rows = unit_rows(given, 2, 0, "m")
-    assert rows.dtype == np.float32
-    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, -1]]))
+    assert (rows.dtype, rows.tolist()) == (np.dtype(np.float32), np.array([[0.6, 0.8], [0, -1]], np.float32).tolist())
     assert given.tolist() == [[3.0, 4.0], [0, -2]]
     row = np.array([[0.1, 0.2, 0.3]], np.float32)
     row /= np.linalg.norm(row)
@@ -482,13 +445,9 @@ def test_rows_are_scaled_and_float32_and_what_was_given_is_not_changed() -> None
     ("vectors", "count", "dimension", "words"),
     [
         ([[1, 0]], 2, 0, "1 vectors for 2 texts"),
-        ([[1, 0], [0, 1]], 1, 0, "2 vectors for 1 texts"),
         ([[1, 0]], 1, 3, "2 dimensions instead of 3"),
         ([[1, 0], [1]], 2, 0, "different lengths, or no numbers"),
-        ([["a", "b"]], 1, 0, "different lengths, or no numbers"),
-        ([[0, 0], [1, 0]], 2, 0, "zero or not finite for 1 of 2 texts"),
         ([[float("nan"), 0], [1e200, 1e200]], 2, 0, "zero or not finite for 2 of 2 texts"),
-        ([[float("inf"), 0]], 1, 0, "zero or not finite for 1 of 1 texts"),
     ],
 )
 def test_what_no_search_could_use_is_refused(vectors: object, count: int, dimension: int, words: str) -> None:

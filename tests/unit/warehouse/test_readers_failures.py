@@ -8,7 +8,6 @@ import random
 import subprocess
 import tempfile
 import tracemalloc
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.formats import DOCUMENTS, ROWS, TEXTS, text_reader
 from polyhop.warehouse.files.graph_files import GRAPHS, read_graph
 from polyhop.warehouse.files.questions import PREDICTION_FORMATS, QUESTION_FORMATS, read_predictions, read_questions
-from polyhop.warehouse.files.records import MAX_RECORD_BYTES, guarded, open_bytes, read_lines, suffix_of
+from polyhop.warehouse.files.records import MAX_RECORD_BYTES, guarded, open_bytes, read_lines
 from polyhop.warehouse.files.rows import read_extractions
 
 GOOD = b'{"id": "good", "text": "fine"}'
@@ -49,18 +48,13 @@ def faults_of(source: Path) -> list[tuple[int, str]]:
     ("line", "reason"),
     [
         (b'{"text": "a",}', "not JSON: Expecting property name enclosed in double quotes at character 14"),
-        (b"plain words", "not JSON: Expecting value at character 1"),
         (b"null\0\1", "the line contains a NUL byte at byte 5"),
         (b"null", "not a JSON object but null"),
         (b'{"title": "a"}', NO_TEXT),
-        (b'{"text": null}', NO_TEXT),
         (b'{"text": " \\n"}', "the text is empty"),
-        (b'{"text": 5}', "the text is not a string but a number"),
         (b'{"text": "a\\u0000b"}', "the text contains a NUL character at character 2"),
-        (b'{"text": "a\0b"}', "the line contains a NUL byte at byte 12"),
         (b'{"text": "a\\ud83d"}', "the text is not valid UTF-8 (half a character, U+D83D at character 2)"),
         (b'{"text": "caf\xe9"}', "the line is not UTF-8 (invalid byte 0xe9 at byte 14)"),
-        (b'{"id": true, "text": "a"}', f"{NO_ID} true or false"),
         (b'{"id": 1.5, "text": "a"}', f"{NO_ID} a number"),
         (b'{"id": "x\\ny", "text": "a"}', "the id contains a control character (U+000A)"),
         (b'{"title": {}, "text": "a"}', "the title is not a string but an object"),
@@ -80,7 +74,7 @@ def test_a_bad_record_shows_the_beginning_of_its_line(tmp_path: Path) -> None:
     assert bad == BadRecord("c.jsonl", 1, "the line is not UTF-8 (invalid byte 0xff at byte 1)", "\\udcffx" + "y" * 198)
 
 
-@pytest.mark.parametrize(("length", "is_too_long"), [(9, False), (10, False), (11, True), (12, True), (3000, True)])
+@pytest.mark.parametrize(("length", "is_too_long"), [(10, False), (11, True), (3000, True)])
 def test_the_limit_counts_a_line_without_its_end(tmp_path: Path, length: int, is_too_long: bool) -> None:
     with open_bytes(write(tmp_path / "c", b"x" * length + b"\nlast")) as stream:
         lines = list(read_lines(stream, limit=10))
@@ -107,26 +101,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str, begin: st
     assert peak_bytes < 5_000_000 < path.stat().st_size / 2
 
 
-NOT_UTF8 = "the text is not valid UTF-8 (invalid byte 0xe9 at character 4)"
-CSV = b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,fine\n'
-CSV_FAULTS = ["the row has 3 cells, but there are 2 columns", "not CSV: ',' expected after '\"'", NO_TEXT, NOT_UTF8]
-JSON = b'[3, {"text": "caf\xe9"}, ' + GOOD + b"]"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "first", "faults"),
-    [("c.json", JSON, 1, ["not a JSON object but a number", NOT_UTF8]), ("c.csv", CSV, 2, CSV_FAULTS)],
-)
-def test_bad_elements_of_a_list_and_bad_rows(
-    tmp_path: Path, name: str, content: bytes, first: int, faults: list[str]
-) -> None:
-    assert faults_of(write(tmp_path / name, content)) == list(enumerate(faults, first))
-
-
-def test_bad_rows_of_a_parquet_file(tmp_path: Path) -> None:
+def test_bad_elements_of_a_list_and_bad_rows_of_tables(tmp_path: Path) -> None:
+    not_utf8 = "the text is not valid UTF-8 (invalid byte 0xe9 at character 4)"
+    json_list = write(tmp_path / "c.json", b'[3, {"text": "caf\xe9"}, ' + GOOD + b"]")
+    assert faults_of(json_list) == [(1, "not a JSON object but a number"), (2, not_utf8)]
+    faults = ["the row has 3 cells, but there are 2 columns", "not CSV: ',' expected after '\"'", NO_TEXT, not_utf8]
+    csv = write(tmp_path / "c.csv", b'id,text\n1,a,b\n2,"a"b\n3,\n4,caf\xe9\ngood,fine\n')
+    assert faults_of(csv) == list(enumerate(faults, start=2))
     invalid = pa.array([b"fine", None, b"caf\xe9"]).view(pa.string())
     pq.write_table(pa.table({"id": ["good", "b", "c"], "text": invalid}), tmp_path / "c.parquet")
-    assert faults_of(tmp_path / "c.parquet") == [(2, NO_TEXT), (3, NOT_UTF8)]
+    assert faults_of(tmp_path / "c.parquet") == [(2, NO_TEXT), (3, not_utf8)]
 
 
 def test_values_of_parquet_that_python_does_not_have_are_read_as_text_or_set_aside(tmp_path: Path) -> None:
@@ -163,18 +147,14 @@ def test_bad_files_of_a_folder(tmp_path: Path) -> None:
     ]
 
 
-HOTPOT = [
-    {"context": [["A", ["fine"]], ["B", []], [None, ["no title"]], [["C"], ["x"]]]},
-    {"context": [["A", "B", "C"]]},
-    {"context": [["A", [1]]]},
-    {},
-]
+HOTPOT = [{"context": [["A", ["fine"]], ["B", []], [["C"], ["x"]]]}, {"context": [["A", "B", "C"]]}, {}]
+HOTPOT += [{"context": [["A", [1]]]}, {"context": [[None, ["no title"]]]}]
 HOTPOT_FAULTS = [
     (1, "paragraph 2: the text is empty"),
-    (1, "paragraph 4: the title is not a string but a list"),
+    (1, "paragraph 3: the title is not a string but a list"),
     (2, "not a HotpotQA item: the context is not a list of [title, sentences]"),
-    (3, "not a HotpotQA item: the sentences of a context are not a list of strings"),
-    (4, "not a HotpotQA item: the context is not a list but null"),
+    (3, "not a HotpotQA item: the context is not a list but null"),
+    (4, "not a HotpotQA item: the sentences of a context are not a list of strings"),
 ]
 POPQA = [{"paragraphs": [{"title": "A"}, {"title": "B", "text": "fine"}]}, {"paragraphs": [5]}]
 POPQA_FAULTS = [(1, f"paragraph 1: {NO_TEXT}"), (2, "not a PopQA item: a paragraph is not an object but a number")]
@@ -195,23 +175,12 @@ def test_bad_items_and_paragraphs_of_a_question_set(
 
 
 @pytest.mark.parametrize(
-    ("name", "suffix"),
-    [("a.jsonl", ".jsonl"), ("a.JSONL.GZ", ".jsonl.gz"), ("a.b.csv", ".csv"), ("a", ""), (".gz", ""), ("a.gz", ".gz")],
-)
-def test_a_suffix_names_the_format_also_of_a_packed_file(name: str, suffix: str) -> None:
-    assert suffix_of(Path("folder") / name) == suffix
-
-
-@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("c.jsonl", b"", "is empty; name a file with at least one record."),
-        ("c.jsonl", b"\n \n", "holds no record; at least one is needed."),
         ("c.json", b" [ ]", "holds no record; at least one is needed."),
-        ("c.txt", b" \n", "holds no record; at least one is needed."),
         ("c.csv", b"text\n", "holds no record; at least one is needed."),
         ("c.txt", b"\x89PNG\r\n\x1a\n", "is not a text file: it is a PNG image."),
-        ("c", b"\x7fELF\2\1", "is not a text file: it is a program."),
         ("c.csv", b"PK\x03\x04rest", "is not a text file: it is a ZIP archive or office document; unpack it first."),
         ("c.jsonl", bytes(range(32)), "is not a text file: it is binary."),
         ("c.jsonl", "text".encode("utf-16"), "is not a text file: it is UTF-16; save it as UTF-8."),
@@ -237,20 +206,12 @@ def test_a_missing_source_is_refused_before_iterating(tmp_path: Path) -> None:
         read_corpus(tmp_path / "nothing.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (
-            ["a.png", "b.png", "c.jsonl", "LICENSE"],
-            r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file",
-        ),
-        ([], "none at all; name another folder"),
-    ],
-)
-def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path, names: list[str], message: str) -> None:
-    for name in names:
+def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="none at all; name another folder"):
+        list(read_corpus(tmp_path))
+    for name in ("a.png", "b.png", "c.jsonl", "LICENSE"):
         write(tmp_path / name, b"x")
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(SourceError, match=r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file"):
         list(read_corpus(tmp_path))
 
 
@@ -279,7 +240,6 @@ def test_a_broken_file_yields_what_came_before_and_then_says_so(
     ("error", "words"),
     [
         (EOFError(), "cannot be read after record 2: it breaks off in the middle"),
-        (zlib.error("x"), "after record 2: it is not gzip, or damaged"),
         (PermissionError(13, "no"), "permission denied; allow reading it"),
         (OSError(5, "no"), "Input/output error; check the disk"),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "damaged or not what its name says"),

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from time import process_time
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -136,27 +137,21 @@ def test_every_place_counts_under_its_own_spelling() -> None:
     ]
 
 
-def test_mentions_without_a_place_count_under_the_row_s_spelling() -> None:
+def test_mentions_without_a_place_count_under_the_row_s_spelling_and_entities_written_alike_are_one() -> None:
     """A title that the text never repeats; an imported name that is not in the text; a lone place that is a title."""
     graph = surfaces_in(
-        {"p1": "It is old.", "p2": "rome is old."},
-        {"rome": True, "tiber": True},
+        {"p1": "It is old.", "p2": "rome is old.", "p3": "Paris and Paris."},
+        dict.fromkeys(("rome", "tiber", "city", "hero"), True),
         mention("p1", "rome", "Rome", 1, "[]", is_title=True),
         mention("p1", "tiber", "Tiber", 4, "[]"),
         mention("p2", "rome", "ROME", 1, "[[0,4]]", is_title=True),
         mention("p2", "tiber", "Tiber", 1, "[]"),
+        mention("p3", "city", "Paris", 1, "[[0,5]]"),
+        mention("p3", "hero", "Paris", 1, "[[10,15]]", is_title=True),
     )
-    assert as_rows(graph) == [{"Rome": (1, True), "Tiber": (4, False)}, {"Tiber": (1, False), "rome": (1, True)}]
-
-
-def test_entities_that_are_written_alike_are_one_spelling() -> None:
-    city = mention("p1", "city", "Paris", 1, "[[0,5]]")
-    hero = mention("p1", "hero", "Paris", 1, "[[10,15]]", is_title=True)
-    assert as_rows(surfaces_in({"p1": "Paris and Paris."}, {"city": True, "hero": True}, city, hero)) == [
-        {"Paris": (2, True)}
-    ]
-    nothing = surfaces_in({}, {})
-    assert (nothing.keys, nothing.passage_count, len(nothing.indices)) == ((), 0, 0)
+    first, second, third = as_rows(graph)
+    assert first == {"Rome": (1, True), "Tiber": (4, False)}
+    assert (second, third) == ({"Tiber": (1, False), "rome": (1, True)}, {"Paris": (2, True)})
 
 
 def version(folder: Path, **filled: list[Row]) -> VersionFolder:
@@ -262,25 +257,20 @@ def allowed(filtered: duckdb.DuckDBPyConnection) -> Callable[[str], list[int]]:
 @pytest.mark.parametrize(
     ("text", "records"),
     [
-        ("metadata.year >= 2020", [1, 2]),
         ("metadata.year != 2020", [0, 2]),
         ("NOT metadata.year = 2020", [0, 2]),
         ("metadata.year IN (1999, 2020.5)", [0, 2]),
-        ("metadata.year IS NULL", [3, 4, 5]),
         ("metadata.year > 2000 OR metadata.mixed = '2020'", [1, 2, 3]),
         ("metadata.lang ~ 'EN'", [0, 1]),
         ("metadata.lang = 'cafe\u0301'", [2]),
-        ("metadata.tags = 'b'", [0, 1]),
         ("metadata.tags != 'a'", [1]),
         ("metadata.tags IS NULL", [2, 3, 4, 5]),
         ("metadata.day = '2020-05'", [0, 1]),  # 00:30 in +02:00 is still May in UTC
-        ("metadata.day > '2020-05'", [2]),
         ("metadata.day <= 2020", [0, 1]),
         ("metadata.day = '2020-05-31T22:30'", [1]),
         ("metadata.draft != TRUE", [1]),
         ("metadata.zip = '02139'", [0]),
         ("metadata.author.name = 'Bob'", [2]),
-        ("metadata.mixed = '2020'", [3]),
         ("metadata.mixed = 2020", [3, 4]),
         ("metadata.year ~ '99'", [0]),
         ("metadata.year=-1.5e3 or id=='r0'", [0]),
@@ -289,9 +279,7 @@ def allowed(filtered: duckdb.DuckDBPyConnection) -> Callable[[str], list[int]]:
         ("metadata.zip NOT LIKE '9%5'", [0, 2]),
         ("metadata.\"first name\" = 'Ada'", [3]),
         ("Metadata.year BETWEEN 1999 AND 2020 AND id <> 'r1'", [0]),
-        ("id = 'r0' OR NOT id = 'r1' AND id = 'r2'", [0, 2]),
         ("(id = 'r0' OR NOT id = 'r1') AND id = 'r2'", [2]),
-        ("id NOT IN ('r0', 'r1', 'r2', 'r3', 'r4')", [5]),
         ("id = 'r0' -- and nothing else", [0]),
     ],
 )
@@ -305,18 +293,12 @@ def test_a_filter_allows(allowed: Callable[[str], list[int]], text: str, records
         ("metadata.yeah = 1", 1, "did you mean metadata.year?"),
         ("metadata.qqqqq = 1", 1, "there are metadata.author.name, metadata.day"),
         ("metadata.year = '2020'", 1, "holds numbers; write 2020 without quotes"),
-        ("metadata.year = TRUE", 1, "compare it with a number"),
         ("metadata.lang = 3", 1, "holds text; quote the value: '3'"),
         ("metadata.day = 'May'", 1, "holds dates; write one as"),
         ("date.birth > 1900", 1, "this version has no dates"),
         ("metadata.draft > FALSE", 1, "write = TRUE or = FALSE"),
         ("", 1, "syntax error"),
-        ("id", 1, "a filter compares fields by"),
-        ("id =", 4, "syntax error"),
         ("id = a", 6, "quote a text: 'a'"),
-        ("id = 'a", 6, "unterminated"),
-        ("id = 'a' title", 10, 'syntax error at or near "title"'),
-        ("id = 'a')", 9, "syntax error"),
         ("title = 'é' AND id = 'a' title", 26, 'syntax error at or near "title"'),
         ("title = 'é' AND id = NULL", 22, "IS NULL"),
         ("id IN ()", 7, "a filter compares fields by"),
@@ -326,7 +308,6 @@ def test_a_filter_allows(allowed: Callable[[str], list[int]], text: str, records
         ("titel = 'a'", 1, "did you mean title?"),
         ("metadata = 'a'", 1, "metadata.NAME"),
         ("1 = 1", 1, "a field (id"),
-        ("TRUE", 1, "a filter compares fields by"),
         ("id = $1", 6, "a number"),
         ("id = 'a'; DROP TABLE passages", 1, "Only SELECT"),
         ("id = 'a'; SELECT 1", 1, "a filter compares"),
@@ -365,9 +346,7 @@ def test_what_is_no_condition_or_cannot_be_compared_is_told_where_and_why(
     "text",
     [
         "(" * (MAX_FILTER_DEPTH + 1) + "id = 'a'",
-        "(" * 9_000,
         "NOT " * 2_000 + "id = 'a'",
-        "NOT " * 600 + "id = 'a'",
         "- " * 4_000 + "1 = id",
         "[" * 9_000,
         "{'a':" * 1_900,
@@ -416,10 +395,8 @@ def test_patterns_take_no_more_than_some_passes_and_filters_no_more_than_their_t
         assert process_time() - begun < 5
         with pytest.raises(FilterError, match="at most 100 %"):
             allowed_passages(other, f"title LIKE '{'%a_' * 101}a'")
-        other.execute(
-            "INSERT INTO temp.records SELECT r.* REPLACE (r.record_id || i AS record_id, 'ab' AS title) "
-            "FROM temp.records AS r, range(50000) AS _(i)"
-        )
+        more = "r.* REPLACE (r.record_id || i AS record_id, 'ab' AS title)"
+        other.execute(f"INSERT INTO temp.records SELECT {more} FROM temp.records AS r, range(50000) AS _(i)")
         monkeypatch.setattr("polyhop.warehouse.tables.filters.MAX_FILTER_SECONDS", 0.05)
         with pytest.raises(FilterError, match=r"takes more than 0\.05 s"):
             allowed_passages(other, f"title LIKE '{'%a_' * 100}a'")
@@ -438,24 +415,11 @@ def made(path: Path, rows: int = 1) -> Path:
     return path
 
 
-def test_what_a_block_wrote_is_a_file_alone_that_duckdb_opens(tmp_path: Path) -> None:
-    path = tmp_path / "index.duckdb"
-    with connect(path, read_only=False) as connection:
-        connection.execute("CREATE TABLE numbers AS SELECT 7 AS number; CREATE VIEW same AS FROM numbers")
-    assert list(tmp_path.iterdir()) == [path]
-    path.rename(tmp_path / "other.duckdb")
-    with duckdb.connect(str(tmp_path / "other.duckdb"), read_only=True) as connection:
-        assert connection.execute("FROM same").fetchall() == [(7,)]
-
-
-def test_blocks_inside_one_another_read_two_files_of_one_name(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        made(tmp_path / name / "index.duckdb", rows=len(name) + (name == "two"))
-    with (
-        connect(tmp_path / "one" / "index.duckdb", read_only=True) as one,
-        connect(tmp_path / "two" / "index.duckdb", read_only=True) as two,
-    ):
+def test_what_a_block_wrote_is_a_file_alone_and_two_of_one_name_are_read_inside_one_another(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    path, other = made(tmp_path / "index.duckdb", rows=3), made(tmp_path / "other" / "index.duckdb", rows=4)
+    assert list(other.parent.iterdir()) == [other]
+    with connect(path, read_only=True) as one, connect(other, read_only=True) as two:
         counts = [block.execute("SELECT count(*) FROM numbers").fetchone() for block in (one, two)]
     assert counts == [(3,), (4,)]
 
@@ -497,16 +461,13 @@ def test_what_did_not_fit_into_memory_goes_with_its_block(tmp_path: Path) -> Non
 
 
 COLUMNS = "id BIGINT, name VARCHAR, share DOUBLE, words VARCHAR[], is_good BOOLEAN"
-
-values = st.tuples(
+VALUES = st.tuples(
     st.none() | st.sampled_from(["", "a", "b"]),
     st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")]),
     st.sampled_from([None, [], ["a"], ["a", None], ["", "a"]]),
     st.none() | st.booleans(),
 )
-
-tables = st.dictionaries(st.integers(0, 5), values)
-
+tables = st.dictionaries(st.integers(0, 5), VALUES)
 Rows = dict[int, Any]
 
 
@@ -523,11 +484,6 @@ def make(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows, columns:
         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * (len(row) + 1))})", [key, *row])
 
 
-def record_of(connection: duckdb.DuckDBPyConnection, rows: Rows) -> TableRecord:
-    make(connection, "whole", rows)
-    return table_record(connection, "whole")
-
-
 @given(before=tables, after=tables)
 def test_a_record_from_the_one_before_is_that_from_scratch(
     connection: duckdb.DuckDBPyConnection, before: Rows, after: Rows
@@ -535,26 +491,23 @@ def test_a_record_from_the_one_before_is_that_from_scratch(
     """Also where DuckDB's own hash does not tell two values apart: 0.0 and -0.0, no list and an empty one."""
     make(connection, "old.things", before)
     make(connection, "things", after)
-    found = record_since(connection, "things", "old", record_of(connection, before))
-    assert found == record_of(connection, after)
+    make(connection, "whole", before)
+    found = record_since(connection, "things", "old", table_record(connection, "whole"))
+    assert found == table_record(connection, "things")
 
 
 @pytest.mark.parametrize(
-    ("columns", "row", "record"),
-    [
-        ("id BIGINT, name VARCHAR", ("a",), TableRecord(rows=1, checksum="1")),
-        ("id BIGINT, title VARCHAR, n BIGINT", ("a", 2), TableRecord(rows=1, checksum="1")),
-        ("id BIGINT, name VARCHAR, n BIGINT", ("a", 2), TableRecord(rows=2, checksum="1")),
-        ("id BIGINT, name VARCHAR, n BIGINT", ("a", 2), None),
-    ],
-    ids=["fewer columns", "other columns", "rows that the record does not count", "no record"],
+    ("before", "rows"),
+    [("id BIGINT, title VARCHAR, n BIGINT", 1), ("id BIGINT, name VARCHAR, n BIGINT", 2)],
+    ids=["other columns", "rows that the record does not count"],
 )
 def test_a_table_that_does_not_fit_the_one_before_is_read_whole(
-    connection: duckdb.DuckDBPyConnection, columns: str, row: Any, record: TableRecord | None
+    connection: duckdb.DuckDBPyConnection, before: str, rows: int
 ) -> None:
-    make(connection, "old.things", {1: row}, columns)
+    make(connection, "old.things", {1: ("a", 2)}, before)
     make(connection, "things", {1: ("a", 2)}, "id BIGINT, name VARCHAR, n BIGINT")
-    assert record_since(connection, "things", "old", record) == table_record(connection, "things")
+    for record in (TableRecord(rows=rows, checksum="1"), None):
+        assert record_since(connection, "things", "old", record) == table_record(connection, "things")
 
 
 LOG = logging.getLogger("polyhop.test")
@@ -579,19 +532,12 @@ def test_a_slow_statement_is_logged_on_one_line_and_cut_whether_it_fails_or_not(
 
 def test_every_pause_is_a_record_without_the_error_s_details(caplog: pytest.LogCaptureFixture) -> None:
     slept: list[float] = []
-    before = noted(LOG, "a call of the model x")
-    retrying = Retrying(
-        stop=stop_after_attempt(3), wait=wait_fixed(0.12345), sleep=slept.append, before_sleep=before, reraise=True
-    )
-
-    def fail() -> None:
-        raise ValueError("sk-secret")
-
+    tries = {"stop": stop_after_attempt(3), "wait": wait_fixed(0.12345), "sleep": slept.append, "reraise": True}
+    retrying = Retrying(**tries, before_sleep=noted(LOG, "a call of the model x"))  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO, LOG.name), pytest.raises(ValueError, match="sk-secret"):
-        retrying(fail)
-    assert [vars(record)["fields"] for record in caplog.records] == [
-        {"attempt": number, "pause": 0.123, "error": "ValueError"} for number in (1, 2)
-    ]
+        retrying(Mock(side_effect=ValueError("sk-secret")))
+    fields = [{"attempt": number, "pause": 0.123, "error": "ValueError"} for number in (1, 2)]
+    assert [vars(record)["fields"] for record in caplog.records] == fields
     assert {record.getMessage() for record in caplog.records} == {"a call of the model x is tried again"}
     assert "sk-secret" not in caplog.text
     assert len(slept) == 2

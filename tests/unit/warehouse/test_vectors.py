@@ -1,7 +1,6 @@
 """Vectors of a version: HNSW graphs and texts over LanceDB, vectors copied from the version before, cosines scaled."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -14,15 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from real_index import RealIndex, pages
 
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import VectorRows
 from polyhop.schemas.query import Question
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.vectors.kinds import (
@@ -164,27 +159,16 @@ def test_a_hash_that_only_begins_like_a_known_one_is_unknown() -> None:
         assert EarlierVectors(known, lambda: np.eye(2, dtype=np.float32)).rows_of(other).tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize(
-    ("held", "matrix"),
-    [
-        (hashes(1, 2), np.eye(1, 3, dtype=np.float32)),
-        (hashes(1, 2), np.eye(2, dtype=np.float32)),
-        (hashes(1, 2), np.eye(2, 3)),
-        (hashes(1, 2)[:, :31], np.eye(2, 3, dtype=np.float32)),
-    ],
-    ids=["too few rows", "another dimension", "another type", "short hashes"],
-)
-def test_files_that_do_not_fit_give_no_vector(
-    tmp_path: Path, held: NDArray[np.uint8], matrix: NDArray[np.generic]
-) -> None:
-    assert open_earlier(saved(tmp_path, held, matrix), 3).rows_of(hashes(1, 2)).tolist() == [-1, -1]
-
-
-def test_no_files_and_files_that_are_gone_give_no_vector(tmp_path: Path) -> None:
+def test_files_that_do_not_fit_or_are_gone_give_no_vector(tmp_path: Path) -> None:
     assert open_earlier([], 3).rows_of(hashes(1)).tolist() == [-1]
     assert open_earlier([tmp_path / "a_b.npy", tmp_path / "a_c.npy"], 3).rows_of(hashes(1)).tolist() == [-1]
-    whole = saved(tmp_path, hashes(1, 2), np.eye(3, dtype=np.float32)[:2])
-    assert open_earlier(whole, 3).rows_of(hashes(2, 3)).tolist() == [1, -1]
+    known, whole = hashes(1, 2), np.eye(2, 3, dtype=np.float32)
+    assert open_earlier(saved(tmp_path, known, whole), 3).rows_of(hashes(2, 3)).tolist() == [1, -1]
+    exact: NDArray[np.generic] = np.eye(2, 3)
+    bad = [(known, whole[:1]), (known, whole[:, :2]), (known, exact), (known[:, :31], whole)]
+    for number, (held, matrix) in enumerate(bad):
+        (folder := tmp_path / str(number)).mkdir()
+        assert open_earlier(saved(folder, held, matrix), 3).rows_of(known).tolist() == [-1, -1], number
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -199,12 +183,9 @@ ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st
 @given(ROWS, ROWS, st.integers(1, 15))
 def test_the_gap_is_that_of_sorted_cosines_and_ignores_order(asked: np.ndarray, rows: np.ndarray, rank: int) -> None:
     questions, texts = unit(asked), unit(rows)
-    gaps = []
-    for question in questions.astype(np.float64):
-        cosines = sorted((float(question @ text) for text in texts.astype(np.float64)), reverse=True)
-        gaps.append(cosines[0] - cosines[min(rank, len(cosines)) - 1])
+    cosines = -np.sort(-questions.astype(np.float64) @ texts.astype(np.float64).T, axis=1)
     found = spread(questions, texts, rank)
-    assert found == pytest.approx(np.median(gaps), abs=1e-9)
+    assert found == pytest.approx(np.median(cosines[:, 0] - cosines[:, min(rank, len(texts)) - 1]), abs=1e-9)
     assert 0 <= found <= 2 + 1e-6
     assert spread(questions[::-1], texts[::-1], rank) == pytest.approx(found, abs=1e-12)
 
@@ -231,25 +212,20 @@ def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str
     assert [bodies[n] for n in sampled_texts(bodies)] == [other[n] for n in sampled_texts(other)]
 
 
-def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(
-    tmp_path: Path, write_corpus: Callable[..., Path]
-) -> None:
+def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path) -> None:
     """A version of another encoder, as its manifest says: the weights are as if they had been given scaled."""
     names = ("Oslo", "Bergen", "Tromso", "Hamar")
-    texts = [f"{name} lies north of {names[k - 1]}. It has a port." for k, name in enumerate(names)]
-    corpus = write_corpus([{"id": name, "title": name, "text": text} for name, text in zip(names, texts, strict=True)])
-    settings = Settings(root=tmp_path / "root", strategies=("bridge",))
-    run_index(settings, IndexRequest("i", corpus), DirectRunner())
-    defaults = BridgeParameters()
+    index = RealIndex(tmp_path / "index", strategies=("bridge",))
+    index.read(pages({n: f"{n} lies north of {names[k - 1]}. It has a port." for k, n in enumerate(names)}))
 
     def scores(**parameters: float) -> list[tuple[str, float]]:
-        session = IndexSession(open_published(settings.root, "i"), settings)
+        session = IndexSession(open_published(index.root, "i"), index.settings)
         asked = Question("What lies north of Bergen?")
         found = session.answerer("bridge", parameters).retrieve([asked], limit=6)[0]
         session.close()
         return [(passage.passage_id, passage.score) for passage in found.passages]
 
-    path = Layout(settings.root).index("i").version(1).manifest
+    path, defaults = index.version.manifest, BridgeParameters()
     document = json.loads(path.read_text(encoding="utf-8"))
     document.pop(CHECKSUM)
     assert document["vectors"]["passage"]["encoder"]["cosine_scale"] == 1
