@@ -110,6 +110,7 @@ PAGES = {f"p{n}": (f"Town {n}", f"Town {n} lies near Mount Tall.") for n in rang
 BURNT = {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}
 
 
+@pytest.mark.rare
 def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp_path: Path) -> None:
     assert index(tmp_path, PAGES).computed["extract"] == 9
     assert index(tmp_path, BURNT).computed["extract"] == 1
@@ -117,6 +118,7 @@ def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp
         assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=full).computed["extract"] == 9
 
 
+@pytest.mark.rare
 def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> None:
     index(tmp_path, PAGES)
     edited = {**PAGES, **{f"p{n}": (f"Town {n}", f"Town {n} burnt down.") for n in (1, 4, 8)}}

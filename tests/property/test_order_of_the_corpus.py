@@ -87,6 +87,7 @@ def _rankings(index: Index, label: str, asked: Sequence[Question]) -> list[list[
     return [[passage.passage_id for passage in retrieval.passages] for retrieval in found]
 
 
+@pytest.mark.rare
 def test_shuffling_a_generated_corpus_changes_no_ranking(tmp_path: Path) -> None:
     """Every strategy that needs no vectors."""
     records, rows = ([json.dumps(row) + "\n" for row in made] for made in generate(PASSAGES, QUESTIONS, 13))

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_index import graph_from, lexical_from
@@ -55,9 +54,6 @@ evidences = st.builds(
 @given(evidences)
 def test_json_and_back_gives_the_same_evidence(evidence: Evidence) -> None:
     assert evidence_of(json.loads(json.dumps(as_row(evidence)))) == evidence
-
-
-def test_nothing_is_an_empty_document() -> None:
     assert as_row(Evidence()) == {}
     assert evidence_of({"links": [], "sentences": []}) == Evidence()
 
@@ -74,37 +70,24 @@ CACHED = replace(PARTIAL, is_cached=True)
 FINAL = ModelUse("m", "hub.final", "h2", usage=Usage(1, 50, 5, 0.25, 1.0), rung="as_is")
 
 
-def total(*uses: ModelUse) -> ModelUse:
-    found = summed_use(uses)
-    assert found is not None
-    return found
-
-
 def test_a_sum_counts_what_was_paid_now_apart_from_what_the_replies_took_and_keeps_its_parts() -> None:
-    use = total(CACHED, PARTIAL, FINAL)
-    assert use.usage == Usage(3, 250, 25, 1.25, 5.0)
-    assert use.spent == Usage(2, 150, 15, 0.75, 3.0)
-    assert (use.prompt, use.is_cached, use.rung) == ("hub.final", False, "as_is")
-    assert use.parts == (CACHED, PARTIAL, FINAL)
-    all_cached = total(CACHED, CACHED)
-    assert (all_cached.is_cached, all_cached.spent) == (True, Usage())
-    whole = total(all_cached, FINAL)
-    assert (whole.parts, whole.spent) == ((CACHED, CACHED, FINAL), FINAL.usage)
-    assert total(FINAL) is FINAL
-    assert summed_use([]) is None
-
-
-def test_a_sum_names_the_first_failure() -> None:
     failed = replace(PARTIAL, error_class="MalformedReplyError", error="No JSON.")
-    use = total(PARTIAL, failed, replace(failed, error="Another."), FINAL)
-    assert (use.error_class, use.error) == ("MalformedReplyError", "No JSON.")
-
-
-def test_the_row_lists_the_parts_of_a_sum_only() -> None:
-    whole = reading_row(Reading("a", use=summed_use([CACHED, FINAL])))
-    parts = [(part["prompt"]["name"], part["cached"]) for part in whole["parts"]]
-    assert parts == [("hub.partial", True), ("hub.final", False)]
-    assert (whole["usage"]["calls"], whole["spent"]["calls"]) == (2, 1)
+    use = summed_use([CACHED, failed, replace(failed, error="Another."), FINAL])
+    all_cached = summed_use([CACHED, CACHED])
+    assert use is not None
+    assert all_cached is not None
+    assert (use.usage, use.spent) == (Usage(4, 350, 35, 1.75, 7.0), Usage(3, 250, 25, 1.25, 5.0))
+    assert (use.prompt, use.is_cached, use.rung) == ("hub.final", False, "as_is")
+    assert (use.error_class, use.error) == ("MalformedReplyError", "No JSON.")  # the first failure
+    assert use.parts[::3] == (CACHED, FINAL)
+    assert (all_cached.is_cached, all_cached.spent) == (True, Usage())
+    whole = summed_use([all_cached, FINAL])
+    assert whole is not None
+    assert (whole.parts, whole.spent) == ((CACHED, CACHED, FINAL), FINAL.usage)
+    assert (summed_use([FINAL]), summed_use([])) == (FINAL, None)
+    row = reading_row(Reading("a", use=whole))
+    parts = [(part["prompt"]["name"], part["cached"]) for part in row["parts"]]
+    assert parts == [("hub.partial", True), ("hub.partial", True), ("hub.final", False)]
     assert "parts" not in reading_row(Reading("a", use=FINAL))
 
 
@@ -154,13 +137,6 @@ def test_entities_that_are_given_stay_and_no_others() -> None:
     assert (found.indptr.tolist(), found.indices.tolist(), found.tf.tolist()) == ([0, 1, 2], [0, 0], [2.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("kept", "count", "moved"), [([], 3, [-1, -1, -1]), ([1], 3, [-1, 0, -1]), ([0, 2], 3, [0, -1, 1]), ([], 0, [])]
-)
-def test_numbers_move_up(kept: list[int], count: int, moved: list[int]) -> None:
-    assert new_numbers(np.array(kept, np.int64), count).tolist() == moved
-
-
 @given(st.lists(st.integers(0, 3), max_size=6), st.data())
 def test_rows_are_gathered_in_the_order_given(lengths: list[int], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.sampled_from(range(len(lengths))), max_size=6)) if lengths else []
@@ -168,3 +144,5 @@ def test_rows_are_gathered_in_the_order_given(lengths: list[int], data: st.DataO
     starts, offsets = gathered(indptr, np.array(rows, np.int64))
     assert offsets.tolist() == [offset for row in rows for offset in range(indptr[row], indptr[row + 1])]
     assert np.diff(starts).tolist() == [lengths[row] for row in rows]
+    for kept, moved in ([], [-1, -1, -1]), ([1], [-1, 0, -1]), ([0, 2], [0, -1, 1]):
+        assert new_numbers(np.array(kept, np.int64), 3).tolist() == moved

@@ -32,11 +32,12 @@ def test_forms_of_one_word_have_one_stem_and_function_words_none(code: str, one:
     assert tokens(one) == tokens(other) != []
 
 
-@pytest.mark.parametrize("text", ["伊尔河畔的小镇", "ｶﾀｶﾅ", "서울에서"])
-def test_scripts_without_blanks_are_pairs_of_characters(text: str) -> None:
-    found = analyser_of("plain", "zh")(text)
-    assert all(len(pair) == 2 for pair in found)
-    assert found[0][1:] + found[-1][1:] == found[1][:1] + found[-1][1:]
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [("伊尔河畔", ["伊尔", "尔河", "河畔"]), ("ｶﾀｶﾅ", ["カタ", "タカ", "カナ"]), ("서울에", ["서울", "울에"])],
+)
+def test_scripts_without_blanks_are_pairs_of_characters(text: str, pairs: list[str]) -> None:
+    assert analyser_of("plain", "zh")(text) == pairs
 
 
 @pytest.mark.parametrize(
@@ -54,21 +55,15 @@ def test_ways_of_writing_a_text_that_have_the_same_tokens(name: str, code: str, 
     assert tokens(text) == tokens(other) != []
 
 
-def test_english_is_as_it_was() -> None:
-    assert analyser_of("plain", ENGLISH) is ANALYSERS["plain"]
-    assert analyser_of("stems", ENGLISH) is ANALYSERS["stems"]
-
-
 @given(text=st.text(max_size=60), code=st.sampled_from(OTHERS))
 def test_any_text_in_any_language_has_tokens_without_blanks(text: str, code: str) -> None:
     assert all(token and not any(map(str.isspace, token)) for token in language(code).tokens(text))
 
 
-@pytest.mark.parametrize("code", OTHERS)
-def test_every_language_stems_and_has_its_stop_words(code: str) -> None:
-    spoken = language(code)
-    assert spoken.stem("Berlin")
-    assert spoken.stop_words or code in {"ja", "ko", "zh"}
+def test_every_language_stems_and_has_its_stop_words_and_english_is_as_it_was() -> None:
+    assert all(language(code).stem("Berlin") for code in OTHERS)
+    assert [code for code in OTHERS if not language(code).stop_words] == ["ja", "ko", "zh"]
+    assert {name: analyser_of(name, ENGLISH) for name in ANALYSERS} == ANALYSERS
 
 
 @pytest.mark.parametrize(
@@ -83,29 +78,16 @@ def test_every_language_stems_and_has_its_stop_words(code: str) -> None:
 def test_the_language_of_a_text_is_detected(text: str, code: str) -> None:
     assert detected(text) == code
     assert analyser_of("stems", AUTO)(text) == analyser_of("stems", code)(text)
-
-
-@pytest.mark.parametrize("text", ["", " ", "1234", "\u200f", "!?"])
-def test_a_text_without_words_has_a_language_too(text: str) -> None:
-    assert detected(text) in CODES
+    assert {detected(wordless) for wordless in ("", "1234", "\u200f", "!?")} <= {*CODES}
 
 
 def test_an_unknown_language_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigurationError, match=r"no language 'deu'; did you mean 'de'\?") as caught:
+    with pytest.raises(ConfigurationError, match=r"no language 'deu'; did you mean 'de'\?.* auto or .*zh"):
         parse_settings({"flags": {"corpus.language": "deu"}})
-    assert "auto" in str(caught.value)
-    assert "zh" in str(caught.value)
 
 
 TITLES = ["Марвальск", "Иван Рутов", "الجسر الأزرق", "فلمار", "伊尔河", "《寂静的港湾》"]
 TITLES += ["Ilse (Fluss)", "Porto Lume", "The Nile"]
-
-
-GERMAN = "Die Stadt liegt an der Ilse. Anna Belling war Ingenieurin in Torvik und malte eine Brücke."
-
-
-def names(code: str, text: str) -> list[str]:
-    return [mention.key for mention in LanguageNames(TITLES, code).find(text)]
 
 
 @pytest.mark.parametrize(
@@ -119,11 +101,16 @@ def names(code: str, text: str) -> list[str]:
         ("fr", "Le roman « Le Port silencieux » est de Jean Routier.", ["le port silencieux", "port", "jean routier"]),
         ("es", "Nació en Puerto Lumbre.", ["nacio", "puerto lumbre"]),
         # German nouns are no names by their capital alone
-        ("de", GERMAN, ["ilse", "anna belling", "torvik"]),
+        (
+            "de",
+            "Die Stadt liegt an der Ilse. Anna Belling malte in Torvik eine Brücke.",
+            ["ilse", "anna belling", "torvik"],
+        ),
     ],
 )
 def test_names_of_a_text(code: str, text: str, found: list[str]) -> None:
-    assert names(code, text) == found
+    for titles in (TITLES, TITLES[::-1]):
+        assert [mention.key for mention in LanguageNames(titles, code).find(text)] == found
 
 
 def test_with_auto_each_text_is_read_in_its_language() -> None:
@@ -133,23 +120,18 @@ def test_with_auto_each_text_is_read_in_its_language() -> None:
     assert [one.key for one in finder.find("马尔镇是伊尔河畔的一座小镇。")] == ["伊尔河"]
 
 
-@given(text=st.text(max_size=80), code=st.sampled_from([*(code for code in CODES if code != ENGLISH), AUTO]))
+@given(text=st.text(max_size=80), code=st.sampled_from([*OTHERS, AUTO]))
 def test_a_mention_is_a_piece_of_the_text(text: str, code: str) -> None:
     for mention in LanguageNames(TITLES, code).find(text):
         assert text[mention.start : mention.end] == mention.surface
         assert mention.key
 
 
-@pytest.mark.parametrize("title", ["Марвальск", "فلمار", "伊尔河", "Porto Lume", "Иван Рутов"])
 @pytest.mark.parametrize("code", ["ru", "ar", "zh", "de", AUTO])
-def test_a_title_itself_is_found_under_its_key_in_any_language(title: str, code: str) -> None:
-    found = pickle.loads(pickle.dumps(LanguageNames(TITLES, code))).find(title)
-    assert title_keys(title)[0] in [mention.key for mention in found]
-
-
-def test_titles_in_another_order_change_nothing() -> None:
-    text = "Роман Ивана Рутова о городе Марвальске, 伊尔河畔."
-    assert LanguageNames(TITLES, "ru").find(text) == LanguageNames(TITLES[::-1], "ru").find(text)
+def test_a_title_itself_is_found_under_its_key_in_any_language(code: str) -> None:
+    finder = pickle.loads(pickle.dumps(LanguageNames(TITLES, code)))
+    for title in ("Марвальск", "فلمار", "伊尔河", "Porto Lume", "Иван Рутов"):
+        assert title_keys(title)[0] in [mention.key for mention in finder.find(title)], title
 
 
 CORPORA = Path(__file__).parents[3] / "benchmarks" / "data" / "languages"
@@ -184,7 +166,6 @@ def test_an_english_corpus_looks_like_no_other_language(demo_folder: Path) -> No
         ("de la", ""),
         ("M8x40 DIN 933 A2; M10x60 DIN 931 A4; SKU 4411-99 de 12 V, la 5 A", ""),
         ("def walk(graph):\n    for node in graph:\n        yield node.id, node.to_json()\n" * 9, ""),
-        ("", ""),
         ("1 2 3 … !", ""),
     ],
 )

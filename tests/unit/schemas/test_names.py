@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import unicodedata
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import STOP_WORDS
 from polyhop.schemas.names import MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms, title_keys
 from polyhop.schemas.text import fold
 from polyhop.schemas.values import find_dates, find_numbers
@@ -33,10 +31,7 @@ def keys(text: str, *titles: str) -> list[str]:
         ("J. R. R. Tolkien wrote it in Oxford", ["j r r tolkien", "oxford"]),
         ("Simon & Garfunkel's song", ["simon garfunkel"]),
         ("Who directed The Wizard of Oz?", ["wizard of oz"]),
-        (
-            "Ludwig van Beethoven and Antoni Gaudí's Sagrada Família",
-            ["ludwig van beethoven", "antoni gaudi", "sagrada familia"],
-        ),
+        ("Ludwig van Beethoven and Antoni Gaudí's Park", ["ludwig van beethoven", "antoni gaudi", "park"]),
         ("However, NASA and McDonald's met in June 1990", ["nasa", "mcdonald"]),
         ("St. Mary's Hall", ["st mary", "hall"]),
         ("King Louis XIV\nFrance", ["king louis xiv", "france"]),
@@ -69,13 +64,8 @@ def test_titles_are_found(text: str, titles: list[str], expected: list[str]) -> 
     ("title", "expected"),
     [
         ("Paris (mythology)", ("paris mythology", "paris")),
-        ("Springfield, Illinois", ("springfield illinois", "springfield")),
-        (
-            "Lambert (d. 938), Margrave of Tuscany",
-            ("lambert d 938 margrave of tuscany", "lambert margrave of tuscany", "lambert"),
-        ),
+        ("Lambert (d. 938), Margrave of Ur", ("lambert d 938 margrave of ur", "lambert margrave of ur", "lambert")),
         ("(500) Days of Summer", ("500 days of summer", "days of summer")),
-        ("Antoni Gaudí", ("antoni gaudi",)),
         ("1984", ("1984",)),
         ("東京（曖昧さ回避）", ("東京 曖昧さ回避", "東京")),
         ("It", ()),
@@ -83,7 +73,6 @@ def test_titles_are_found(text: str, titles: list[str], expected: list[str]) -> 
         ("May", ()),
         ("X", ()),
         ("!!!", ()),
-        ("", ()),
     ],
 )
 def test_title_keys(title: str, expected: tuple[str, ...]) -> None:
@@ -91,31 +80,25 @@ def test_title_keys(title: str, expected: tuple[str, ...]) -> None:
 
 
 def test_title_forms_keep_the_spelling() -> None:
-    assert title_forms("Gaudí (film), 1960") == [
-        ("gaudi film 1960", "Gaudí (film), 1960"),
-        ("gaudi 1960", "Gaudí , 1960"),
-        ("gaudi", "Gaudí"),
-    ]
+    forms = [("gaudi film 1960", "Gaudí (film), 1960"), ("gaudi 1960", "Gaudí , 1960"), ("gaudi", "Gaudí")]
+    assert title_forms("Gaudí (film), 1960") == forms
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("", []),
-        ("... -- !?", []),
-        ("1984 11 22", []),
+        ("1984 -- !?", []),
         ("the US and IT", ["us", "it"]),
         ("It told Us", []),
         ("A Tale of Two Cities", ["tale of two cities"]),
         ("A. J. Foyt and T. S. Eliot", ["a j foyt", "t s eliot"]),
-        ("the Bank of", ["bank"]),
         ("the Bank of the world", ["bank"]),
         ("the Lion The Witch", ["lion the witch"]),
         ("After van Gogh", ["gogh"]),
         ("Gaudi\u0301s Park", ["gaudis park"]),
         ("O’Neill’s café", ["o neill"]),
         ("MCDONALD'S MENU", ["mcdonald", "menu"]),
-        ("Πλάτων και Σωκράτης", ["πλατων", "σωκρατης"]),
         ("Лев Толстой", ["лев толстои"]),
         ("東京タワー", []),
         ("🎉 Party🎉Time", ["party", "time"]),
@@ -125,8 +108,6 @@ def test_title_forms_keep_the_spelling() -> None:
         ("World War I. It ended", ["world war i"]),
         ("in Warsaw . Poland", ["warsaw", "poland"]),
         ("Rome - Paris", ["rome", "paris"]),
-        ("AT&T", ["at t"]),
-        ("Ann\tLee", ["ann lee"]),
         ("snake_Case_Name", ["case", "name"]),
     ],
 )
@@ -146,7 +127,6 @@ def test_run_and_title_at_one_place_both_count() -> None:
     [
         ("½ of Gaudí", "Gaudí"),
         ("ﬁne Gaudi\u0301 now", "Gaudi\u0301"),
-        ("e\u0301te\u0301 Ⅻ", "Ⅻ"),
         ("… … Ann Lee …", "Ann Lee"),
         ("\u0301 Ann", "Ann"),
         ("İstanbul", "İstanbul"),
@@ -156,11 +136,6 @@ def test_offsets_refer_to_the_original_where_folding_changes_lengths(text: str, 
     (mention,) = NameFinder([]).find(text)
     assert mention.surface == surface
     assert text[mention.start : mention.end] == surface
-
-
-def test_decomposed_and_composed_text_give_the_same_keys() -> None:
-    text = "Antoni Gaudí, Sagrada Família, Dvořák"
-    assert keys(unicodedata.normalize("NFD", text)) == keys(unicodedata.normalize("NFC", text))
 
 
 def test_order_of_titles_does_not_matter_and_a_pickled_finder_is_the_same() -> None:
@@ -175,11 +150,6 @@ def test_a_run_ends_after_the_most_words() -> None:
     assert [len(mention.key.split()) for mention in found] == [MAX_NAME_TOKENS, 1]
 
 
-def test_stop_words_are_lower_case_and_hold_the_possessive() -> None:
-    assert "s" in STOP_WORDS
-    assert all(word == word.lower() for word in STOP_WORDS)
-
-
 # Pieces that meet every branch; characters that fold to several words (`½`) are left out: their parts have no place.
 WORDS = ("the ", " The ", "Of ", "of ", "'s ", "van ", "US ", "New York", " Curie", "What If")
 PIECES = st.sampled_from([*"aAéÉßİıαΣς.,'’&-\n\t 1٣ﬁⅫ…", "\u0301", *WORDS])
@@ -192,6 +162,7 @@ def test_every_mention_is_its_key_in_the_text(text: str) -> None:
         assert 0 <= mention.start < mention.end <= len(text)
         assert mention.surface == text[mention.start : mention.end]
         assert " ".join(name_tokens(mention.surface)) == mention.key
+    assert keys(fold(text), *TITLES) == keys(text, *TITLES)
 
 
 @given(st.text(max_size=60))
@@ -203,12 +174,6 @@ def test_any_text_gives_mentions_in_strict_order_inside_it(text: str) -> None:
     assert NameFinder(TITLES).find(text) == found
 
 
-@given(TEXTS)
-def test_folding_the_text_first_changes_no_key(text: str) -> None:
-    finder = NameFinder(TITLES)
-    assert [m.key for m in finder.find(fold(text))] == [m.key for m in finder.find(text)]
-
-
 @given(st.text(max_size=40))
 def test_a_key_of_a_title_is_made_of_its_words(title: str) -> None:
     words = " ".join(name_tokens(title)).split()
@@ -217,54 +182,27 @@ def test_a_key_of_a_title_is_made_of_its_words(title: str) -> None:
         assert set(key.split()) <= set(words)
 
 
-@pytest.mark.rare
-@pytest.mark.timeout(300)  # quadratic takes hours
-@pytest.mark.parametrize(
-    ("piece", "count"),
-    [
-        ("Word ", 200_000 // MAX_NAME_TOKENS + 1),
-        ("Ann, ", 200_000),
-        ("new york ", 111_111),
-        ("A.B.", 500_000 // MAX_NAME_TOKENS + 1),
-        ("é", 0),
-        ("½", 0),
-        ("x", 0),
-        ("'S", 0),
-        ("Of ", 0),
-    ],
-)
-def test_a_million_characters_are_no_trouble(piece: str, count: int) -> None:
-    finder = NameFinder(["new york new york " * 20, *TITLES])
-    assert len(finder.find(piece * (1_000_000 // len(piece)))) == count
-
-
 @pytest.mark.shared_data
 def test_most_names_that_a_model_found_are_found(shared_data: Path) -> None:
-    folder = shared_data / "musique100"
-    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    corpus, extracted = (
+        [json.loads(line) for line in (shared_data / "musique100" / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("corpus.jsonl", "openie.jsonl")
+    )
     finder = NameFinder(record["title"] for record in corpus)
-    found = {}
-    for record in corpus:
-        mentions = finder.find(f"{record['title']}\n{record['text']}")
-        found[record["id"]] = {mention.key for mention in mentions} | set(title_keys(record["title"]))
-    wanted = [
-        " ".join(name_tokens(name)) in found[record["id"]]
-        for record in map(json.loads, (folder / "openie.jsonl").read_text(encoding="utf-8").splitlines())
-        for name in record["entities"]
-        if name[:1].isupper()
-    ]
-    assert sum(wanted) / len(wanted) > 0.82
+    found = {
+        record["id"]: {one.key for one in finder.find(f"{record['title']}\n{record['text']}")}
+        | set(title_keys(record["title"]))
+        for record in corpus
+    }
+    named = [(record["id"], name) for record in extracted for name in record["entities"] if name[:1].isupper()]
+    assert sum(" ".join(name_tokens(name)) in found[id_] for id_, name in named) / len(named) > 0.82
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("born 24 October 1650,", [("date:1650-10-24", "24 October 1650")]),
-        (
-            "on May 2, 1999 and 2nd of May 1999",
-            [("date:1999-05-02", "May 2, 1999"), ("date:1999-05-02", "2nd of May 1999")],
-        ),
-        ("in June 1990", [("date:1990-06", "June 1990")]),
+        ("24 October 1650, May 2, 1999", [("date:1650-10-24", "24 October 1650"), ("date:1999-05-02", "May 2, 1999")]),
+        ("on 2nd of May 1999", [("date:1999-05-02", "2nd of May 1999")]),
         ("in Sept. 1984", [("date:1984-09", "Sept. 1984")]),
         ("1939–1945", [("date:1939", "1939"), ("date:1945", "1945")]),
         ("32 May 1990", [("date:1990-05", "May 1990")]),
@@ -282,8 +220,8 @@ def test_dates(text: str, expected: list[tuple[str, str]]) -> None:
     [
         ("1,200 men, 3.50 m", [("number:1200", "1,200"), ("number:3.5", "3.50")]),
         (
-            "3.5 million or twenty-two thousand",
-            [("number:3500000", "3.5 million"), ("number:22000", "twenty-two thousand")],
+            "twenty-two thousand or 3.5 million",
+            [("number:22000", "twenty-two thousand"), ("number:3500000", "3.5 million")],
         ),
         ("Apollo 11 and 007", [("number:11", "11"), ("number:7", "007")]),
         ("Fifty, twelve; one of none", [("number:50", "Fifty"), ("number:12", "twelve")]),
@@ -300,30 +238,7 @@ def test_numbers(text: str, expected: list[tuple[str, str]]) -> None:
     st.lists(st.sampled_from([*"0123456789,. -", "May ", "1990", " two", "-five", " million", "٣", "é"])).map("".join)
 )
 def test_offsets_are_in_the_text_and_numbers_are_outside_dates(text: str) -> None:
-    dates = find_dates(text)
-    numbers = find_numbers(text, dates)
-    assert numbers == find_numbers(text)
-    for mention in (*dates, *numbers):
-        assert mention == Mention(mention.key, text[mention.start : mention.end], mention.start, mention.end)
-        assert mention.surface
+    dates, numbers = find_dates(text), find_numbers(text)
+    assert numbers == find_numbers(text, dates)
+    assert all(one.surface == text[one.start : one.end] != "" for one in (*dates, *numbers))
     assert all(n.end <= d.start or d.end <= n.start for n in numbers for d in dates)
-
-
-@pytest.mark.rare
-@pytest.mark.timeout(300)  # quadratic takes hours
-@pytest.mark.parametrize(
-    ("piece", "dates", "numbers"),
-    [
-        ("1,", 0, 0),
-        ("1", 0, 0),
-        ("1 ", 0, 500_000),
-        ("1990 ", 200_000, 0),
-        ("May 1 ", 0, 166_666),
-        ("twenty ", 0, 142_857),
-        (" ", 0, 0),
-    ],
-)
-def test_dates_and_numbers_in_a_million_characters_are_no_trouble(piece: str, dates: int, numbers: int) -> None:
-    text = piece * (1_000_000 // len(piece))
-    assert len(find_dates(text)) == dates
-    assert len(find_numbers(text)) == numbers

@@ -20,32 +20,13 @@ from polyhop.schemas.text import fold, norm_answer, norm_lower, norm_simple, nor
         ("O'Neill", "o'neill", "o neill"),
         ("Spider-Man", "spider-man", "spider man"),
         ("hub_path--x", "hub_path--x", "hub path x"),
-        ("Cafe\u0301 Ünal", "café ünal", "cafe unal"),
         ("A\u00a0B\u2003C", "a b c", "a b c"),
-        ("", "", ""),
+        ("Größe: 北京 (city)", "größe: 北京 (city)", "größe 北京 city"),
     ],
 )
 def test_each_normaliser_keeps_its_own_rule(text: str, ws: str, simple: str) -> None:
-    assert norm_ws(text) == ws
-    assert norm_lower(text) == ws
-    if text.isascii() or "é" not in ws:
-        assert norm_simple(text) == simple
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The Eiffel Tower!", "eiffel tower"),
-        ("a an the", ""),
-        ("U.S.A.", "usa"),
-        ("rock-and-roll", "rockandroll"),
-        ("1,952", "1952"),
-        ("São Paulo", "são paulo"),
-        ("Athens the Greek", "athens greek"),
-    ],
-)
-def test_norm_answer_is_squads(text: str, expected: str) -> None:
-    assert norm_answer(text) == expected
+    assert (norm_ws(text), norm_lower(text), norm_simple(text)) == (ws, ws, simple)
+    assert norm_answer("Athens the Greek") == "athens greek"  # more cases: golden answers of test_metrics.py
 
 
 @given(st.text())
@@ -56,7 +37,7 @@ def test_normalisers_are_idempotent(text: str) -> None:
 
 
 def test_normal_forms_and_tokens_of_single_texts() -> None:
-    assert norm_simple("Größe: 北京 (city)") == "größe 北京 city"
+    assert norm_ws("Cafe\u0301 Ünal") == "café ünal"
     assert fold("Antoni Gaudí’s Família") == "Antoni Gaudi's Familia"
     assert (passage_text("", "x"), passage_text("T", "x")) == ("x", "T\nx")
     assert plain_tokens("The O'Neill café, 1984!") == ["the", "o", "neill", "caf", "1984"]
@@ -79,18 +60,13 @@ def test_threads_agree() -> None:
     assert together == alone
 
 
-def sentences(text: str) -> list[str]:
-    return [text[start:end] for start, end in split_sentences(text)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
         ("Mr. Smith met J. R. R. Tolkien vs. Foo.", ["Mr. Smith met J. R. R. Tolkien vs. Foo."]),
         ("No. 5 is in the U.S. Army list, e.g. This.", ["No. 5 is in the U.S. Army list, e.g. This."]),
-        ("He lived in the U.S. He left.", ["He lived in the U.S.", "He left."]),
-        ("It was World War I. It ended.", ["It was World War I.", "It ended."]),
+        ("It was World War I. It left the U.S. It ended.", ["It was World War I.", "It left the U.S.", "It ended."]),
         ("Acme Inc. The firm of Dr. No", ["Acme Inc.", "The firm of Dr. No"]),
         ('He said "Hi." Then (Yes.) she left.', ['He said "Hi."', "Then (Yes.) she left."]),
         ("Born 1950. 12 came. “Who?” (It)", ["Born 1950.", "12 came.", "“Who?”", "(It)"]),
@@ -99,12 +75,11 @@ def sentences(text: str) -> list[str]:
         ("A heading\n\nA text\ngoes on\n \nEnd", ["A heading", "A text\ngoes on", "End"]),
         ("今日は。明日は？", ["今日は。", "明日は？"]),
         ("جملة. جملة", ["جملة.", "جملة"]),
-        ("", []),
         (" \n ", []),
     ],
 )
-def test_examples(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in split_sentences(text)] == expected
 
 
 @given(st.text(alphabet="aA.!?\"'( \n1é。"))
@@ -113,13 +88,3 @@ def test_sentences_are_trimmed_in_order_and_lose_only_white_space(text: str) -> 
     assert all(text[start:end] == text[start:end].strip() != "" for start, end in found)
     assert all(before[1] <= after[0] for before, after in pairwise(found))
     assert "".join("".join(text[start:end] for start, end in found).split()) == "".join(text.split())
-
-
-@pytest.mark.rare
-@pytest.mark.timeout(300)  # quadratic takes hours
-@pytest.mark.parametrize(
-    ("piece", "count"),
-    [("a ", 1), (".", 1), (". ", 1), (". A", 2), ("\n", 0), ("\n ", 0), (" ", 0), ('."', 1), ("Ab. ", 250_000)],
-)
-def test_a_million_characters_are_no_trouble(piece: str, count: int) -> None:
-    assert len(split_sentences(piece * (1_000_000 // len(piece)))) == count

@@ -33,12 +33,11 @@ from polyhop.tasks.evaluation.metrics import (
 )
 from polyhop.warehouse.files.questions import read_questions
 
-# Source: algorithms.md G-EVAL.
 GOLDEN = [
     ("The Eiffel Tower!", ["eiffel tower"], "eiffel tower", 1, 1),
     ("Paris, France", ["Paris"], "paris france", 0, 0.666667),
     ("a an the", [""], "", 1, 1),
-    ("", ["Paris"], "", 0, 0),
+    ("", ["Paris"], "", 0, 0),  # algorithms.md G-EVAL
     ("U.S.A.", ["usa"], "usa", 1, 1),
     ("rock-and-roll", ["rock and roll"], "rockandroll", 0, 0),
     ("Theodore the Great", ["theodore great"], "theodore great", 1, 1),
@@ -55,7 +54,6 @@ CONTAINED = [
     ("Oslo", ["Bergen and Oslo", "Oslo"], 1),
     ("Oslo, Oslo", ["Oslo and Bergen, Bergen"], 0.5),
     ("who is it", ["it is who"], 1),
-    ("Oslo", ["it is"], 0),
     ("", ["Oslo"], 0),
     ("Oslo", ["the"], 1),
 ]
@@ -80,6 +78,7 @@ def test_golden_rankings() -> None:
     assert recalls == pytest.approx({1: 0.111111, 2: 0.388889, 5: 0.555556}, abs=1e-6)
     assert hits == pytest.approx({1: 0.333333, 2: 0.666667, 5: 0.666667}, abs=1e-6)
     assert [reciprocal_rank(ranking, gold) for ranking, gold in rows] == [0.5, 0, 1]
+    assert [reciprocal_rank([f"p{n}" for n in range(200)], {gold}) for gold in ("p99", "p100")] == [0.01, 0]
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), TEXTS)
@@ -129,12 +128,6 @@ def test_f1_of_a_ranking_is_the_harmonic_mean_of_precision_and_recall_and_all_go
     assert all_at(ranking, gold, depth) == float(recall == 1)
 
 
-def test_a_first_gold_behind_the_depth_is_not_counted() -> None:
-    ranking = [f"p{number}" for number in range(200)]
-    assert reciprocal_rank(ranking, {"p99"}) == 0.01
-    assert reciprocal_rank(ranking, {"p100"}) == 0
-
-
 @pytest.mark.parametrize(
     ("passages", "gold", "judged"),
     [("b#2 a#1 b#1 c", {"a", "c"}, "b a c"), ("a#1 a#2 a#3", {"a#2"}, "a a#2")],
@@ -157,12 +150,8 @@ def test_the_best_gold_answer_counts_and_no_gold_answer_is_no_score() -> None:
     rows = [prediction("the Ada Lovelace", "Babbage", "Ada Lovelace"), prediction("x"), prediction("", "x")]
     found = score_rows([*rows, prediction("Ada Byron", "Ada Lovelace")])
     assert found == [Score(1.0, 1.0), None, Score(0.0, 0.0), Score(0.0, 0.5)]
-
-
-def test_means_leave_out_what_was_not_judged() -> None:
-    assert mean_scores([Score(1, 1), None, Score(0, 0.5)]) == {"n": 3, "em": 0.5, "f1": 0.75}
+    assert mean_scores(found) == {"n": 4, "em": 1 / 3, "f1": 0.5}
     assert mean_scores([None]) == {"n": 1, "em": None, "f1": None}
-    assert mean_scores([]) == {"n": 0, "em": None, "f1": None}
 
 
 ADA = NamedTriple("R1", "Ada Lovelace", "born in", "R2", "London")
@@ -175,7 +164,6 @@ GRAPH = [ADA, NAMED_BADLY, URIS, VALUE, NamedTriple("R1", "Ada Lovelace", "lived
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("(R1:Ada Lovelace, born in, R2:London)", ADA),
         ("R1:Ada Lovelace, born in, R2:London", ADA),
         ("(R1:Augusta Ada King, born in, R2:London, England)", ADA),
         ("(R1, born in, R2)", ADA),
@@ -183,7 +171,6 @@ GRAPH = [ADA, NAMED_BADLY, URIS, VALUE, NamedTriple("R1", "Ada Lovelace", "lived
         ("(http://ex.org/a:A, http://ex.org/p, http://ex.org/b:B)", URIS),
         ("(http://ex.org/a, http://ex.org/p, http://ex.org/b)", URIS),
         ("(R1:Ada Lovelace, born in year, 1815, December)", VALUE),
-        (("R1", "born in", "R2"), ADA),
         (("R1", "born in year", "1815, December"), VALUE),
     ],
 )
@@ -192,10 +179,11 @@ def test_a_golden_triple_is_found_whatever_is_in_names_and_ids(written: Any, mea
 
 
 def test_golden_triples_that_the_graph_does_not_have_are_not_found() -> None:
-    other_ids = ["(R1:Ada Lovelace, born in, R9:London)", "(R9:Ada Lovelace, born in, R2:London)"]
-    others = ["None", "", "(R1:Ada Lovelace, died in, R2:London)", "(R10:Ada Lovelace, born in, R2:London)"]
-    assert find_golden([*other_ids, *others], GRAPH) == {}
-    assert find_golden([("R1", "born in", "London, Ontario"), ("R2", "born in", "R1")], GRAPH) == {}
+    others = ["None", "(R1:Ada Lovelace, born in, R9:London)", "(R9:Ada Lovelace, born in, R2:London)"]
+    others += ["", "(R1:Ada Lovelace, died in, R2:London)", "(R10:Ada Lovelace, born in, R2:London)"]
+    assert find_golden([*others, ("R1", "born in", "London, Ontario"), ("R2", "born in", "R1")], GRAPH) == {}
+    twice = [VALUE, VALUE._replace(object_id="7a2d")]  # a value that two objects have means neither
+    assert find_golden([("R1", "born in year", VALUE.object)], twice) == {}
 
 
 def test_of_two_triples_that_fit_it_is_the_one_whose_names_the_text_has() -> None:
@@ -206,11 +194,6 @@ def test_of_two_triples_that_fit_it_is_the_one_whose_names_the_text_has() -> Non
     without_names = other._replace(subject="Ada", object="y")
     assert find_golden([text], [named_otherwise, without_names]) == {text: named_otherwise.ids}
     assert find_golden([text], [ADA._replace(subject="Ada"), without_names]) == {text: other.ids}
-
-
-def test_a_value_that_two_objects_have_means_none_of_them() -> None:
-    twice = [VALUE, VALUE._replace(object_id="7a2d")]
-    assert find_golden([("R1", "born in year", VALUE.object)], twice) == {}
 
 
 AWKWARD = st.text(alphabet="aR1,: ()", max_size=8).map(str.strip)
@@ -240,16 +223,13 @@ def test_cells_of_a_csv_file_hold_several(tmp_path: Path) -> None:
 
 @pytest.mark.shared_data
 def test_all_golden_triples_of_orkg_but_the_one_that_is_none_are_in_its_graph(shared_data: Path) -> None:
-    folder = shared_data / "orkg"
-
     def end(node: Any) -> tuple[str, str]:
         return (node["id"], node["name"]) if isinstance(node, dict) else (str(node), str(node))
 
-    stated = []
-    for line in (folder / "triples.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        stated.append(NamedTriple(*end(row["subject"]), row["predicate"], *end(row["object"])))
-    records, _ = read_questions(folder / "questions.jsonl")
+    lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = map(json.loads, lines)
+    stated = [NamedTriple(*end(row["subject"]), row["predicate"], *end(row["object"])) for row in rows]
+    records, _ = read_questions(shared_data / "orkg" / "questions.jsonl")
     golden = [triple for record in records for triple in record.golden_triples]
     found = find_golden(golden, stated)
     assert len(golden) > 800

@@ -70,22 +70,16 @@ def test_the_report_of_two_strategies() -> None:
     timings = ("latency_ms", "parts_ms", "total_seconds")
     assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed", "intervals"]
     assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])
-    assert (first["hit@10"], first["mrr"], first["all@5"]) == pytest.approx((2 / 3, 0.5, 1 / 3))
-    assert (first["em"], first["f1"]) == pytest.approx((1 / 3, (2 / 3 + 1) / 3))
-    assert (first["hit@1"], first["hit@5"], first["all@2"], first["all@20"]) == pytest.approx((1 / 3, 2 / 3, 0, 1 / 3))
+    assert [first[name] for name in ("hit@1", "hit@5", "hit@10")] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
+    assert [first[name] for name in ("all@2", "all@5", "all@20")] == pytest.approx([0, 1 / 3, 1 / 3])
+    assert [first[name] for name in ("mrr", "em", "f1")] == pytest.approx([0.5, 1 / 3, (2 / 3 + 1) / 3])
     assert first["latency_ms"] == pytest.approx({"p50": 2.5, "p95": 3.85, "p99": 3.97, "mean": 2.5})
     assert first["total_seconds"] == pytest.approx(0.01)
     assert (first["failures"], first["failed"]) == (0, [])
-    assert (second["recall@2"], second["mrr"], second["em"]) == pytest.approx((5 / 9, 2 / 3, 2 / 3))
-
-
-def test_failures_count_zero_are_listed_and_have_no_latency() -> None:
-    report = evaluate(GOLD, {"second": SECOND}, record_of)["strategies"]["second"]
-    assert (report["failures"], report["failed"]) == (1, [{"id": "q2", "error": "the index vanished"}])
-    assert report["latency_ms"]["p99"] < 31
-    report_of_failures = evaluate(GOLD, {"a": [SECOND[1]] * 4}, record_of)["strategies"]["a"]
-    assert report_of_failures["latency_ms"] == dict.fromkeys(("p50", "p95", "p99", "mean"))
-    assert report["recall@30"] == pytest.approx(2 / 3)
+    assert (second["recall@2"], second["recall@30"], second["em"]) == pytest.approx((5 / 9, 2 / 3, 2 / 3))
+    # a failed question counts 0, is listed, and has no latency
+    assert (second["failures"], second["failed"]) == (1, [{"id": "q2", "error": "the index vanished"}])
+    assert (second["mrr"], second["latency_ms"]["p50"]) == pytest.approx((2 / 3, 20))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +97,7 @@ def test_failures_count_zero_but_for_answers_that_no_reader_was_to_give(
     report = evaluate(GOLD, {"a": [outcome] * 4}, record_of)["strategies"]["a"]
     assert (report["mrr"], report["em"], report["failures"], report["answered"]) == (0, em, failures, answered)
     assert (report["calibration"], report["coverage"]) == ([], [])
+    assert report["latency_ms"] == dict.fromkeys(("p50", "p95", "p99", "mean"))
 
 
 def test_without_a_ranking_only_answers_are_judged_and_compared_and_without_a_reader_only_rankings() -> None:
@@ -124,9 +119,6 @@ def test_questions_without_any_gold_and_no_question_at_all_give_null() -> None:
     assert report["paired"] == {"a vs b": {}}
     report = evaluate([], {"a": []}, record_of)
     assert (report["n"], report["excluded"], report["strategies"]["a"]["em"]) == (0, 0, None)
-
-
-def test_an_outcome_too_few_is_refused() -> None:
     with pytest.raises(AlgorithmError, match="4 questions, but 3 outcomes"):
         evaluate(GOLD, {"first": FIRST[:3]}, record_of)
 
@@ -159,8 +151,7 @@ def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
         Outcome(),
     ]
     report = evaluate(GOLD, {"a": outcomes}, record_of)["strategies"]["a"]
-    totals = {"prompt": 150, "completion": 7}
-    assert report["tokens"] == {**totals, "prompt_per_question": 37.5, "completion_per_question": 1.75}
+    assert list(report["tokens"].values()) == [150, 7, 37.5, 1.75]
     assert report["cost_usd"] == pytest.approx(0.3)
     assert list(report["parts_ms"]) == ["seed", "reading"]
     assert report["parts_ms"]["seed"] == pytest.approx({"p50": 2, "p95": 2.9, "p99": 2.98, "mean": 2})
@@ -218,14 +209,9 @@ def test_triples_are_judged_beside_passages_where_a_question_has_golden_ones() -
     assert paired["a vs b"]["triple_recall@30"]["difference"] == 0.375
     report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
     assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
-
-
-def test_a_failed_question_counts_zero_among_triples_too_and_one_without_gold_nothing() -> None:
     outcomes = [Outcome(error="gone", triples=()), Outcome(triples=(triple(3),)), Outcome(triples=())]
     values = question_values(TRIPLES_OF_QUESTIONS, outcomes, record_of)
     assert [row["triple_hit@10"] for row in values] == [0, 1, None]
-    values = question_values(GOLD, FIRST, record_of)
-    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
 
 
 def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
@@ -252,10 +238,8 @@ TEN = "one two three four five six seven eight nine ten"
 @pytest.mark.parametrize(
     ("answers", "wanted"),
     [
-        ([], None),
         ([()], None),
         ([(TEN,)], None),
-        ([(f"{TEN} eleven",)], 11),
         ([(f"{TEN} eleven", "short")], None),
         ([(TEN,), (f"{TEN} eleven",), ()], 10.5),
         ([("Paris",), (f"{TEN} eleven",), (TEN,)], None),
@@ -310,15 +294,11 @@ def row_of(strategy: str, question: str, value: float | None, answer: str = "x")
     return {"id": question, "question": f"{question}?", "strategy": strategy, "answer": answer, **values}
 
 
-def test_equal_runs_have_changed_in_nothing() -> None:
+def test_what_was_run_differently_is_named_with_both_values() -> None:
     run, rows = run_of({"a": 0.5}), [row_of("a", "q1", 0.0), row_of("a", "q2", 1.0)]
     changes = compare_runs(run, run, (rows, rows))
     assert (changes["changed"], changes["most_changed"], changes["only_first"]) == ({}, [], [])
-    assert changes["strategies"]["a"]["em"]["difference"] == 0
     assert changes["strategies"]["a"]["em"]["paired"]["ties"] == 2
-
-
-def test_what_was_run_differently_is_named_with_both_values() -> None:
     other = run_of({"a": 0.5, "c": 0.1}, version=2, parameters={"k": "3"}, settings={"reader.min_confidence": 0.3})
     changes = compare_runs(run_of({"b": 0.5, "a": 0.5}), other, ([], []))
     assert changes["changed"] == {
@@ -348,13 +328,11 @@ def test_a_question_that_was_reworded_is_another_question_and_what_was_not_measu
     before, after = [row_of("a", "q1", 0.0)], [{**row_of("a", "q1", 1.0), "question": "Other words?"}]
     changes = compare_runs(run_of({"a": 0.0}), run_of({"a": 1.0}), (before, after))
     assert changes["questions"] == {"common": 0, "only_first": 1, "only_second": 1}
-    assert changes["strategies"]["a"]["em"]["paired"] is None
-    assert changes["most_changed"] == []
+    assert (changes["strategies"]["a"]["em"]["paired"], changes["most_changed"]) == (None, [])
     first, second = run_of({"a": 0.5}), run_of({"a": 0.5})
     first["results"]["a"]["em"] = None
     changes = compare_runs(first, second, ([row_of("a", "q", None)], [row_of("a", "q", 1.0)]))
-    assert changes["strategies"]["a"]["em"]["difference"] is None
-    assert changes["strategies"]["a"]["em"]["paired"] is None
+    assert changes["strategies"]["a"]["em"] | {"difference": None, "paired": None} == changes["strategies"]["a"]["em"]
     assert changes["strategies"]["a"]["f1"]["difference"] == pytest.approx(0)
 
 
@@ -371,32 +349,18 @@ Results = dict[str, dict[str, Any]]
 STRATEGIES: Results = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
 
 
-@pytest.mark.parametrize(
-    ("text", "gate"),
-    [
-        ("recall@5=.65", Gate("recall@5", 0.65)),
-        ("bridge:em=0.1", Gate("em", 0.1, "bridge")),
-        (" qasa:gate=none:steps=1 : mrr = 1", Gate("mrr", 1.0, "qasa:gate=none:steps=1")),
-    ],
-)
-def test_a_gate_is_read_with_and_without_a_strategy(text: str, gate: Gate) -> None:
-    assert parse_gate(text) == gate
-
-
-def test_a_gate_written_otherwise_is_refused() -> None:
+def test_a_gate_is_read_with_and_without_a_strategy_and_one_written_otherwise_is_refused() -> None:
+    assert parse_gate("recall@5=.65") == Gate("recall@5", 0.65)
+    assert parse_gate(" qasa:gate=none:steps=1 : mrr = 1") == Gate("mrr", 1.0, "qasa:gate=none:steps=1")
     for text in ("recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"):
         with pytest.raises(ConfigurationError, match="takes metric=value"):
             parse_gate(text)
     known = r"unknown metric 'recal@5'; metrics: recall@1, .*, containment, .*, triple_mrr\."
     with pytest.raises(ConfigurationError, match=known):
         parse_gate("bridge:recal@5=.5")
-
-
-def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
-    gates = [Gate("em", 0.1, "dense")]
-    with pytest.raises(ConfigurationError, match="'dense', which is not evaluated; evaluated: bridge, bm25"):
-        check_names(gates, ["bridge", "bm25"])
     check_names([Gate("em", 0.1), Gate("em", 0.1, "bm25")], ["bridge", "bm25"])
+    with pytest.raises(ConfigurationError, match="'dense', which is not evaluated; evaluated: bridge, bm25"):
+        check_names([Gate("em", 0.1, "dense")], ["bridge", "bm25"])
 
 
 NO_GOLD = "could not be measured (the questions have no gold for it, or"
@@ -432,9 +396,9 @@ def test_gates_for_what_is_not_measured_are_refused() -> None:
     check_measured([Gate("mrr", 0.1, "bm25")], unranked="closed-book", reads=False)
     with pytest.raises(ConfigurationError, match=r"^--fail-below em needs answers, and --reader none reads none\.$"):
         check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
-    with pytest.raises(ConfigurationError, match=r"cannot judge mrr of 'closed-book', .*: em, f1, containment\.$"):
-        check_measured([Gate("mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
-    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
+    with pytest.raises(
+        ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book', .*: em, f1, containment\."
+    ):
         check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
 
 
@@ -493,28 +457,19 @@ def test_of_equal_settings_the_default_is_best_then_the_first() -> None:
         assert chosen_setting("mrr", "s", labels, run) == best
 
 
-@pytest.mark.parametrize(
-    ("metric", "judged"), [("recall@5", 1), ("mrr", 1), ("em", 2), ("f1", 2), ("triple_mrr", 3), ("triple_f1@10", 3)]
-)
+@pytest.mark.parametrize(("metric", "judged"), [("recall@5", 0), ("mrr", 0), ("f1", 1), ("triple_f1@10", 2)])
 def test_a_metric_judges_the_questions_that_have_its_gold(metric: str, judged: int) -> None:
-    records = {
-        1: QuestionRecord("1", "?", supporting=("p",)),
-        2: QuestionRecord("2", "?", answers=("a",)),
-        3: QuestionRecord("3", "?", golden_triples=("(a, b, c)",)),
-    }
-    assert [number for number, record in records.items() if is_judged(record, metric)] == [judged]
+    gold = {"supporting": ("p",)}, {"answers": ("a",)}, {"golden_triples": ("(a, b, c)",)}
+    assert [is_judged(QuestionRecord("q", "?", **one), metric) for one in gold].index(True) == judged  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("sizes", "refused"), [((10, 10), False), ((9, 30), True), ((30, 9), True)])
-def test_too_few_judged_questions_on_either_side_are_refused(sizes: tuple[int, int], *, refused: bool) -> None:
+@pytest.mark.parametrize("sizes", [(9, 30), (30, 9)])
+def test_too_few_judged_questions_on_either_side_are_refused(sizes: tuple[int, int]) -> None:
     judged = [QuestionRecord(str(n), "?", supporting=("p",)) for n in range(30)]
-    parts = [[*judged[:size], *([QuestionRecord("u", "?")] * 5)] for size in sizes]
-    if not refused:
-        check_parts(parts, "mrr")
-        return
-    with pytest.raises(ConfigurationError) as refused_by:
-        check_parts(parts, "mrr")
-    assert str(refused_by.value).endswith(
+    check_parts([judged[:10]] * 2, "mrr")
+    with pytest.raises(ConfigurationError) as refused:
+        check_parts([[*judged[:size], *([QuestionRecord("u", "?")] * 5)] for size in sizes], "mrr")
+    assert str(refused.value).endswith(
         f"there are {sizes[0]} to tune on and {sizes[1]} to keep back; take more questions, another --sample, or "
         "another --metric (of 49 questions, 39 have supporting passages, 0 have answers, 0 have golden triples)."
     )
@@ -525,16 +480,15 @@ def test_the_document_has_both_parts_the_paired_test_and_how_to_use_the_setting(
     assert (report["default"], report["chosen"], report["is_default"]) == ("s", WIDE, False)
     assert report["grid"] == {"width": ["1", "2"], "b": ["x", "y z"]}
     assert [row["label"] for row in report["tried"]] == LABELS
-    assert [row["values"] for row in report["tried"][:2]] == [{}, {"width": "1", "b": "x"}]
+    assert report["tried"][1]["values"] == {"width": "1", "b": "x"}
     assert report["tuning"]["chosen"] == {"mean": pytest.approx(0.9), "low": 0.9, "high": 0.9}
     rest = report["rest"]
     assert (rest["n"], rest["judged"], rest["default"]["mean"]) == (12, 12, pytest.approx(0.2))
-    assert (rest["paired"]["wins"], rest["paired"]["losses"]) == (11, 1)
-    assert rest["paired"]["difference"] == pytest.approx(rest["chosen"]["mean"] - 0.2)
-    assert rest["paired"]["p"] < 0.05
-    assert rest["paired"]["significant"]
+    paired = rest["paired"]
+    assert (paired["wins"], paired["losses"], paired["significant"], paired["p"] < 0.05) == (11, 1, True, True)
+    assert paired["difference"] == pytest.approx(rest["chosen"]["mean"] - 0.2)
     assert list(rest["metrics"]) == ["f1"]
-    assert rest["metrics"]["f1"]["paired"]["difference"] == pytest.approx(rest["paired"]["difference"] / 2)
+    assert rest["metrics"]["f1"]["paired"]["difference"] == pytest.approx(paired["difference"] / 2)
     assert report["use"] == {"strategy": "s", "param": ["k=7", "width=2", "b=y z"], "label": WIDE}
 
 

@@ -1,9 +1,7 @@
 """Statistics of an evaluation: bootstrap, calibration, pairs, groups, samples."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +40,9 @@ def paired_bootstrap(a: Sequence[float], b: Sequence[float], **options: int) -> 
 def test_golden_case() -> None:
     values = {"difference": 0.125, "low": -0.125, "high": 0.375, "wins": 3, "ties": 4, "losses": 1}
     assert paired_bootstrap(A, B).as_row() == {**values, "significant": False}
+    assert not PairedDifference(0.1, 0.0, 0.2, 1, 0, 0).significant  # an interval that ends at zero
+    assert paired_bootstrap([1.0] * 5, [0.0] * 5).significant
+    assert paired_bootstrap([0.0] * 5, [1.0] * 5).significant
 
 
 def test_chunks_draw_the_stream_of_one_large_draw(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,18 +53,6 @@ def test_chunks_draw_the_stream_of_one_large_draw(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(bootstrap, "_CHUNK_CELLS", cells)
         result = paired_bootstrap(differences.tolist(), [0.0] * 37)
         assert (result.low, result.high) == pytest.approx((low, high), abs=1e-11)
-
-
-def test_columns_do_not_disturb_each_other() -> None:
-    columns = np.random.default_rng(1).choice([-1.0, -1 / 3, 0.0, 0.5], size=(40, 3))
-    alone = [paired_bootstrap(column.tolist(), [0.0] * 40) for column in columns.T]
-    assert bootstrap_columns(columns) == alone
-
-
-def test_an_interval_that_ends_at_zero_is_not_significant() -> None:
-    assert not PairedDifference(0.1, 0.0, 0.2, 1, 0, 0).significant
-    assert paired_bootstrap([1.0] * 5, [0.0] * 5).significant
-    assert paired_bootstrap([0.0] * 5, [1.0] * 5).significant
 
 
 def test_differences_of_rounding_noise_are_ties_and_no_questions_are_refused() -> None:
@@ -79,8 +68,6 @@ def test_p_is_twice_the_share_of_resamples_that_turn_the_sign() -> None:
     assert bootstrap_p(differences) == 2 * (int((means <= 0).sum()) + 1) / 10_001
     assert bootstrap_p(-differences) == bootstrap_p(differences)
 
-
-def test_p_is_one_where_nothing_differs_and_never_zero() -> None:
     assert bootstrap_p(np.zeros(5)) == 1.0
     assert bootstrap_p(np.full(5, 0.1), resamples=99) == 0.02
     with pytest.raises(AlgorithmError, match="at least one question"):
@@ -157,7 +144,6 @@ def test_an_interval_depends_on_no_other_strategy_or_metric() -> None:
     alone = intervals({"one": rows}, ["em"])["one"]["em"]
     beside = intervals({"other": rows[::-1], "one": rows}, ["f1", "em"])["one"]["em"]
     assert alone == beside
-    assert intervals({"one": [{"em": 1.0}] * 5}, ["em"]) == {"one": {"em": {"low": 1.0, "high": 1.0}}}
 
 
 def values(count: int) -> dict[str, list[dict[str, float | None]]]:
@@ -179,8 +165,8 @@ def test_groups_come_by_number_and_then_by_word_with_their_own_means() -> None:
         (["a"] * LEAST_MEMBERS + ["b"] * LEAST_MEMBERS, ["a", "b"]),
         (["a"] * (2 * LEAST_MEMBERS - 1) + ["b"], ["a", "b"]),
         (["a"] * LEAST_MEMBERS + ["b"] * (LEAST_MEMBERS - 1), None),
-        (["a"] * 20, None),
         ([True, False] * LEAST_MEMBERS, ["false", "true"]),
+        ([True, False, None] * LEAST_MEMBERS, ["false", "true"]),
         ([2, 10] * LEAST_MEMBERS, ["2", "10"]),
         ([" a ", "a", "b"] * LEAST_MEMBERS, ["a", "b"]),
         ([1.5, 2.5] * LEAST_MEMBERS, None),
@@ -195,12 +181,6 @@ def test_a_field_with_a_few_values_of_enough_questions_groups_them(
 ) -> None:
     found = by_field([{"field": value} for value in column], values(len(column)), ["mrr"])
     assert [list(one) for one in found.values()] == ([] if groups is None else [groups])
-
-
-def test_questions_without_a_field_are_in_none_of_its_groups() -> None:
-    fields: list[Any] = [*({"hops": n % 2} for n in range(2 * LEAST_MEMBERS)), {}, {"other": None}]
-    found = by_field(fields, values(len(fields)), ["mrr"])
-    assert {name: [group["n"] for group in groups.values()] for name, groups in found.items()} == {"hops": [5, 5]}
 
 
 RECORDS = [QuestionRecord(f"q{n}", f"Question {n}?") for n in range(40)]
@@ -220,9 +200,3 @@ def test_a_smaller_sample_is_part_of_a_larger_one_and_the_largest_is_the_set() -
     assert [len(ids) for ids in samples] == list(range(1, 41))
     assert all(small < large for small, large in pairwise(samples))
     assert sampled(RECORDS, 41, 1) == sampled(RECORDS, 40, 1) == RECORDS
-
-
-def test_every_question_is_about_as_likely_as_every_other() -> None:
-    drawn = Counter(record.id for seed in range(2000) for record in sampled(RECORDS[:10], 3, seed))
-    assert set(drawn) == {f"q{n}" for n in range(10)}
-    assert all(500 < count < 700 for count in drawn.values())  # 600 expected, standard deviation 20
