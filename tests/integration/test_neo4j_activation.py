@@ -1,16 +1,8 @@
-"""Spreading activation on a real Neo4j: golden numbers of algorithms.md section 8, and what the embedded engine finds.
+"""Spreading activation on a real Neo4j: golden numbers of algorithms.md section 8, and what the embedded engine finds
+on 200 random graphs."""
 
-Both engines are compared on 200 random graphs, and on the 100 questions of MuSiQue on the graph of real extractions.
-Encoding its 18,000 names would take half a minute, and vectors of 384 numbers as long to write: their words make short
-vectors here instead. benchmarks/neo4j_latency.py compares on the encoder's own.
-"""
-
-import re
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,23 +10,11 @@ import pytest
 from graph_fixture import EIGHT, FINAL, SEEDS, Arrays, Rules, SmallGraph, ask, connect_to, disagreement, on_axes
 from numpy.typing import NDArray
 
-from polyhop.api import open_index
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import AlgorithmError, ContractError, StatementRejectedError, StoreError
+from polyhop.schemas.errors import AlgorithmError, StatementRejectedError, StoreError
 from polyhop.schemas.graph import Activation, ChainRule, Hop, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
-from polyhop.schemas.query import Question
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import ExtractionSettings, Settings
-from polyhop.warehouse.artefacts import GRAPH, NAMES
-from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
-from polyhop.worker.questions.parts import RuleNaming
-from polyhop.worker.strategies.entities import NameLookup
-from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaParameters, QasaRules, rules_of
+from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.neo4j
 STAR = SmallGraph(
@@ -110,13 +90,7 @@ def by_key(graph: SmallGraph, found: Activation) -> dict[str, float]:
             SpreadRule(steps=4),
             {"a": 1.935312, "b": 1.66624, "c": 3.563365, "d": 2.640671, "e": 1.697438, "f": 0.211595},
         ),
-        (SpreadRule(decay=0.3), {"a": 1, "b": 0.69216, "c": 1.008, "d": 0.74736, "e": 0.127915}),
         (SpreadRule(decay=0.5), {"a": 1.26, "b": 0.936, "c": 1.04, "d": 1.404, "e": 0.3822, "f": 0.01575}),
-        (
-            SpreadRule(decay=0.9),
-            {"a": 2.284336, "b": 1.42944, "c": 3.470746, "d": 1.70208, "e": 1.41251, "f": 0.091854},
-        ),
-        (SpreadRule(decay=1.0), {"a": 2.624, "b": 1.624, "c": 4.1664, "d": 1.968, "e": 1.7976, "f": 0.126}),
         (SpreadRule(threshold=0.2), {key: value for key, value in FINAL.items() if key != "f"}),
         (
             SpreadRule(edge_multiplicity="per_edge"),
@@ -175,11 +149,6 @@ X = {"x": 1.0}
     ("index", "seeds", "rule", "wanted"),
     [
         # a star exceeds 1, and equal nodes do not feed each other
-        ("star of five", STARS, SpreadRule(steps=1), {"s1": 1, "s2": 1, "s3": 0.8, "v": 1.764}),
-        (
-            *("star of five", STARS, SpreadRule(steps=2)),
-            {"s1": 1.24696, "s2": 1.24696, "s3": 1.91132, "v": 1.764, "w": 0.06174},
-        ),
         (
             *("star of five", STARS, SpreadRule(steps=3)),
             {"s1": 1.49392, "s2": 1.49392, "s3": 1.91132, "v": 2.968132, "w": 0.12348},
@@ -214,17 +183,13 @@ def chains_of(found: Activation) -> dict[str, float]:
     return {"".join(EIGHT.keys[n] for n in chain.entities): chain.score for chain in found.chains}
 
 
-def test_golden_chains_on_the_server(eight: Neo4jGraph) -> None:
+def test_golden_chains_on_the_server_all_or_the_first_of_a_bounded_search(eight: Neo4jGraph) -> None:
     wanted = {name: float(score) for name, score in (pair.split() for pair in ALL_CHAINS.split(", "))}
     found = chains_of(spread_eight(eight))
     assert list(found) == list(wanted)
     assert found == pytest.approx(wanted, abs=1e-5)
-
-
-@pytest.mark.parametrize("limit", [1, 2, 5, 17])
-def test_bounded_search_gives_the_first_of_all_chains(eight: Neo4jGraph, limit: int) -> None:
-    found = chains_of(spread_eight(eight, chains=ChainRule(limit=limit)))
-    assert list(found) == [pair.split()[0] for pair in ALL_CHAINS.split(", ")][:limit]
+    for limit in (1, 5, 17):
+        assert list(chains_of(spread_eight(eight, chains=ChainRule(limit=limit)))) == list(wanted)[:limit]
 
 
 @pytest.mark.parametrize(
@@ -243,8 +208,10 @@ def test_the_engine_drops_duplicates_as_the_golden_list_does(
     assert list(chains_of(found)) == wanted
 
 
-def test_hops_carry_labels_of_both_directions(eight: Neo4jGraph) -> None:
+def test_hops_carry_labels_of_both_directions_in_one_round_trip(eight: Neo4jGraph) -> None:
+    before = eight.round_trips
     chains = {chain.entities: chain.hops for chain in spread_eight(eight).chains}
+    assert eight.round_trips == before + 1
     assert chains[0, 2] == (Hop(("wrote",), ("written-by",)),)
     assert chains[1, 2] == (Hop(("studied-at",), ()),)
     assert chains[0, 2, 1] == (Hop(("wrote",), ("written-by",)), Hop((), ("studied-at",)))
@@ -255,16 +222,12 @@ def test_a_search_that_stops_early_says_so(eight: Neo4jGraph) -> None:
     assert spread_eight(eight, chains=ChainRule(max_paths=3)).is_cut
 
 
-def test_a_question_without_names_is_empty(eight: Neo4jGraph) -> None:
-    found = ask(eight, SpreadQuestion(np.array(first_axis(EIGHT), dtype=np.float32), ()))
-    assert found.seeds == ()
-    assert len(found.entities) == len(found.values) == len(found.chains) == 0
-
-
-def test_a_name_to_search_without_vector_is_refused(eight: Neo4jGraph) -> None:
-    question = SpreadQuestion(np.array(first_axis(EIGHT), dtype=np.float32), (SeedName("who", "vector"),))
+def test_names_that_lead_nowhere_are_empty_or_refused(eight: Neo4jGraph) -> None:
+    vector = np.array(first_axis(EIGHT), dtype=np.float32)
+    found = ask(eight, SpreadQuestion(vector, ()))
+    assert (found.seeds, len(found.entities), len(found.values), found.chains) == ((), 0, 0, ())
     with pytest.raises(AlgorithmError, match="'who' is not an entity's name"):
-        ask(eight, question)
+        ask(eight, SpreadQuestion(vector, (SeedName("who", "vector"),)))
 
 
 def test_names_with_cypher_in_them_are_data(databases: Mapping[str, Neo4jGraph]) -> None:
@@ -274,23 +237,9 @@ def test_names_with_cypher_in_them_are_data(databases: Mapping[str, Neo4jGraph])
     assert found.chains[0].hops in {(Hop(("'] -> () //",), ()),), (Hop((), ("'] -> () //",)),)}
 
 
-def test_a_question_is_one_round_trip(eight: Neo4jGraph) -> None:
-    before = eight.round_trips
-    spread_eight(eight)
-    assert eight.round_trips == before + 1
-
-
-def counts(connection: Neo4jConnection) -> list[dict[str, Any]]:
-    nodes = connection.read("MATCH (n) RETURN labels(n) AS labels, count(*) AS count ORDER BY labels")
-    return nodes + connection.read("MATCH ()-[r]->() RETURN type(r) AS type, count(*) AS count ORDER BY type")
-
-
 @pytest.mark.rare
-def test_eight_readers_at_once_get_what_one_gets_and_write_nothing(
-    connection: Neo4jConnection, eight: Neo4jGraph
-) -> None:
+def test_eight_readers_at_once_get_what_one_gets(eight: Neo4jGraph) -> None:
     rules = [SpreadRule(steps=n % 5, decay=0.3 + 0.1 * (n % 7)) for n in range(40)]
-    before = counts(connection)
     alone = [spread_eight(eight, rule) for rule in rules]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda rule: spread_eight(eight, rule), rules))
@@ -298,19 +247,12 @@ def test_eight_readers_at_once_get_what_one_gets_and_write_nothing(
         assert one.seeds == other.seeds
         assert by_key(EIGHT, one) == by_key(EIGHT, other)
         assert one.chains == other.chains
-    assert counts(connection) == before
 
 
 def test_the_server_itself_refuses_writes_of_a_reader(connection: Neo4jConnection) -> None:
     with pytest.raises((StatementRejectedError, StoreError)):
         connection.read("CREATE (n:Intruder)")
     assert connection.read("MATCH (n:Intruder) RETURN n") == []
-
-
-@pytest.mark.usefixtures("eight")
-def test_a_version_that_was_not_exported_is_refused(connection: Neo4jConnection) -> None:
-    with pytest.raises(ContractError, match="holds no complete version of index 'eight nodes', not version 1"):
-        Neo4jStore(connection, "eight nodes").spreading(1, ())
 
 
 RANDOM_GRAPHS = 200
@@ -402,84 +344,3 @@ def test_both_engines_agree_on_two_hundred_random_graphs(
         assert not disagreement(local, remote), f"graph {number}, {rules}"
         with_chains += bool(local.chains)
     assert with_chains > RANDOM_GRAPHS / 2
-
-
-WIDTH = 48
-MISSED = 2
-"""Questions of the hundred whose seeds may differ: one did, by a neighbour of rank 4, in one of several runs."""
-_ENTITIES = "SELECT key, name || ' ' || coalesce(description, '') AS text FROM entities WHERE is_named"
-_RELATIONS = (
-    "SELECT s.key AS source, r.relation AS label, t.key AS target FROM relations AS r "
-    "JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS t ON t.entity_id = r.target_id "
-    "WHERE s.is_named AND t.is_named"
-)
-
-
-@cache
-def _of_word(word: str) -> NDArray[np.float64]:
-    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=WIDTH)
-
-
-def vector_of(text: str) -> NDArray[np.float32]:
-    """A vector that texts with the same words share in part: every word adds one of its own. Length 1."""
-    words = sorted({word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}) or [text]
-    total = np.sum([_of_word(word) for word in words], axis=0)
-    made: NDArray[np.float32] = (total / np.linalg.norm(total)).astype(np.float32)
-    return made
-
-
-def spread_questions(published: PublishedIndex, questions: Iterable[str]) -> list[SpreadQuestion]:
-    """The questions as engines get them: named by rules, looked up in the index."""
-    asked = [Question(text, str(number)) for number, text in enumerate(questions)]
-    lookup = NameLookup(published)
-    made = []
-    for question, naming in zip(asked, RuleNaming(published.artefact(NAMES)).name(asked), strict=True):
-        found = [(name, *lookup.find(name)) for name in naming.names]
-        names = [
-            SeedName(name.key, match, entities, None if entities else vector_of(name.search_hint))
-            for name, match, entities in found
-        ]
-        vector = vector_of(question.text)
-        made.append(SpreadQuestion(vector, tuple(names) or (SeedName("", "vector", vector=vector),)))
-    return made
-
-
-@pytest.fixture(scope="module")
-def musique(
-    tmp_path_factory: pytest.TempPathFactory, shared_data: Path, connection: Neo4jConnection
-) -> tuple[Arrays, Neo4jGraph, list[SpreadQuestion]]:
-    """The graph as arrays and in the database, and the questions."""
-    folder, root = shared_data / "musique100", tmp_path_factory.mktemp("musique")
-    extraction = ExtractionSettings(extractor=f"import:{folder / 'openie.jsonl'}")
-    settings = Settings(root=root, strategies=("graph",), extraction=extraction)
-    run_index(settings, IndexRequest("musique", folder / "corpus.jsonl"), DirectRunner())
-    with open_index("musique", root=root) as index:
-        texts = {row["key"]: row["text"] for row in index.sql(_ENTITIES).to_pylist()}
-        edges = [(row["source"], row["label"], row["target"]) for row in index.sql(_RELATIONS).to_pylist()]
-    graph = SmallGraph({key: vector_of(text).tolist() for key, text in texts.items()}, edges)
-    published = open_published(root, "musique")
-    assert graph.keys == list(published.artefact(GRAPH).keys)
-    questions = spread_questions(published, [q.question for q in read_questions(folder / "questions.jsonl")[0]])
-    published.close()
-    return Arrays(graph.arrays, graph.matrix), graph.load(connection, "musique"), questions
-
-
-@pytest.mark.rare
-@pytest.mark.shared_data
-@pytest.mark.parametrize("parameters", [{}, {"gate": "none", "steps": 2, "edge_multiplicity": "per_edge"}], ids=str)
-def test_both_engines_agree_on_all_questions_of_musique(
-    musique: tuple[Arrays, Neo4jGraph, list[SpreadQuestion]], parameters: dict[str, Any]
-) -> None:
-    arrays, database, questions = musique
-    rules = rules_of(QasaParameters(**parameters))
-    local = [*map(EmbeddedEngine(arrays, rules).activate, questions)]  # type: ignore[arg-type]
-    remote = [*map(Neo4jEngine(database, rules).activate, questions)]
-    assert len(questions) == 100
-    found = {number: disagreement(*pair) for number, pair in enumerate(zip(local, remote, strict=True))}
-    differing = {number: words for number, words in found.items() if words}
-    # Neo4j's vector search is approximate: now and then it misses a neighbour, and the seeds are others
-    assert len(differing) <= MISSED, differing
-    assert all(words.startswith("seeds ") for words in differing.values()), differing
-    matches = {seed.match for activation in local for seed in activation.seeds}
-    assert {"exact", "vector"} <= matches
-    assert sum(bool(activation.chains) for activation in local) > 90

@@ -156,6 +156,7 @@ def test_nothing_copied_from_a_form_is_an_entity_a_statement_or_an_answer(replay
     assert [text for text in answers if '"answer":"…"' in text] == []
 
 
+@pytest.mark.rare
 def test_the_exported_replies_are_those_of_the_recording(replayed: Replay, tmp_path: Path) -> None:
     with closing(ReplyCache(Layout(replayed.settings.root).reply_cache)) as cache:
         count = export_replies(cache, tmp_path / "again.parquet")

@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import dask
 import pytest
 from dying_batches import NotingRunner
 from prefect_rest import post
+from small_indexes import wait_for, write_rows
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import MOST_DEATHS, DirectRunner, batch_pool, do_batch, portable_work
@@ -26,7 +25,6 @@ from polyhop.warehouse.files.layout import Layout
 
 BATCHES = 4
 SIZE = 6
-KINDS = ("processes", "dask")
 
 
 def _settings(root: Path, **more: object) -> Settings:
@@ -35,13 +33,11 @@ def _settings(root: Path, **more: object) -> Settings:
 
 
 def _request(folder: Path) -> IndexRequest:
-    corpus = folder / "corpus.jsonl"
     rows = [
         {"id": f"p{n:02d}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n % 5} in Country {n % 3}."}
         for n in range(BATCHES * SIZE)
     ]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return IndexRequest("lakes", corpus)
+    return IndexRequest("lakes", write_rows(folder / "corpus.jsonl", rows))
 
 
 def _published(root: Path, index: str = "lakes") -> tuple[object, object]:
@@ -58,7 +54,8 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
     return _published(folder / "root")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.rare
+@pytest.mark.parametrize("kind", ["processes", "dask"])
 def test_a_process_killed_in_the_middle_costs_its_batch_and_changes_nothing(
     kind: str, tmp_path: Path, local: tuple[object, object]
 ) -> None:
@@ -90,32 +87,23 @@ def test_a_batch_that_kills_every_process_ends_the_run_with_a_sentence(tmp_path:
     assert report.computed.get("extract", 0) <= SIZE * (BATCHES - 1), "finished batches were kept"
 
 
-def _noted(folder: Path, settings: Settings) -> dict[str, list[int]]:
-    with batch_pool(settings) as pool:
-        runner = NotingRunner(folder / "notes", pool, "", victims=0)
-        run_index(settings, _request(folder), runner)
-    return runner.processes()
-
-
 @pytest.mark.rare
+@pytest.mark.parametrize("is_long", [True, False])
 def test_by_default_a_long_extraction_is_done_in_other_processes_and_all_else_here(
-    tmp_path: Path, local: tuple[object, object], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, local: tuple[object, object], monkeypatch: pytest.MonkeyPatch, is_long: bool
 ) -> None:
-    monkeypatch.setattr("polyhop.flows.runner.LEAST_UNITS", BATCHES * SIZE)
+    if is_long:
+        monkeypatch.setattr("polyhop.flows.runner.LEAST_UNITS", BATCHES * SIZE)
     settings = _settings(tmp_path / "root")
     assert settings.runner.kind == "auto"
-    done = _noted(tmp_path, settings)
-    assert {stage: len([p for p in done if p.startswith(stage)]) for stage in ("extract", "embed")} == {
-        "extract": BATCHES,
-        "embed": BATCHES,
-    }
-    assert all((processes == [os.getpid()]) == name.startswith("embed") for name, processes in done.items())
+    with batch_pool(settings) as pool:
+        runner = NotingRunner(tmp_path / "notes", pool, "", victims=0)
+        run_index(settings, _request(tmp_path), runner)
+    done = runner.processes()
+    assert sorted(name.partition("-")[0] for name in done) == ["embed"] * BATCHES + ["extract"] * BATCHES
+    elsewhere = {name.partition("-")[0] for name, processes in done.items() if processes != [os.getpid()]}
+    assert elsewhere == ({"extract"} if is_long else set())
     assert _published(tmp_path / "root") == local
-
-
-def test_by_default_a_short_extraction_starts_no_process(tmp_path: Path) -> None:
-    done = _noted(tmp_path, _settings(tmp_path / "root"))
-    assert {process for processes in done.values() for process in processes} == {os.getpid()}
 
 
 @pytest.mark.rare
@@ -157,12 +145,8 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("polyhop.flows.runner.CONNECT_SECONDS", 0.3)
     monkeypatch.setitem(dask.config.config, "scheduler-address", "tcp://127.0.0.1:9")
     settings = _settings(tmp_path / "root", runner__kind="dask")
-    with (
-        batch_pool(settings) as pool,
-        pytest.raises(
-            StoreUnavailableError, match=r"^No Dask scheduler answers at tcp://127\.0\.0\.1:9 .*dask scheduler"
-        ),
-    ):
+    words = r"^No Dask scheduler answers at tcp://127\.0\.0\.1:9 .*dask scheduler"
+    with batch_pool(settings) as pool, pytest.raises(StoreUnavailableError, match=words):
         run_index(settings, _request(tmp_path), DirectRunner(pool=pool))
 
 
@@ -195,69 +179,52 @@ if __name__ == "__main__":
     (tmp_path / "run.py").write_text(program)
     run = subprocess.Popen([sys.executable, tmp_path / "run.py"], stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
-    processes = list(map(int, run.stdout.readline().split()))
+    processes = [Path("/proc", process) for process in run.stdout.readline().split()]
+    assert processes
     run.send_signal(signal.SIGKILL)
     run.communicate()
-    assert processes
-    end = time.monotonic() + 120
-    while any(Path(f"/proc/{process}").exists() for process in processes):
-        assert time.monotonic() < end, "a process outlived its run"
-        time.sleep(0.05)
-
-
-LAKES: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 50} in Country {n % 3}."}
-    for n in range(150)
-]
-TEN = 10
-
-
-def _kill_a_worker(run: subprocess.Popen[str], folder: Path) -> None:
-    """Kills a process that does batches once the first batch of embedding is there, and others are not."""
-    end = time.monotonic() + 120
-    while not (done := list(folder.glob("embed-*/*.done"))):
-        assert run.poll() is None, "the run ended before a worker was killed"
-        assert time.monotonic() < end, "no batch was done in 120 s"
-        time.sleep(0.01)
-    assert len(done) < len(LAKES) / TEN
-    threads = Path(f"/proc/{run.pid}/task").glob("*/children")
-    children = [int(pid) for file in threads for pid in file.read_text().split()]
-    workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    assert len(workers) == 2
-    os.kill(workers[0], signal.SIGKILL)
+    wait_for(lambda: not any(process.exists() for process in processes), 120)
 
 
 @pytest.mark.rare
 @pytest.mark.prefect
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["processes", "dask"])
 def test_a_flow_run_whose_worker_is_killed_gives_the_same_tables_and_shows_its_batches(
-    kind: str, write_corpus: Callable[..., Path], prefect_server: dict[str, str], tmp_path: Path
+    kind: str, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
-    corpus = write_corpus(LAKES)
-    settings = ("--set", f"batch_size={TEN}", "--set", "strategies=dense", "--set", "cores=2")
-    arguments = ["index", corpus, "--index", kind, *settings, "--set", f"runner.kind={kind}", "--json"]
+    size, count, root = 10, 150, tmp_path / "polyhop-data"
+    rows = [
+        {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 50}."} for n in range(count)
+    ]
+    corpus = write_rows(tmp_path / "corpus.jsonl", rows)
+    settings = (f"batch_size={size}", "strategies=dense", "cores=2", f"runner.kind={kind}")
+    arguments = ["index", str(corpus), "--index", kind, *(word for one in settings for word in ("--set", one))]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
     run = subprocess.Popen(
-        [sys.executable, "-m", "polyhop.cli", *map(str, arguments)],
+        [sys.executable, "-m", "polyhop.cli", *arguments],
         cwd=tmp_path,
         env=clean | prefect_server,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    _kill_a_worker(run, tmp_path / f"polyhop-data/indexes/{kind}/staging/parts")
+    parts = root / "indexes" / kind / "staging" / "parts"
+    wait_for(lambda: run.poll() is not None or any(parts.glob("embed-*/*.done")), 120)
+    assert run.poll() is None, "the run ended before a worker was killed"
+    assert len([*parts.glob("embed-*/*.done")]) < count / size
+    threads = Path(f"/proc/{run.pid}/task").glob("*/children")
+    children = [int(pid) for file in threads for pid in file.read_text().split()]
+    workers = [pid for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
     _, complaints = run.communicate(timeout=200)
     assert run.returncode == 0, complaints
     assert [line for line in complaints.splitlines() if "leaked" in line] == []
 
-    root = tmp_path / "polyhop-data"
-    run_index(_settings(root, batch_size=TEN), IndexRequest("local", corpus), DirectRunner())
+    run_index(_settings(root, batch_size=size), IndexRequest("local", corpus), DirectRunner())
     assert _published(root, kind) == _published(root, "local")
-
-    runs = post(prefect_server, "/flow_runs/filter")
-    ours = [run for run in runs if run["parameters"].get("index") == kind]
-    assert [run["state_type"] for run in ours] == ["COMPLETED"]
-    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [ours[0]["id"]]}}})
-    batches = [task for task in tasks if task["name"].startswith("embed-passage batch")]
-    assert len(batches) == len(LAKES) / TEN
-    assert {task["state_type"] for task in batches} == {"COMPLETED"}
+    (ours,) = (each for each in post(prefect_server, "/flow_runs/filter") if each["parameters"].get("index") == kind)
+    assert ours["state_type"] == "COMPLETED"
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [ours["id"]]}}})
+    batches = [task["state_type"] for task in tasks if task["name"].startswith("embed-passage batch")]
+    assert batches == ["COMPLETED"] * (count // size)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from empty_version import publish_empty
@@ -53,11 +54,7 @@ def test_a_strategy_or_parameter_that_does_not_exist_is_refused_before_anything_
     assert queue.jobs() == []
 
 
-def report(queue: QuestionQueue, *queues: str) -> None:
-    queue.report_worker("w1", host="here", process_id=1, queues=queues, versions={})
-
-
-def test_a_run_without_workers_says_once_that_nobody_serves_its_queue(
+def test_a_run_without_workers_says_once_that_nobody_serves_its_queue_and_starts_none_where_one_does(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
@@ -65,39 +62,23 @@ def test_a_run_without_workers_says_once_that_nobody_serves_its_queue(
     crew.look_after()
     assert said == []  # not before its time
     monkeypatch.setattr(polyhop.flows.answer, "UNSERVED_SECONDS", 0.0)
-    report(queue, "other")
+    queue.report_worker("w1", host="here", process_id=1, queues=["other"], versions={})
     crew.look_after()
     crew.look_after()
     assert len(said) == 1
     assert "polyhop worker --queues mine" in said[0]
-
-
-def test_a_run_starts_no_worker_where_one_serves_its_queue(
-    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(polyhop.flows.answer, "WorkerProcess", lambda *_: pytest.fail("a worker was started"))
-    monkeypatch.setattr(polyhop.flows.answer, "UNSERVED_SECONDS", 0.0)
-    report(queue, "other", "mine")
+    queue.report_worker("w1", host="here", process_id=1, queues=["other", "mine"], versions={})
     Crew(queue, "mine", 2, {}, pytest.fail).look_after()
-
-
-class Crashed:
-    """A worker that has ended with an error."""
-
-    code = 1
-    is_ended = False
-
-    def end(self) -> None:
-        self.is_ended = True
 
 
 def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[Crashed] = []
+    started: list[Mock] = []
 
-    def start(*_: object) -> Crashed:
-        started.append(Crashed())
+    def start(*_: object) -> Mock:
+        started.append(Mock(code=1, is_ended=False))
         return started[-1]
 
     monkeypatch.setattr(polyhop.flows.answer, "WorkerProcess", start)
@@ -106,23 +87,23 @@ def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
         crew.look_after()
     with pytest.raises(PolyhopError, match="ended with an error 3 times, the last with code 1"):
         crew.look_after()
-    assert len(started) == 3
     crew.end()
-    assert all(worker.is_ended for worker in started)
+    assert [worker.end.called for worker in started] == [True] * 3
 
 
 def test_settings_reach_a_process_by_environment_as_they_are() -> None:
-    values = {"root": "a b", "strategies": ["bm25", "dense"], "queue.url": "postgresql://u:p@h/d", "max_tokens": None}
-    made = as_environment(values)
     url = "postgresql://u:p@h/d"
+    made = as_environment({"root": "a b", "strategies": ["bm25", "dense"], "queue.url": url, "max_tokens": None})
     assert made == {"POLYHOP_ROOT": "a b", "POLYHOP_STRATEGIES": "bm25,dense", "POLYHOP_QUEUE__URL": url}
     assert environment_settings(made) == {"root": "a b", "strategies": "bm25,dense", "queue.url": url}
 
 
 NOTHING: dict[str, Any] = dict.fromkeys(field.name for field in fields(ResultRow))
-ASKED = {"question": "Who?", "answers": ("Ann",), "supporting": ("p1", "p9"), "metadata": {}, "strategy": "bm25"}
-ROW = ResultRow(**NOTHING | ASKED | {"state": QuestionState.DONE, "answer": "Ann", "result": {}})
-FAILED = replace(ROW, state=QuestionState.DEAD, error="gone")
+ROW = ResultRow(
+    **NOTHING
+    | {"question": "Who?", "answers": ("Ann",), "supporting": ("p1", "p9"), "metadata": {}, "strategy": "bm25"}
+    | {"state": QuestionState.DONE, "answer": "Ann", "result": {}}
+)
 
 
 def metrics_of(*rows: ResultRow) -> Mapping[str, Any]:
@@ -131,32 +112,24 @@ def metrics_of(*rows: ResultRow) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("limit", "seen", "unseen"),
-    [(5, {"recall@5", "hit@5", "all@2"}, {"recall@10", "all@10"}), (30, {"recall@30"}, set())],
-)
-def test_depths_beyond_the_limit_of_a_job_are_not_judged(limit: int, seen: set[str], unseen: set[str]) -> None:
+@pytest.mark.parametrize(("limit", "unjudged"), [(5, {"recall@10", "recall@30", "all@10", "all@30"}), (30, set())])
+def test_depths_beyond_the_limit_of_a_job_are_not_judged(limit: int, unjudged: set[str]) -> None:
     result = {"limit": limit, "passages": [{"id": f"p{n}"} for n in range(3)]}
     metrics = metrics_of(*[replace(ROW, result=result)] * 2)
     assert (metrics["recall@5"], metrics["mrr"], metrics["em"]) == (0.5, 0.5, 1.0)
-    assert all(metrics[name] is not None for name in seen)
-    assert {name for name in unseen if metrics[name] is not None} == set()
-
-
-GOLDEN = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
+    depths = {"recall@5", "hit@5", "all@2", "recall@10", "recall@30", "all@10", "all@30"} & metrics.keys()
+    assert {name for name in depths if metrics[name] is None} == unjudged & metrics.keys()
 
 
 def test_ranked_triples_of_a_job_are_judged_by_the_golden_triples_in_its_metadata() -> None:
     """By hand: rank 2 of two golden ones; the failed one counts 0; a question without golden triples not at all."""
+    golden = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
     ends = {"subject": {"id": "R0", "name": "Ada"}, "predicate": "knows"}
     triples = [ends | {"object": {"id": f"R{number}", "name": "x, y"}} for number in (1, 2)]
     ranked = replace(ROW, result={"limit": 10, "passages": [], "triples": triples})
-    metrics = metrics_of(replace(ranked, metadata=GOLDEN), replace(FAILED, metadata=GOLDEN), ranked)
+    failed = replace(ROW, state=QuestionState.DEAD, error="gone", metadata=golden)
+    metrics = metrics_of(replace(ranked, metadata=golden), failed, ranked)
     assert (metrics["triple_recall@10"], metrics["triple_mrr"], metrics["triple_recall@30"]) == (0.25, 0.25, None)
-
-
-def test_a_job_that_ranks_no_triples_or_has_no_golden_ones_is_not_judged_by_them() -> None:
     plain = replace(ROW, result={"passages": []})
-    unranked = metrics_of(replace(plain, metadata=GOLDEN), replace(FAILED, metadata=GOLDEN))
-    assert unranked["triple_mrr"] is None
+    assert metrics_of(replace(plain, metadata=golden), failed)["triple_mrr"] is None
     assert "triple_mrr" not in metrics_of(replace(plain, metadata={"golden_triples": 3}))

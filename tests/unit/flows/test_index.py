@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from polyhop.flows.reports import IndexReport, ModelUse, summary_lines
 from polyhop.flows.runner import DirectRunner, model_use
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import CoverageError, SourceError, StoreConflictError, UnknownIndexError
-from polyhop.schemas.manifest import Manifest, StageTiming
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, parse_settings
 from polyhop.schemas.tables import TABLES
@@ -84,20 +85,17 @@ def test_the_first_run_computes_every_stage_and_says_how_far_it_is(first: Small)
 
 
 def test_the_same_corpus_changes_nothing_and_a_full_run_derives_everything_again(first: Small, small: Small) -> None:
+    small.index_folder.runs.unlink()  # a version does not depend on the history
     again = small.run(first.corpus)
     assert (again.version, again.changed, again.counts) == (1, False, first.report.counts)
-    assert again.reused == stages_of(first.report)
-    assert list(again.seconds) == ["ingest"]
-    assert not again.computed
+    assert (again.reused, list(again.seconds), again.computed) == (stages_of(first.report), ["ingest"], {})
+    assert [run.run for run in read_runs(small.index_folder)] == [1]
     full = small.run(first.corpus, full=True)
     assert (full.version, full.changed, full.reused, full.counts) == (2, True, [], first.report.counts)
     assert list(full.seconds) == list(first.report.seconds)
-
-
-def test_a_changed_corpus_is_published_and_old_versions_are_removed(small: Small) -> None:
     small.settings = small.settings.model_copy(update={"keep_versions": 1})
     report = small.read(PAGES[:1], source_name="corpus")
-    assert (report.changed, report.counts["passages"], report.removed_versions) == (True, 1, [1])
+    assert (report.changed, report.counts["passages"], report.removed_versions) == (True, 1, [1, 2])
 
 
 def test_what_cannot_be_indexed_is_refused_and_nothing_is_published(tmp_path: Path) -> None:
@@ -113,32 +111,17 @@ def test_what_cannot_be_indexed_is_refused_and_nothing_is_published(tmp_path: Pa
 def test_coverage_is_the_share_of_units_that_succeeded() -> None:
     check_coverage({}, 1.0)
     check_coverage({"extracted_units": 9, "failed_units": 1}, 0.9)
-    check_coverage({"failed_units": 3}, 0.0)
-    with pytest.raises(
-        CoverageError, match=r"^The model extracted 8 of 10 units, fewer than min_coverage = 0\.9 asks for;"
-    ):
+    words = r"^The model extracted 8 of 10 units, fewer than min_coverage = 0\.9 asks for;.* or lower min_coverage\.$"
+    with pytest.raises(CoverageError, match=words):
         check_coverage({"extracted_units": 8, "failed_units": 2}, 0.9)
-    with pytest.raises(
-        CoverageError,
-        match=r"extracted 0 of 1,000 units.*nothing was published\. Run again .* or lower min_coverage\.$",
-    ):
-        check_coverage({"failed_units": 1000}, 0.5)
 
 
 def test_what_models_took_is_reported_by_name_and_to_a_millionth_of_a_dollar(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ChatsUsage(Usage(2, 30, 7, 0.12345678, 1.5), 5, 3, Usage(1, 10, 4, 0.00000149))
     monkeypatch.setattr("polyhop.flows.runner.chats_usage", lambda: found)
-    assert model_use() == ModelUse(
-        calls=2,
-        cached=5,
-        prompt_tokens=30,
-        completion_tokens=7,
-        cost_usd=0.123457,
-        replaced_counts=3,
-        unknown_calls=1,
-        unknown_tokens=14,
-        unknown_cost_usd=0.000001,
-    )
+    said = {"calls": 2, "cached": 5, "prompt_tokens": 30, "completion_tokens": 7, "cost_usd": 0.123457}
+    unknown = {"unknown_calls": 1, "unknown_tokens": 14, "unknown_cost_usd": 0.000001}
+    assert asdict(model_use()) == said | unknown | {"replaced_counts": 3}
 
 
 def test_a_run_says_how_many_mentions_and_relations_a_passage_and_an_entity_have(
@@ -153,14 +136,9 @@ def test_a_run_says_how_many_mentions_and_relations_a_passage_and_an_entity_have
     print_report(report)
     assert f"  {said}" in capsys.readouterr().out.splitlines()
     assert f"* {said}" in summary_lines(small.settings, report)
-    assert IndexReport.from_json(report.to_json()).ratios == report.ratios
     versions("i", root=small.root, json=True)
     assert json.loads(capsys.readouterr().out)[-1]["ratios"] == report.ratios
-    assert small.run(first.corpus).ratios == report.ratios
-
-
-def timings(small: Small, number: int) -> dict[str, StageTiming]:
-    return stage_timings(small.index_folder, number)
+    assert small.run(first.corpus).ratios == IndexReport.from_json(report.to_json()).ratios == report.ratios
 
 
 def rows(small: Small, query: str) -> list[dict[str, Any]]:
@@ -169,15 +147,12 @@ def rows(small: Small, query: str) -> list[dict[str, Any]]:
 
 
 def test_a_first_run_records_every_stage_and_the_manifest_holds_no_clock(first: Small, tmp_path: Path) -> None:
-    report, found = first.report, timings(first, 1)
-    assert list(found) == list(report.seconds)
-    for name, use in found.items():
-        assert use.seconds == pytest.approx(report.seconds[name], abs=1e-3)
-    assert (found["extract"].units, found["extract"].computed) == (2, report.computed["extract"])
+    report, found = first.report, stage_timings(first.index_folder, 1)
+    assert {name: use.seconds for name, use in found.items()} == pytest.approx(report.seconds, abs=1e-3)
+    assert (found["extract"].units, found["extract"].computed) == (2, 2)
     assert (found["resolve"].units, found["resolve"].computed) == (0, 0)
     stages = rows(first, "SELECT stage, seconds, computed, reused, is_taken_over FROM index_stages WHERE run = 1")
-    assert [row["stage"] for row in stages] == list(report.seconds)
-    assert [row["seconds"] for row in stages] == [pytest.approx(s, abs=0.01) for s in report.seconds.values()]
+    assert {row["stage"]: row["seconds"] for row in stages} == pytest.approx(report.seconds, abs=0.01)
     (extract,) = (row for row in stages if row["stage"] == "extract")
     assert (extract["computed"], extract["reused"], extract["is_taken_over"]) == (2, 0, False)
     sums = rows(first, "SELECT computed, peak_memory_mb > 10 AS is_measured FROM index_runs WHERE run = 1")
@@ -190,27 +165,20 @@ def test_a_first_run_records_every_stage_and_the_manifest_holds_no_clock(first: 
 
 
 def test_results_that_are_taken_over_keep_the_seconds_of_the_run_that_computed_them(first: Small, small: Small) -> None:
+    point_to(small.index_folder, 1, is_pinned=True)
     added = small.run(None, add_strategies=("graph",))
     assert (added.version, added.changed, added.counts["passages"]) == (2, True, 2)
     assert set(added.reused) == set(stages_of(first.report))
     assert added.seconds.keys() - first.report.seconds.keys() == {"graph"}
-    assert small.run(None).changed is False
-    one, second = timings(small, 1), timings(small, 2)
+    one, second = (stage_timings(small.index_folder, number) for number in (1, 2))
     assert {name: second[name] for name in one if name != "publish"} == {n: one[n] for n in one if n != "publish"}
     assert second.keys() - one.keys() == {"graph"}
     report = small.read(PAGES[:1], source_name="corpus")
-    third = timings(small, 3)
+    third = stage_timings(small.index_folder, 3)
     assert third.keys() == second.keys()
     for name in ("extract", "resolve", "publish"):
         assert third[name].seconds == pytest.approx(report.seconds[name], abs=1e-3)
-    assert timings(small, 2) == second
-
-
-def test_a_version_beside_a_pinned_one_has_the_seconds_of_its_own_run(small: Small) -> None:
-    point_to(small.index_folder, 1, is_pinned=True)
-    small.run(None, add_strategies=("graph",))
-    assert "graph" not in timings(small, 1)
-    assert "graph" in timings(small, 2)
+    assert stage_timings(small.index_folder, 2) == second
 
 
 class Interrupted(DirectRunner):
@@ -229,27 +197,17 @@ def test_runs_that_publish_find_nothing_fail_or_are_stopped_are_all_rows(first: 
         run_index(small.settings, fewer, Interrupted())
     with writer_lease(small.index_folder.lease, "i"), pytest.raises(StoreConflictError):
         small.run(first.corpus)
-    found = rows(
-        small, "SELECT run, outcome, sentence, version, flow_run_id, flow_run_url FROM index_runs ORDER BY run"
-    )
-    assert [(row["run"], row["outcome"], row["version"]) for row in found] == [
-        (1, "published", 1),
-        (2, "unchanged", 1),
-        (3, "failed", 1),
-        (4, "stopped", 1),
-        (5, "failed", 1),
+    found = rows(small, "SELECT run, outcome, version, flow_run_id, flow_run_url FROM index_runs ORDER BY run")
+    assert [tuple(row.values()) for row in found] == [
+        (1, "published", 1, "f1", "http://prefect/f1"),
+        (2, "unchanged", 1, "", ""),
+        (3, "failed", 1, "", ""),
+        (4, "stopped", 1, "", ""),
+        (5, "failed", 1, "", ""),
     ]
     said = ("", "nothing has changed", "nothing.jsonl", "stopped by KeyboardInterrupt", "is being written by")
-    assert [row["sentence"] for row, words in zip(found, said, strict=True) if words not in row["sentence"]] == []
-    flow_runs = [(row["flow_run_id"], row["flow_run_url"]) for row in found]
-    assert flow_runs == [("f1", "http://prefect/f1"), *[("", "")] * 4]
-
-
-def test_a_version_does_not_depend_on_the_history(first: Small, small: Small) -> None:
-    small.index_folder.runs.unlink()
-    assert rows(small, "FROM index_runs") == []
-    assert not small.run(first.corpus).changed
-    assert [run.run for run in read_runs(small.index_folder)] == [1]
+    sentences = [row["sentence"] for row in rows(small, "SELECT sentence FROM index_runs ORDER BY run")]
+    assert [sentence for sentence, words in zip(sentences, said, strict=True) if words not in sentence] == []
 
 
 def built_with(extractor: str) -> Manifest:
@@ -263,12 +221,8 @@ def built_with(extractor: str) -> Manifest:
     [
         (None, None, "rules"),
         ("model", None, "model"),
-        (None, "rules", "rules"),
-        (None, "model", "model"),
         (None, "import:x.jsonl", "import:x.jsonl"),
-        ("model", "rules", "model"),
         ("rules", "model", "rules"),
-        ("import:x.jsonl", "model", "import:x.jsonl"),
     ],
 )
 def test_an_index_keeps_its_extractor_until_another_is_named(
@@ -278,7 +232,7 @@ def test_an_index_keeps_its_extractor_until_another_is_named(
     named = {} if configured is None else {"extraction.extractor": configured}
     manifest = None if before is None else built_with(before)
     settings = with_kept(parse_settings({"test": named}), manifest)
-    assert settings.extraction.extractor == expected
+    assert (settings.extraction.extractor, settings.corpus.language) == (expected, "en")
     assert with_kept(settings, manifest).extraction.extractor == expected
 
 
@@ -303,10 +257,6 @@ def test_what_hubs_languages_and_identity_are_stays_with_the_index_until_somebod
     assert {name: getattr(found, name) for name in kept} == kept
 
 
-def test_a_version_from_before_there_were_languages_is_english() -> None:
-    assert with_kept(parse_settings({}), built_with("rules")).corpus.language == "en"
-
-
 def test_a_stage_whose_part_files_the_next_one_reads_runs_again(tmp_path: Path) -> None:
     """Resolution by other rules reads what extraction left in part files; those went when the first run ended."""
 
@@ -319,18 +269,13 @@ def test_a_stage_whose_part_files_the_next_one_reads_runs_again(tmp_path: Path) 
 
     resolved("edited", "off")
     again, edited = resolved("edited", "rules")
-    assert (again.version, again.changed) == (2, True)
-    assert "extract" not in again.reused
+    assert (again.version, "extract" in again.reused) == (2, False)
     assert again.computed["extract"] == 0  # the version before keeps the rows of its passages
-    _, fresh = resolved("fresh", "rules")
-    assert edited == fresh != []
-
-
-WRITTEN_BY_PUBLISHING = {"version_stages"}
+    assert edited == resolved("fresh", "rules")[1] != []
 
 
 def test_every_table_is_filled_by_some_stage() -> None:
     stages = stages_for(needed_artefacts(list(STRATEGIES)))
-    filled = WRITTEN_BY_PUBLISHING.union(*(stage.table_names for stage in stages))
+    filled = {"version_stages"}.union(*(stage.table_names for stage in stages))  # which publishing writes
     assert {table.name for table in tables_of(stages)} == filled
     assert {table.name for table in TABLES} < filled

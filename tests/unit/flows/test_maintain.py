@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,13 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.tables.query import query_rows
 
 pytestmark = pytest.mark.slow
-EDITIONS = 4
 
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
     """An index `towns` with four versions of a text that changed each time."""
     index = RealIndex(tmp_path_factory.mktemp("maintained"), "towns", strategies=("dense",), keep_versions=10)
-    for edition in range(EDITIONS):
+    for edition in range(4):
         index.read([{"id": "a", "title": "Ada", "text": f"Ada wrote letter {edition}."}])
     return index
 
@@ -69,6 +69,10 @@ def files_below(root: Path) -> dict[str, bytes]:
 
 def test_old_versions_and_their_vectors_go_as_a_dry_run_said_and_the_rest_is_whole(root: Path) -> None:
     before, files = size_of(towns(root).vectors), files_below(root)
+    with writer_lease(towns(root).lease, "towns"):
+        refused = maintained(root)
+    assert refused.removed_versions == {}
+    assert "Index 'towns' is being written by" in refused.skipped[0]
     said = maintained(root, MaintenanceRequest(dry_run=True))
     assert files_below(root) == files
     report = maintained(root)
@@ -85,6 +89,8 @@ def test_old_versions_and_their_vectors_go_as_a_dry_run_said_and_the_rest_is_who
             assert index.sql("FROM passage_vectors").num_rows == 1
     again = maintained(root)
     assert (again.removed_versions, again.removed) == ({"towns": []}, {"leftovers": 0, "cached vectors": 0})
+    with pytest.raises(UnknownIndexError, match="town"):
+        maintained(root, MaintenanceRequest("town"))
 
 
 def test_a_version_in_use_stays_with_its_vectors(root: Path) -> None:
@@ -95,18 +101,9 @@ def test_a_version_in_use_stays_with_its_vectors(root: Path) -> None:
     assert maintained(root).removed_versions == {"towns": [1]}
 
 
-def test_an_index_that_is_being_written_is_left_alone(root: Path) -> None:
-    with writer_lease(towns(root).lease, "towns"):
-        report = maintained(root)
-    assert report.removed_versions == {}
-    assert "Index 'towns' is being written by" in report.skipped[0]
-    assert published_versions(towns(root)) == [1, 2, 3, 4]
-
-
 def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None:
-    staging = towns(root).staging
+    staging, forgotten = towns(root).staging, towns(root).path / ".runs.jsonl.123.tmp"
     (staging / "parts").mkdir(parents=True)
-    forgotten = towns(root).path / ".runs.jsonl.123.tmp"
     forgotten.write_text("")
     report = maintained(root)
     assert staging.exists()
@@ -119,31 +116,12 @@ def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None
     assert not forgotten.exists()
 
 
-def test_what_a_kill_left_of_versions_goes(root: Path) -> None:
-    (towns(root).version(1).manifest).unlink()
-    maintained(root)
-    assert not towns(root).version(1).path.exists()
-
-
-def test_replies_stay_and_jobs_go_only_when_asked(root: Path) -> None:
-    cache = ReplyCache(Layout(root).reply_cache)
-    cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Rung.AS_IS, 1, Usage())
-    with open_questions(Settings(root=root)) as queue:
-        queue.cancel(queue.submit(JobSpec("towns"), [NewQuestion("q", "Who?")]))
-    time.sleep(0.01)
-    assert "jobs" not in maintained(root).removed
-    assert maintained(root, MaintenanceRequest(dry_run=True, queue_days=0)).removed["jobs"] == 1
-    assert maintained(root, MaintenanceRequest(queue_days=0)).removed["jobs"] == 1
-    assert cache.stats().reply_count == 1
-    cache.close()
-    with open_questions(Settings(root=root)) as queue:
-        assert queue.jobs() == []
-
-
 @pytest.fixture
-def emptied_queue(tmp_path: Path) -> Path:
-    """A root whose queue held a job of some 2 MB that ended."""
+def queued(tmp_path: Path) -> Path:
+    """A root whose queue has a job of some 2 MB that ended, and an open one; and a paid reply."""
     root = tmp_path / "queued"
+    with closing(ReplyCache(Layout(root).reply_cache)) as cache:
+        cache.put_reply(ReplySource("k", "model", "task", "hash", 1), "{}", Rung.AS_IS, 1, Usage())
     with open_questions(Settings(root=root)) as queue:
         job = queue.submit(JobSpec("towns"), [NewQuestion(f"q{n}", f"{n} " + "Who? " * 1000) for n in range(400)])
         queue.submit(JobSpec("towns"), [NewQuestion("q", "Who?")])
@@ -151,40 +129,31 @@ def emptied_queue(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_queue_file_shrinks_once_its_jobs_are_forgotten(emptied_queue: Path) -> None:
-    file = Layout(emptied_queue).queue
-    assert maintained(emptied_queue).compacted == {}, "there is nothing to free yet"
-    report = maintained(emptied_queue, MaintenanceRequest(queue_days=0))
-    (queued,) = (part for part in report.parts if part.part == "queue")
+def test_jobs_go_only_when_asked_and_their_file_shrinks_but_replies_stay(queued: Path) -> None:
+    kept = maintained(queued)
+    assert (kept.compacted, "jobs" in kept.removed) == ({}, False)
+    assert maintained(queued, MaintenanceRequest(dry_run=True, queue_days=0)).removed["jobs"] == 1
+    report = maintained(queued, MaintenanceRequest(queue_days=0))
+    (part,) = (part for part in report.parts if part.part == "queue")
     assert report.removed["jobs"] == 1
-    assert queued.after.bytes < queued.before.bytes - report.compacted["queue"] / 2
-    assert file.stat().st_size < 200_000
-    with open_questions(Settings(root=emptied_queue)) as queue:
+    assert part.after.bytes < part.before.bytes - report.compacted["queue"] / 2
+    assert Layout(queued).queue.stat().st_size < 200_000
+    with open_questions(Settings(root=queued)) as queue:
         assert [sum(job.counts.values()) for job in queue.jobs()] == [1]
+    with closing(ReplyCache(Layout(queued).reply_cache)) as cache:
+        assert cache.stats().reply_count == 1
 
 
-def test_a_queue_that_somebody_uses_is_not_compacted(emptied_queue: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = MaintenanceRequest(queue_days=0)
-    with open_questions(Settings(root=emptied_queue)) as worker:
+def test_a_queue_that_somebody_uses_is_not_compacted(queued: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_questions(Settings(root=queued)) as worker:
         assert len(worker.jobs()) == 2
-        report = maintained(emptied_queue, request)
+        report = maintained(queued, MaintenanceRequest(queue_days=0))
         assert report.compacted == {}
         assert "The queue keeps 2." in report.skipped[0]
         assert len(worker.jobs()) == 1
-    assert maintained(emptied_queue, MaintenanceRequest(dry_run=True)).compacted["queue"] > 2_000_000
-    maintain(root=emptied_queue)
+    assert maintained(queued, MaintenanceRequest(dry_run=True)).compacted["queue"] > 2_000_000
+    maintain(root=queued)
     assert "queue: 2." in capsys.readouterr().out
-
-
-def test_a_wrong_name_is_refused(root: Path) -> None:
-    with pytest.raises(UnknownIndexError, match="town"):
-        maintained(root, MaintenanceRequest("town"))
-
-
-def test_a_root_without_anything_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    maintain(root=tmp_path / "nothing")
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "0", "0", "0.000", "0.000"]
-    assert not (tmp_path / "nothing").exists()
 
 
 def test_the_command_says_what_went_in_words_and_as_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,6 +166,9 @@ def test_the_command_says_what_went_in_words_and_as_json(root: Path, capsys: pyt
     assert document["removed_versions"] == {"towns": [1]}
     assert document["before"]["files"] > document["after"]["files"]
     assert {part["part"] for part in document["parts"]} >= {"index towns: versions", "cache of vectors", "queue"}
+    maintain(root=root.parent / "nothing")
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "0", "0", "0.000", "0.000"]
+    assert not (root.parent / "nothing").exists()
 
 
 NOTE = (
@@ -235,15 +207,14 @@ def rolled(twice: Rolled, tmp_path: Path) -> Rolled:
 def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
     rolled: Rolled, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = rolled.index("mended")
+    report = rolled.index("corrected")
     assert (report.version, report.pinned, report.changed, report.to_json()["pinned"]) == (3, 1, True, 1)
-    assert (rolled.texts(), rolled.texts(3)) == (["good"], ["mended"])
+    assert (rolled.texts(), rolled.texts(3)) == (["good"], ["corrected"])
     assert report.changes == {"added": 0, "changed": 1, "deleted": 0, "renamed": 0}
     assert headline(report).endswith(NOTE)
     assert published_payload(rolled.settings, report)["pinned"] == 1
     sentences = query_rows(Layout(rolled.root), "i", "SELECT sentence FROM index_runs", None)
     assert sentences.column("sentence").to_pylist()[-1] == NOTE
-    capsys.readouterr()
     index_command(index="i", set_=["strategies=bm25"], root=rolled.root)
     said = capsys.readouterr().out
     assert "nothing has changed.\n" in said
@@ -251,45 +222,24 @@ def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
 
 
 def test_later_runs_derive_from_the_latest_version_and_reports_unpin_it(rolled: Rolled) -> None:
-    extended = rolled.index(add_strategies=("graph",))
-    assert rolled.texts(extended.version) == ["bad"], "built on the latest version, not on the pinned one"
-    assert not rolled.run(None).changed
-    rolled.use("latest")
-    assert (current_version(rolled.index_folder), pinned_version(rolled.index_folder)) == (3, None)
-    report = rolled.index("mended")
-    assert (report.pinned, rolled.texts()) == (None, ["mended"])
-
-
-def test_naming_the_newest_version_pins_nothing_and_words_are_refused(rolled: Rolled) -> None:
-    rolled.use("2")
-    assert pinned_version(rolled.index_folder) is None
     with pytest.raises(typer.BadParameter, match="'newest' is neither the number of a version nor latest"):
         rolled.use("newest")
+    extended = rolled.index(add_strategies=("graph",))
+    assert rolled.texts(extended.version) == ["bad"], "built on the latest version, not on the pinned one"
+    rolled.use("latest")
+    assert (current_version(rolled.index_folder), pinned_version(rolled.index_folder)) == (3, None)
+    report = rolled.index("corrected")
+    assert (report.pinned, rolled.texts()) == (None, ["corrected"])
 
 
-def test_the_listing_marks_the_pinned_version(rolled: Rolled, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    versions(index="i", root=rolled.root)
+def test_the_listing_marks_the_pinned_version(twice: Rolled, capsys: pytest.CaptureFixture[str]) -> None:
+    versions(index="i", root=twice.root)
     said = capsys.readouterr().out
     assert "current, pinned" in said
     assert "Version 1 of 'i' is current and pinned: runs publish beside it until: polyhop versions" in said
-    versions(index="i", root=rolled.root, json=True)
+    versions(index="i", root=twice.root, json=True)
     listed = json.loads(capsys.readouterr().out)
     assert [(row["version"], row["current"], row["pinned"]) for row in listed] == [(1, True, True), (2, False, False)]
-
-
-@pytest.mark.parametrize("removed_by", ["runs", "maintenance"])
-def test_a_pinned_version_is_never_pruned_and_stays_pinned(rolled: Rolled, removed_by: str) -> None:
-    rolled.settings = rolled.settings.model_copy(update={"keep_versions": 1})
-    if removed_by == "runs":
-        for number in range(2):
-            rolled.index(f"edition {number}")
-    else:
-        run_maintenance(rolled.settings, MaintenanceRequest())
-    assert published_versions(rolled.index_folder)[0] == pinned_version(rolled.index_folder) == 1
-    assert rolled.index("next").pinned == 1
-    with open_index("i", root=rolled.root) as index:
-        assert index.version == 1
 
 
 def test_a_damaged_pinned_version_is_repaired_from_itself_and_stays_pinned(rolled: Rolled) -> None:

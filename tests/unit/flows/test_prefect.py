@@ -38,19 +38,6 @@ def whole(name: str, location: str) -> dict[str, Any]:
     return {"source": location, "source_name": name, "partial": False}
 
 
-def test_every_source_has_a_schedule_of_its_own_which_is_off() -> None:
-    expected = [(name, EVERY_QUARTER, False, whole(name, location)) for name, location in BOTH.items()]
-    assert said(merged_schedules(incremental(**BOTH), None)) == expected
-    (entry,) = (
-        each
-        for each in prefect_document([DeployedIndex("x", sources=BOTH)])["deployments"]
-        if each["name"] == "x-incremental"
-    )
-    assert [(each["slug"], each["active"], each["parameters"]) for each in entry["schedules"]] == [
-        (name, False, whole(name, location)) for name, location in BOTH.items()
-    ]
-
-
 def test_a_further_registration_keeps_what_people_did_to_the_schedules() -> None:
     first = merged_schedules(incremental(**BOTH), None)
     hourly = CronSchedule(cron="0 * * * *", timezone="UTC")
@@ -82,18 +69,22 @@ def test_the_schedule_of_the_only_source_stays_its_own_when_a_second_source_come
     assert [each.slug for each in unknown] == [None, "news", "wiki"]
 
 
-def test_schedules_are_switched_on_where_that_is_asked_for_and_stay_on() -> None:
+def test_every_source_has_a_schedule_of_its_own_which_is_off_until_it_is_switched_on() -> None:
+    expected = [(name, EVERY_QUARTER, False, whole(name, location)) for name, location in BOTH.items()]
+    assert said(merged_schedules(incremental(**BOTH), None)) == expected
+    documents = prefect_document([DeployedIndex("x", sources=BOTH)])["deployments"]
+    (entry,) = (each for each in documents if each["name"] == "x-incremental")
+    assert [(each["slug"], each["active"], each["parameters"]) for each in entry["schedules"]] == [
+        (name, False, whole(name, location)) for name, location in BOTH.items()
+    ]
     on = merged_schedules(incremental(**BOTH), None, is_on=True)
     assert [(each.slug, each.active) for each in on] == [("news", True), ("wiki", True)]
     assert [each.active for each in merged_schedules(incremental(**BOTH), on_server(on))] == [True, True]
     assert {each.kind for each in deployments([DeployedIndex("x")]) if each.cron} == set(SCHEDULED)
-
-
-def test_schedules_that_people_gave_to_a_deployment_without_one_stay() -> None:
     export = next(each for each in deployments([DeployedIndex("x")]) if each.kind == "export")
     assert merged_schedules(export, None) == []
     nightly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 1 * * *"), parameters={"database": "x"})
-    assert said(merged_schedules(export, on_server([nightly]))) == said([nightly])
+    assert said(merged_schedules(export, on_server([nightly]))) == said([nightly])  # by people, where we have none
 
 
 def test_batches_of_a_group_are_one_line_and_a_total_that_is_a_bound_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,37 +79,28 @@ def require_valid(folder: Path, types: list[str]) -> None:
 
 
 def test_what_is_counted_becomes_valid_examples_in_editable_files(root: Path, tmp_path: Path) -> None:
-    made = tuned(root, tmp_path / "own")
+    own_folder = tmp_path / "own"
+    own_folder.mkdir()
+    edited = own_folder / "prop.entities.md"
+    edited.write_text("Mine. {{passage}}", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"has prop\.entities\.md already; .* or --force"):
+        tuned(root, own_folder)
+    assert [(path.name, path.read_text()) for path in own_folder.iterdir()] == [(edited.name, "Mine. {{passage}}")]
+    made = tuned(root, own_folder, replaces=True)
     assert made["types"] == ["LOCATION", "PERSON", "ORGANIZATION", "WORK"]
     assert (made["model"], made["calls"], made["language"]) == (None, 0, "en")
     assert [Path(file).name for file in made["files"]] == sorted(FILES)
-    require_valid(tmp_path / "own", made["types"])
-    asked, own = questions(), questions(str(tmp_path / "own"))
     assert made["settings"] == {
-        "extraction.prompts": str(tmp_path / "own"),
+        "extraction.prompts": str(own_folder),
         "extraction.entity_types": "LOCATION PERSON ORGANIZATION WORK",
     }
-    prompts = [
-        (asked.kg_extract.prompt, own.kg_extract.prompt),
-        (asked.prop_entities.prompt, own.prop_entities.prompt),
-        (asked.prop_propositions.prompt, own.prop_propositions.prompt),
-    ]
-    for (ours, theirs), hash_ in zip(prompts, made["files"].values(), strict=True):
+    require_valid(own_folder, made["types"])
+    asked, own = questions(), questions(str(own_folder))
+    for task, hash_ in zip(("kg_extract", "prop_entities", "prop_propositions"), made["files"].values(), strict=True):
+        ours, theirs = getattr(asked, task).prompt, getattr(own, task).prompt
         assert theirs.placeholders == ours.placeholders
         assert theirs.hash == hash_ != ours.hash
     assert [*tuned(root, tmp_path / "again")["files"].values()] == [*made["files"].values()]
-
-
-def test_files_that_are_there_stay_unless_they_are_to_be_replaced(root: Path, tmp_path: Path) -> None:
-    edited = tmp_path / "prop.entities.md"
-    edited.write_text("Mine. {{passage}}", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"has prop\.entities\.md already; .* or --force"):
-        tuned(root, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["prop.entities.md"]
-    assert edited.read_text(encoding="utf-8") == "Mine. {{passage}}"
-    tuned(root, tmp_path, replaces=True)
-    assert "Mine." not in edited.read_text(encoding="utf-8")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
 
 
 def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
@@ -117,16 +108,21 @@ def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
 ) -> None:
     types = json.dumps({"types": ["person", "Concept", "organization", "LOCATION", "event", "DATE", "two words", "x1"]})
 
-    def reply(asked: Recorded) -> Behaviour:
+    def names_types(asked: Recorded) -> Behaviour:
         return Behaviour("reply", content=types if "Name the types of the things" in asked.prompt else None)
 
-    model_server.respond(reply)
-    model = {"models.extract": "openai/scripted", "models.api_base": model_server.url, "models.price": "1,2"}
+    def makes(folder: str, model: str = "scripted", **more: Any) -> dict[str, Any]:
+        settings = {"models.extract": f"openai/{model}", "models.api_base": model_server.url, "models.price": "1,2"}
+        try:
+            return tuned(own_root, tmp_path / folder, settings=settings, **more)
+        finally:
+            close_chats()
+
+    model_server.respond(names_types)
     own_root = tmp_path / "root"
     own_root.mkdir()
     (own_root / "indexes").symlink_to(root / "indexes")
-    made = tuned(own_root, tmp_path / "own", settings=model)
-    close_chats()
+    made = makes("own")
     assert made["types"] == ["PERSON", "CONCEPT", "ORGANIZATION", "LOCATION", "EVENT", "TWO_WORDS"]
     assert made["model"] == "openai/scripted"
     require_valid(tmp_path / "own", made["types"])
@@ -136,30 +132,14 @@ def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
     assert made["cost_usd"] > 0
     [first] = [request.prompt for request in model_server.requests if request.task == ""]
     assert first.count("<data>") == 1
-    # all of it is cached: the same again asks nobody
-    assert tuned(own_root, tmp_path / "own", settings=model, replaces=True)["calls"] == 0
-    close_chats()
+    assert makes("own", replaces=True)["calls"] == 0  # all of it is cached
+    # where replies for a passage fail, what was counted is shown
+    model_server.respond(lambda asked: Behaviour("refusal") if asked.task.startswith("prop.") else names_types(asked))
+    require_valid(tmp_path / "mixed", makes("mixed", "refusing")["types"])
     model_server.respond(None)  # a reply without types
     with pytest.raises(MalformedReplyError, match="named no types of entities"):
-        tuned(own_root, tmp_path / "other", settings=model | {"models.extract": "openai/weak"})
-    close_chats()
+        makes("other", "weak")
     assert not (tmp_path / "other").exists()
-
-
-def test_a_passage_whose_reply_fails_is_shown_with_what_was_counted(
-    root: Path, tmp_path: Path, model_server: ModelServer
-) -> None:
-    def reply(asked: Recorded) -> Behaviour:
-        if "Name the types of the things" in asked.prompt:
-            return Behaviour("reply", content='{"types": ["PERSON", "LOCATION", "CONCEPT"]}')
-        return Behaviour("refusal" if asked.task.startswith("prop.") else "reply")
-
-    model_server.respond(reply)
-    (tmp_path / "indexes").symlink_to(root / "indexes")
-    model = {"models.extract": "openai/scripted", "models.api_base": model_server.url, "models.price": "0,0"}
-    made = tuned(tmp_path, tmp_path / "own", settings=model)
-    close_chats()
-    require_valid(tmp_path / "own", made["types"])
 
 
 def test_an_index_run_asks_with_the_files_and_asks_again_when_one_is_edited(
@@ -195,14 +175,14 @@ def test_an_index_run_asks_with_the_files_and_asks_again_when_one_is_edited(
     ("files", "said"),
     [
         ({}, "has none of the files kg.extract.md, prop.entities.md, prop.propositions.md"),
-        ({"prop.entities.md": "List {{all}} of {{passage}}"}, "must hold {{passage}}, and no other name"),
-        ({"kg.extract.md": "{{document}}"}, "must hold {{document}}, {{types}}, and no other name"),
+        ({"prop.entities.md": b"List {{all}} of {{passage}}"}, "must hold {{passage}}, and no other name"),
+        ({"kg.extract.md": b"{{document}}"}, "must hold {{document}}, {{types}}, and no other name"),
         ({"kg.extract.md": b"\xff{{document}}{{types}}"}, "Cannot read the prompt in"),
     ],
 )
-def test_a_folder_without_usable_prompts_is_refused(files: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_folder_without_usable_prompts_is_refused(files: dict[str, bytes], said: str, tmp_path: Path) -> None:
     for name, text in files.items():
-        (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        (tmp_path / name).write_bytes(text)
     with pytest.raises(ConfigurationError, match=re.escape(said)):
         questions(str(tmp_path))
 

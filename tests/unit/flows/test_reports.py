@@ -1,13 +1,12 @@
 """The page of what a run changed, and advice: on encoding, on languages, and what a question costs."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_indexes import indexed, write_rows
 
 from polyhop.commands.index import print_questions
-from polyhop.flows.index import run_index
 from polyhop.flows.plan import question_costs
 from polyhop.flows.reports import (
     SHOWN_CHANGES,
@@ -19,13 +18,9 @@ from polyhop.flows.reports import (
     run_advice,
     summary_lines,
 )
-from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, EncoderSettings, ModelSettings, Settings
 from polyhop.warehouse.models import onnx_session as openvino_session
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
-
-HOSTILE = "<img src=x onerror=alert(1)>|`[a](javascript:b)"
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +30,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     settings = Settings(root=folder / "root", strategies=("bm25",))
     corpus = folder / "lakes.csv"
     ids = [f"p{n:02}" for n in range(SHOWN_CHANGES + 3)]
-    pages = []
-    for number, names in enumerate((ids, ["moved", *ids[2:], HOSTILE])):
+    pages: list[list[str]] = []
+
+    def add_page(settings: Settings) -> None:
+        before = counts_of_current(settings, "lakes")
+        pages.append(change_lines(settings, before, indexed(settings, corpus, "lakes")))
+
+    for number, names in enumerate((ids, ["moved", *ids[2:], "<img src=x onerror=alert(1)>|`[a](javascript:b)"])):
         texts = {name: f"Lake {name} is deep." for name in names} | {ids[2]: f"Version {number}."}
         texts["moved"] = "Lake p00 is deep."
         rows = [f'"{name}","Lake","{texts[name]}"' for name in names]
         corpus.write_text("\n".join(["id,title,text", *rows]) + "\n")
-        pages.append(_page(settings, corpus))
-    pages.append(_page(settings.model_copy(update={"strategies": ("bm25", "bridge-lexical")}), corpus))
+        add_page(settings)
+    add_page(settings.model_copy(update={"strategies": ("bm25", "bridge-lexical")}))
     return pages
-
-
-def _page(settings: Settings, corpus: Path) -> list[str]:
-    before = counts_of_current(settings, "lakes")
-    report: IndexReport = run_index(settings, IndexRequest("lakes", corpus), DirectRunner())
-    return change_lines(settings, before, report)
 
 
 def test_the_first_records_are_shown_with_how_many_more_there_are_and_how_to_list_them(runs: list[list[str]]) -> None:
@@ -83,47 +77,40 @@ def test_a_version_whose_records_are_those_of_before_says_so(runs: list[list[str
     assert not any("polyhop sql" in line for line in runs[2])
 
 
-ADVICE = "encoder.precision = bfloat16 would help"
-
-
 @pytest.mark.parametrize(
-    ("seconds", "computed", "encoder", "expected"),
+    ("seconds", "computed", "encoder", "is_advised"),
     [
-        (61.0, 900, EncoderSettings(), f"encoding took 61 s; {ADVICE}"),
-        (59.0, 900, EncoderSettings(), ""),
-        (61.0, 0, EncoderSettings(), ""),
-        (61.0, 900, EncoderSettings(precision="int8"), ""),
-        (61.0, 900, EncoderSettings(name="onnx:folder"), ""),
+        (61.0, 900, EncoderSettings(), True),
+        (59.0, 900, EncoderSettings(), False),
+        (61.0, 0, EncoderSettings(), False),
+        (61.0, 900, EncoderSettings(precision="int8"), False),
+        (61.0, 900, EncoderSettings(name="onnx:folder"), False),
     ],
 )
 def test_long_encoding_by_the_local_encoder_in_float32_is_advised(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, computed: int, encoder: EncoderSettings, expected: str
+    monkeypatch: pytest.MonkeyPatch, seconds: float, computed: int, encoder: EncoderSettings, is_advised: bool
 ) -> None:
-    monkeypatch.setattr(openvino_session, "faster_precision", lambda: ADVICE)
+    monkeypatch.setattr(openvino_session, "faster_precision", lambda: "bfloat16 would help")
     settings = Settings(encoder=encoder)
     stages = {"ingest": 100.0, "embed-passage": seconds}
     report = IndexReport("one", 1, changed=True, seconds=stages, computed={"embed-passage": computed})
-    assert encoding_advice(settings, report) == expected
-    assert (ADVICE in "\n".join(summary_lines(settings, report))) == bool(expected)
+    assert encoding_advice(settings, report) == ("encoding took 61 s; bfloat16 would help" if is_advised else "")
+    assert ("bfloat16" in "\n".join(summary_lines(settings, report))) == is_advised
 
 
 ITALIAN = [
     {"id": "1", "title": "Roncavalle", "text": "Roncavalle è un comune delle Alpi. Il sindaco è Lucia Ferrant."},
     {"id": "2", "title": "Lucia Ferrant", "text": "Lucia Ferrant è nata a Biella ed è stata la direttrice del museo."},
 ]
-ENGLISH = [{"id": "1", "title": "Lake One", "text": "Lake One is a lake that lies near the town of Two."}]
 LANGUAGE_ADVICE = (
     "the texts look Italian and were read as English, the default; if they are: "
     "polyhop index --index alpi --set corpus.language=it"
 )
 
 
-def test_only_who_chose_no_language_is_told_and_only_of_another_one(
-    write_corpus: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_only_who_chose_no_language_is_told_and_only_of_another_one(tmp_path: Path) -> None:
     def read(name: str, records: list[dict[str, str]]) -> IndexReport:
-        report: IndexReport = run_index(plain, IndexRequest(name, write_corpus(records)), DirectRunner())
-        return report
+        return indexed(plain, write_rows(tmp_path / f"{name}.jsonl", records), name)
 
     plain = Settings(root=tmp_path / "root")
     report = read("alpi", ITALIAN)
@@ -132,7 +119,8 @@ def test_only_who_chose_no_language_is_told_and_only_of_another_one(
     for language in ("it", "en"):
         assert run_advice(Settings(root=plain.root, corpus=CorpusSettings(language=language)), report) == []
     assert language_advice(plain, read("alpi", ITALIAN)) == "", "nothing has changed"
-    assert run_advice(plain, read("lakes", ENGLISH)) == []
+    english = {"id": "1", "title": "Lake One", "text": "Lake One is a lake that lies near the town of Two."}
+    assert run_advice(plain, read("lakes", [english])) == []
 
 
 PRICED = Settings(models=ModelSettings(read="openai/x", price=(1.0, 2.0)))

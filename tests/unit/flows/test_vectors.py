@@ -1,4 +1,4 @@
-"""Kinds of vectors beside passages and entities, and vectors that are copied from the version before."""
+"""Vectors: kinds beside passages and entities, copies from the version before, triples beside propositions."""
 
 import json
 import os
@@ -7,19 +7,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from real_index import RealIndex, flip, lasting
+from real_index import RealIndex, flip, lasting, write_lines
 
+from polyhop.api import open_index
 from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
-from polyhop.schemas.errors import ConfigurationError, InvariantError
+from polyhop.schemas.errors import ConfigurationError, InvariantError, MissingArtefactError
 from polyhop.schemas.ports import Strategy
+from polyhop.schemas.settings import parse_settings
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.open import open_published
 from polyhop.warehouse.open_models import close_encoders
-from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.vectors import kinds
 from polyhop.warehouse.vectors.kinds import VectorKind, declare, kinds_in
 from polyhop.worker.strategies import registry
@@ -53,54 +58,27 @@ def titles(monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorKind]:
     del DECLARED["near-title"]
 
 
-@pytest.fixture
-def one(tmp_path: Path, titles: VectorKind) -> RealIndex:
-    """An index to be built with the third kind."""
-    return RealIndex(tmp_path, strategies=("near-title",), batch_size=1)
-
-
-def test_a_third_kind_is_published_in_a_table_of_its_own(tmp_path: Path, one: RealIndex, titles: VectorKind) -> None:
-    old = RealIndex(tmp_path, strategies=("naive-vector", "dense"), batch_size=1)
-    old.read(RECORDS)
-    before = old.manifest
-    one.settings = old.settings.model_copy(update={"strategies": ("naive-vector", "dense", "near-title")})
-    report, manifest = one.read(RECORDS), one.manifest
-    assert report.reused[-2:] == ["embed-entity", "embed-passage"]
-    assert {kind: record.table for kind, record in manifest.vectors.items()} == {
-        "passage": "passages",
-        "entity": "entities",
-        "title": titles.table,
-    }
-    assert {kind: manifest.vectors[kind] for kind in before.vectors} == before.vectors
-    assert manifest.vectors["title"].hnsw is not None
-    found = query_rows(Layout(one.root), "i", "SELECT id FROM title_vectors ORDER BY id").column("id").to_pylist()
-    assert found == ["a", "b"]
-    assert not any(run_verify(one.settings, "i").differences.values())
-    one.settings = one.settings.model_copy(update={"strategies": ("near-title",)})
-    again = one.read(RECORDS)
-    assert (again.changed, again.version) == (False, 2)
-
-
-REFUSED = "rows of the vector kind 'title' cannot be read: .*"
-
-
 @pytest.mark.parametrize(
     ("rows", "error", "words"),
     [
         (f"{TITLE_ROWS} UNION ALL {TITLE_ROWS}", InvariantError, r"table 'embeddings' has \d+ rows with a used key"),
-        ("SELEC 1", ConfigurationError, f"{REFUSED}syntax error"),
-        (TITLE_ROWS.replace("title AS", "nothing AS"), ConfigurationError, f"{REFUSED}nothing"),
-        ("SELECT passage_id AS id, passage_id AS rank FROM passages", ConfigurationError, f"{REFUSED}first"),
+        ("SELEC 1", ConfigurationError, "rows of the vector kind 'title' cannot be read: .*syntax error"),
+        ("SELECT passage_id AS id, passage_id AS rank FROM passages", ConfigurationError, "cannot be read: .*first"),
     ],
-    ids=["twice", "syntax", "no such column", "no first"],
+    ids=["twice", "syntax", "no first"],
 )
 def test_rows_of_a_kind_that_are_wrong_are_not_published(
-    one: RealIndex, titles: VectorKind, monkeypatch: pytest.MonkeyPatch, rows: str, error: type[Exception], words: str
+    tmp_path: Path,
+    titles: VectorKind,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: str,
+    error: type[Exception],
+    words: str,
 ) -> None:
     monkeypatch.setattr(kinds, "_DECLARED", {})
     declare(replace(titles, rows=rows))
     with pytest.raises(error, match=words):
-        one.read(RECORDS)
+        RealIndex(tmp_path, strategies=("near-title",), batch_size=1).read(RECORDS)
 
 
 @pytest.mark.parametrize(
@@ -163,19 +141,23 @@ def keys_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return keys
 
 
-def test_only_what_the_version_before_lacks_is_asked_of_the_cache(places: Places, keys_read: list[str]) -> None:
+def test_only_what_the_version_before_lacks_is_asked_of_the_cache_even_of_a_lost_one(
+    places: Places, keys_read: list[str]
+) -> None:
+    with sqlite3.connect(Layout(places.root).vector_cache) as connection:
+        connection.execute("DELETE FROM vectors")
+    connection.close()
     report = places.index(3)
     assert report.computed == {"extract": 1, "embed-passage": 1, "embed-proposition": 1, "embed-name": 1}
     assert len(keys_read) == 3
     edited = places.manifest
-    assert places.index(3, full=True).computed["embed-name"] == 0
+    places.index(3, full=True)
     assert len(keys_read) > 3 * 10
     assert lasting(places.manifest) == lasting(edited)
 
 
 @pytest.mark.rare
-@pytest.mark.parametrize("damage", [flip, os.unlink])
-@pytest.mark.parametrize("name", [MATRIX, HASHES])
+@pytest.mark.parametrize(("name", "damage"), [(MATRIX, flip), (HASHES, os.unlink)])
 def test_a_damaged_matrix_is_not_copied_from(
     places: Places, keys_read: list[str], name: str, damage: Callable[[Path], None]
 ) -> None:
@@ -187,15 +169,6 @@ def test_a_damaged_matrix_is_not_copied_from(
     edited = places.manifest
     places.index(3, full=True)
     assert lasting(places.manifest) == lasting(edited)
-
-
-def test_vectors_survive_a_cache_that_is_lost(places: Places, keys_read: list[str]) -> None:
-    with sqlite3.connect(Layout(places.root).vector_cache) as connection:
-        connection.execute("DELETE FROM vectors")
-    connection.close()
-    report = places.index(3)
-    assert (report.computed["embed-passage"], report.computed["embed-proposition"]) == (1, 1)
-    assert len(keys_read) == 3
 
 
 def test_a_version_of_before_without_hashes_has_its_vectors_read_from_the_cache(
@@ -218,12 +191,8 @@ def test_a_killed_run_is_finished_without_the_version_that_it_would_have_copied_
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Parts that the killed run left hold what was new to it only."""
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr("polyhop.flows.index._Run._publish", killed)
+        patched.setattr("polyhop.flows.index._Run._publish", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             places.index(3)
     flip(places.version.arrays / MATRIX)
@@ -231,3 +200,91 @@ def test_a_killed_run_is_finished_without_the_version_that_it_would_have_copied_
     resumed = places.manifest
     places.index(3, full=True)
     assert lasting(places.manifest) == lasting(resumed)
+
+
+STATED: dict[str, list[list[str]]] = {
+    "The Nile": [["The Nile", "flows through", "Cairo"], ["Cairo", "is the capital of", "Egypt"]],
+    "Cairo Tower": [["Cairo Tower", "stands in", "Cairo"], ["Naoum Shebib", "designed", "Cairo Tower"]],
+    "Naoum Shebib": [["Naoum Shebib", "was born in", "Cairo"]],
+    "Warsaw": [["Warsaw", "lies on", "the Vistula"], ["Warsaw", "is the capital of", "Poland"]],
+}
+"""What each page says, by title."""
+SPOKEN = [
+    {"id": f"p{n}", "title": title, "text": " ".join(f"{' '.join(triple)}." for triple in triples)}
+    for n, (title, triples) in enumerate(STATED.items(), start=1)
+]
+
+
+SENTENCES: dict[str, list[dict[str, Any]]] = {
+    "p1": [{"text": "the nile flows through cairo.", "entities": ["Cairo", "The Nile", "Egypt"]}],
+    "p2": [{"text": "Naoum Shebib designed the tower in Cairo.", "entities": ["Naoum Shebib", "Cairo"]}],
+}
+
+QUESTIONS = ["Where was the designer of the Cairo Tower born?", "Which capital lies on the Vistula?"]
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> RealIndex:
+    return RealIndex(tmp_path)
+
+
+def build(
+    one: RealIndex, extractor: str, records: list[dict[str, str]] = SPOKEN, *strategies: str, sentences: bool = False
+) -> IndexReport:
+    """Indexes with triples by rules, or imported, alone or with propositions of their rows' own."""
+    if extractor == "import":
+        rows = [
+            {"id": f"p{n}", "triples": triples, **({"propositions": SENTENCES.get(f"p{n}", [])} if sentences else {})}
+            for n, triples in enumerate(STATED.values(), start=1)
+        ]
+        extractor = f"import:{write_lines(one.folder / 'openie.jsonl', rows)}"
+    flags = {"root": str(one.root), "strategies": strategies or ("proprag", "triple-ppr")}
+    one.settings = parse_settings({"flags": flags | {"extraction.extractor": extractor}})
+    return one.read(records)
+
+
+def rankings(one: RealIndex, strategy: str, **parameters: object) -> list[list[tuple[str, float]]]:
+    with open_index("i", root=one.root) as index:
+        answers = index.ask_batch(QUESTIONS, strategy=strategy, parameters=parameters)
+    return [[(row["id"], row["score"]) for row in answer.passages] for answer in answers]
+
+
+@pytest.mark.rare
+def test_where_propositions_are_triples_both_strategies_give_the_same(one: RealIndex) -> None:
+    computed = build(one, "import").computed
+    assert one.rows("SELECT text FROM triples ORDER BY 1") == one.rows("SELECT text FROM propositions ORDER BY 1")
+    # each text and name once, whichever stage asks first
+    assert computed["embed-proposition"] + computed["embed-triple"] == 7
+    assert computed["embed-name"] + computed["embed-triplename"] == 8
+    found = rankings(one, "triple-ppr")
+    assert found == rankings(one, "proprag", preset="hipporag2")
+    assert found != rankings(one, "proprag")
+    assert rankings(one, "triple-ppr", preset="proprag") == rankings(one, "proprag")
+    assert not any(run_verify(one.settings, "i").differences.values())
+    again = build(one, "import")
+    assert (again.changed, sum(again.computed.values())) == (False, 0)
+
+
+def test_triples_stand_beside_a_rows_own_propositions_and_each_strategy_searches_its_own(one: RealIndex) -> None:
+    build(one, "import", sentences=True)
+    assert one.rows("SELECT (SELECT count(*) FROM propositions), (SELECT count(*) FROM triples)") == [(2, 7)]
+    assert rankings(one, "proprag", preset="hipporag2") != rankings(one, "triple-ppr")
+    index = open_published(one.root, "i")
+    stored = index.artefact(STORED_PROPOSITIONS)  # what `proprag` searches
+    assert (sorted(stored.keys), stored.graph.shape[0]) == (["cairo", "egypt", "naoum shebib", "the nile"], 2)
+    index.close()
+
+
+def test_a_graph_over_triples_is_built_only_where_a_strategy_needs_it_and_edits_embed_theirs_only(
+    one: RealIndex,
+) -> None:
+    report = build(one, "rules", SPOKEN, "proprag")
+    assert not {"triples", "embed-triple", "embed-triplename"} & report.seconds.keys()
+    with open_index("i", root=one.root) as index, pytest.raises(MissingArtefactError, match="triple-ppr"):
+        index.ask(QUESTIONS[0], strategy="triple-ppr")
+    assert {"extract", "resolve", "propositions"} <= set(build(one, "rules").reused)
+    assert ("Warsaw lies on the Vistula.",) in one.rows("SELECT text FROM triples")
+    assert [row[0][0] for row in rankings(one, "triple-ppr")][1] == "p4"
+    records = [*SPOKEN, {"id": "p5", "title": "Oslo", "text": "Oslo, then, is the capital of Norway."}]
+    report = build(one, "rules", records)
+    assert (report.computed["embed-triple"], report.computed["embed-triplename"]) == (1, 2)

@@ -17,32 +17,27 @@ from polyhop import cli
 from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
 from polyhop.flows.answer import submit_file
 from polyhop.flows.evaluate import run_evaluation
-from polyhop.output import print_block
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, QuestionTooLongError, SourceError
 from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, QuestionNames, Seed
 from polyhop.schemas.evidence import Path as EvidencePath
-from polyhop.schemas.query import Question
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.terminal import SHOWN, evidence_lines, passage_lines, triple_lines
 from polyhop.warehouse.open import open_questions
-from polyhop.worker.answer import Turns
 
 TITLES = {"p1": "Rosetta", "p2": ""}
 
 
-_OTHERS = (Node("d", "D", 0.3), Node("z", "Z", 0.1))
-
-
 def _evidence(**changed: object) -> Evidence:
     edges = (Edge("a", "c", ("r",)), Edge("c", "d", ("r",)))
+    names = {"a": 1.0, "b": 0.5, "c": 0.4, "d": 0.3, "z": 0.1}
     parts: dict[str, object] = {
         "seeds": (Seed("entity", "a", 1.0, "A", "exact", 1.0), Seed("entity", "b", 0.5, "B", "vector", 0.5)),
-        "nodes": (Node("a", "A", 1.0), Node("b", "B", 0.5), Node("c", "C", 0.4), *_OTHERS),
+        "nodes": tuple(Node(name, name.upper(), weight) for name, weight in names.items()),
         "paths": (EvidencePath("A -\n C - D", ("a", "c", "d"), ("A", "C", "D"), edges, 0.25),),
         "measure": "activation",
         "node_count": 12,
-    }  # fmt: skip
+    }
     return Evidence(**(parts | changed))  # type: ignore[arg-type]
 
 
@@ -114,18 +109,16 @@ def test_evidence_without_edges_is_as_short_as_it_can_be(evidence: Evidence, lin
     assert evidence_lines(evidence, {}) == lines
 
 
-LONG = "Charles Babbage lived in London. " * 10
-
-
 def row(rank: int, score: float) -> dict[str, Any]:
     return {"id": f"p{rank}", "title": f"Title {rank}", "score": score, "rank": rank}
 
 
-def test_scores_in_descending_order_need_no_word() -> None:
-    lines = list(passage_lines([row(1, 2.0), row(2, 1.0), row(3, 1.0)], {}, {"p1": "One\n text."}))
+def test_scores_in_descending_order_need_no_word_and_texts_are_cut() -> None:
+    long = "Charles Babbage\n lived in London. " * 10
+    lines = list(passage_lines([row(1, 2.0), row(2, 1.0), row(3, 1.0)], {}, {"p1": long}))
     assert lines == [
         "    1  2.000  Title 1  [p1]",
-        "              One text.",
+        f"              {' '.join(long.split())[:100].rstrip()}…",
         *[f"    {rank}  1.000  Title {rank}  [p{rank}]" for rank in (2, 3)],
     ]
 
@@ -142,11 +135,6 @@ def test_scores_in_descending_order_need_no_word() -> None:
 )
 def test_scores_out_of_order_are_explained(evidence: dict[str, Any], reason: str) -> None:
     assert next(iter(passage_lines([row(1, 1.0), row(2, 2.0)], evidence, {}))) == reason
-
-
-def test_a_long_text_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    (_, text) = passage_lines([row(1, 1.0)], {}, {"p1": LONG})
-    assert text.strip() == LONG[:100].rstrip() + "…"
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *line: str | Path) -> str:
@@ -217,16 +205,14 @@ def test_the_json_of_an_answer_has_the_triples_with_ids_and_names_and_no_more_th
     assert document["passages"] == []
     assert [row["rank"] for row in json.loads(command(*asked, "9"))["triples"]] == [1, 2, 3]
     assert json.loads(command("ask", "Why?", *asked[2:], "9"))["triples"] == []
-
-
-def test_strategies_that_rank_no_triples_have_none_in_their_results(command: Command) -> None:
     document = json.loads(command("ask", QUESTION, "--index", "texts", "--strategy", "bm25", "--json"))
     keys = "question answer strategy version passages evidence seconds reading guess sentences"
     assert list(document) == keys.split()
 
 
-def test_a_question_with_triples_and_no_passages_on_a_terminal(command: Command) -> None:
-    lines = command("ask", QUESTION, "--index", "people", "--strategy", NAME).splitlines()
+def test_a_question_with_triples_and_no_passages_on_a_terminal_and_on_a_page(command: Command, tmp_path: Path) -> None:
+    asked = ("ask", QUESTION, "--index", "people", "--strategy", NAME)
+    lines = command(*asked, "--html", tmp_path / "page.html").splitlines()
     assert lines[:2] == [f"Question  {QUESTION}", "Answer    (none found; read the triples)"]
     assert lines[2].startswith(f"Triples   ({NAME}, version 1, ")
     assert lines[3:] == [
@@ -234,18 +220,14 @@ def test_a_question_with_triples_and_no_passages_on_a_terminal(command: Command)
         "    2  2.000  Ada Lovelace [R1] --[worked with]--> Charles Babbage [R3]",
         "    3  1.000  Charles Babbage [R3] --[born in]--> London [R2]",
     ]
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('<td class="number">3.000</td>') == 1
+    assert 'Ada Lovelace <span class="soft small">[R1]</span>' in page
+    assert "No answer found; read the triples." in page
+    assert 'id="passages"' not in page
 
 
-def test_a_long_value_is_cut_and_an_id_that_repeats_the_name_is_left_out() -> None:
-    ends: dict[str, Any] = {
-        "subject": {"id": "ada lovelace", "name": "Ada Lovelace"},
-        "object": {"id": "L1", "name": "x\n" * 99},
-    }
-    (line,) = triple_lines([{"rank": 12, "score": 0.5, "predicate": "says", **ends}])
-    assert line == f"   12  0.500  Ada Lovelace --[says]--> {'x ' * 49}x… [L1]"
-
-
-def test_a_triple_comes_with_all_hops_once_and_a_value_without_an_id_that_polyhop_made() -> None:
+def test_a_triple_comes_with_all_hops_once_and_without_ids_that_say_nothing() -> None:
     def node(key: str, name: str) -> dict[str, str]:
         return {"id": key, "name": name}
 
@@ -258,27 +240,16 @@ def test_a_triple_comes_with_all_hops_once_and_a_value_without_an_id_that_polyho
         "names": ["Paper One", "Ada Young", "1990"],
         "edges": [edge("p1", "a1", "author"), edge("a1", "0f" * 16, "born")],
     }
+    says = {"subject": node("ada lovelace", "Ada Lovelace"), "predicate": "says", "object": node("L1", "x\n" * 99)}
     triples = [
         {"rank": 1, "score": 0.5, "subject": ada, "predicate": "born", "object": year},
         {"rank": 2, "score": 0.5, "subject": paper, "predicate": "author", "object": ada},
+        {"rank": 12, "score": 0.5, **says},
     ]
     assert list(triple_lines(triples, [path])) == [
-        "    1  0.500  Paper One [p1] --[author]--> Ada Young [a1] --[born]--> 1990"
+        "    1  0.500  Paper One [p1] --[author]--> Ada Young [a1] --[born]--> 1990",
+        f"   12  0.500  Ada Lovelace --[says]--> {'x ' * 49}x… [L1]",
     ]
-
-
-def test_text_of_several_lines_stands_beside_its_label(capsys: pytest.CaptureFixture[str]) -> None:
-    print_block("Reasoning", "[1] About Tactics.\n\n[2] About\x1b Views.")
-    assert capsys.readouterr().out == "Reasoning [1] About Tactics.\n          [2] About\\x1b Views.\n"
-
-
-def test_the_page_lists_the_triples_as_text_and_says_no_word_of_passages(command: Command, tmp_path: Path) -> None:
-    command("ask", QUESTION, "--index", "people", "--strategy", NAME, "--html", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert page.count('<td class="number">3.000</td>') == 1
-    assert 'Ada Lovelace <span class="soft small">[R1]</span>' in page
-    assert "No answer found; read the triples." in page
-    assert 'id="passages"' not in page
 
 
 def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_through_the_queue(
@@ -289,11 +260,16 @@ def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_th
 
     plain, about_london = ["R1", "R1", "R3"], ["R1", "R1", "R2", "R3"]
     common = ("--index", "people", "--strategy", NAME)
-    assert subjects(json.loads(command("ask", QUESTION, *common, "--json"))) == plain
     assert subjects(json.loads(command("ask", QUESTION, *common, "--topic", "R2", "--json"))) == about_london
     with open_index("people", root=root) as index:
         answers = index.ask_batch([QUESTION] * 2, strategy=NAME, topics=[None, "R2"])
-    assert [subjects(answer.to_json()) for answer in answers] == [plain, about_london]
+        assert [subjects(answer.to_json()) for answer in answers] == [plain, about_london]
+        with pytest.raises(EmptyQuestionError, match="The topic is empty"):
+            index.ask(QUESTION, strategy=NAME, topic=" ")
+        with pytest.raises(ConfigurationError, match="The topic is 1,001 characters long; the limit is 1,000"):
+            index.ask(QUESTION, strategy=NAME, topic="x" * (MAX_TOPIC_CHARACTERS + 1))
+        with pytest.raises(ConfigurationError, match="There are 1 topics for 2 questions"):
+            index.ask_batch([QUESTION] * 2, strategy=NAME, topics=["R1"])
     rows = [{"id": "q1", "question": QUESTION, "topic_entity": "R2"}, {"id": "q2", "question": QUESTION}]
     write_lines(tmp_path / "questions.jsonl", rows)
     job = str(json.loads(command("submit", tmp_path / "questions.jsonl", *common, "--json"))["job_id"])
@@ -306,40 +282,28 @@ def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_th
     assert with_topic | {"seconds": {}} == without | {"seconds": {}}
 
 
-def test_a_topic_without_a_word_or_too_long_is_refused_and_so_are_too_few_topics(root: Path) -> None:
-    with open_index("people", root=root) as index:
-        with pytest.raises(EmptyQuestionError, match="The topic is empty"):
-            index.ask(QUESTION, strategy=NAME, topic=" ")
-        with pytest.raises(ConfigurationError, match="The topic is 1,001 characters long; the limit is 1,000"):
-            index.ask(QUESTION, strategy=NAME, topic="x" * (MAX_TOPIC_CHARACTERS + 1))
-        with pytest.raises(ConfigurationError, match="There are 1 topics for 2 questions"):
-            index.ask_batch([QUESTION] * 2, strategy=NAME, topics=["R1"])
-
-
 def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command, tmp_path: Path) -> None:
-    write_lines(tmp_path / "questions.jsonl", [{"id": "q1", "question": QUESTION}])
-    for index, strategy in (("people", NAME), ("texts", "bm25")):
-        submitted = command(
-            "submit", tmp_path / "questions.jsonl", "--index", index, "--strategy", strategy, "--limit", "2", "--json"
-        )
-    with_triples, without = str(json.loads(submitted)["job_id"] - 1), str(json.loads(submitted)["job_id"])
+    questions, file = write_lines(tmp_path / "q.jsonl", [{"id": "q1", "question": QUESTION}]), tmp_path / "rows.parquet"
+
+    def submitted(index: str, strategy: str) -> str:
+        options = ("--index", index, "--strategy", strategy, "--limit", "2", "--json")
+        return str(json.loads(command("submit", questions, *options))["job_id"])
+
+    with_triples, without = submitted("people", NAME), submitted("texts", "bm25")
     command("worker", "--until-empty")
-    (row,) = [json.loads(line) for line in command("results", with_triples).splitlines()]
+    row = json.loads(command("results", with_triples))
     assert [triple["object"]["name"] for triple in row["triples"]] == ["London", "Charles Babbage"]
     assert "triples" not in json.loads(command("results", without))
-    drawn = command("explain", with_triples, "q1")
-    assert "    1  3.000  Ada Lovelace [R1] --[born in]--> London [R2]\n" in drawn
+    assert "    1  3.000  Ada Lovelace [R1] --[born in]--> London [R2]\n" in command("explain", with_triples, "q1")
     replayed = command("replay", with_triples, "q1")
     assert "Triples\n       1  Ada Lovelace [R1] --[born in]--> London [R2]" in replayed
-    for job, is_there in ((with_triples, True), (without, False)):
-        command("results", job, "--out", tmp_path / "rows.parquet")
-        (kept,) = pq.read_table(tmp_path / "rows.parquet").to_pylist()
-        assert (kept["triples"] is not None) == is_there
-        assert not is_there or json.loads(kept["triples"]) == row["triples"]
+    command("results", with_triples, "--out", file)
+    assert json.loads(pq.read_table(file).to_pylist()[0]["triples"]) == row["triples"]
+    command("results", without, "--out", file)
+    assert pq.read_table(file).to_pylist()[0]["triples"] is None
 
 
 TOO_LONG = "Where is London? " * 20_000
-SENTENCE = "340,000 characters long; the limit is 10,000"
 
 
 @pytest.fixture(scope="module")
@@ -354,8 +318,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
 
 
 def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(small: RealIndex) -> None:
-    questions, reason = small.folder / "questions.jsonl", f"the question is {SENTENCE}"
-    with open_index("small", settings=small.settings) as index, pytest.raises(QuestionTooLongError, match=SENTENCE):
+    sentence = "340,000 characters long; the limit is 10,000"
+    questions, reason = small.folder / "questions.jsonl", f"the question is {sentence}"
+    with open_index("small", settings=small.settings) as index, pytest.raises(QuestionTooLongError, match=sentence):
         index.ask(TOO_LONG, strategy="bridge-lexical")
     evaluation = run_evaluation(small.settings, EvaluationRequest(questions, "small", ("bridge-lexical",), {}))
     assert evaluation.report["n"] == 2
@@ -366,22 +331,6 @@ def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(
             submit_file(small.settings, queue, SubmissionRequest(questions, spec))
         assert queue.jobs() == []
         made = submit_file(small.settings, queue, SubmissionRequest(questions, spec, True))
-        assert (queue.job(made.job_id).question_count, made.count, made.is_new) == (2, 2, True)
+        job = queue.job(made.job_id)
+        assert (job.question_count, job.name, made.count, made.is_new) == (2, questions.name, 2, True)
         assert [record.line for record in made.bad] == [2]
-        assert queue.job(made.job_id).name == questions.name
-
-
-def test_each_question_of_a_batch_has_seconds_of_its_own_and_they_add_up(small: RealIndex) -> None:
-    texts = ("Where is London?", "On which river does the city of Ada Lovelace lie?", "Where is Paris?")
-    turns = Turns(len(texts))
-    with open_index("small", settings=small.settings) as index:
-        answerer = index.session.answerer("bridge-lexical", {})
-        answered = answerer.answer([Question(text) for text in texts], limit=3, turns=turns)
-    totals = [one.total_seconds for one in answered]
-    assert len(set(totals)) == len(texts)
-    assert all(total > own > 0 for total, own in zip(totals, turns.seconds, strict=True))
-    shared = [total - own for total, own in zip(totals, turns.seconds, strict=True)]
-    assert shared == pytest.approx([shared[0]] * len(texts))
-    for one, own in zip(answered, turns.seconds, strict=True):
-        assert set(one.seconds) >= {"encoding", "seed", "traversal", "reading"}
-        assert one.seconds["seed"] + one.seconds["traversal"] + one.seconds["reading"] <= own

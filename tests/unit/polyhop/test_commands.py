@@ -1,27 +1,45 @@
-"""What holds for every command: its line in architecture.md, Ctrl-C, damage, extensions that cannot be used."""
+"""What holds for every command, Ctrl-C, extensions that cannot be used; and what `polyhop doctor` says."""
 
+import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoint
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import typer
+from empty_version import publish_empty
 
 from polyhop import cli
+from polyhop import doctor as health
 from polyhop.cli import OURS, Commands, app
 from polyhop.commands.index import print_report
 from polyhop.commands.operate import _print
+from polyhop.doctor import (
+    check_deployments,
+    check_leases,
+    check_neo4j,
+    check_packages,
+    check_prefect,
+    requirement_fault,
+)
 from polyhop.flows.maintain import VerifyReport
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas import errors as extensions
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, StoreError
+from polyhop.schemas.settings import Settings
 from polyhop.tasks import registry
 from polyhop.tasks.registry import stages_for
 from polyhop.warehouse.files import questions as predictions
 from polyhop.warehouse.files.formats import records_of_others
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import writer_lease
 from polyhop.warehouse.vectors.kinds import kind_of
 from polyhop.worker.strategies.registry import spec_of
 
@@ -42,38 +60,29 @@ def _options(name: str) -> set[str]:
     return {option for part in parts for parameter in part.params for option in parameter.opts}
 
 
-def test_every_command_has_a_row() -> None:
+def test_every_command_has_a_row_that_names_options_that_it_has() -> None:
     assert sorted({name for row in ROWS for name in _names(row[0])}) == sorted(OURS)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(_names(row[0])))
-def test_a_row_names_options_that_its_commands_have(row: list[str]) -> None:
-    known = set().union(*map(_options, _names(row[0])))
-    named = {option for part in re.findall(r"`([^`]+)`", row[0] + row[1]) for option in re.findall(r"--[a-z-]+", part)}
-    assert named <= known | {"--root", "--json"}
+    for row in ROWS:
+        known = set().union(*map(_options, _names(row[0])))
+        parts = re.findall(r"`([^`]+)`", row[0] + row[1])
+        assert {option for part in parts for option in re.findall(r"--[a-z-]+", part)} <= known | {"--root", "--json"}
 
 
 def test_an_interrupted_command_says_that_it_was_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(predictions, "read_predictions", interrupted)
-    monkeypatch.setattr(sys, "argv", ["polyhop", "score", str(tmp_path / "any.jsonl")])
+    monkeypatch.setattr(predictions, "read_predictions", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(sys, "argv", ["polyhop", "score", "any.jsonl"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out, printed.err) == (130, "", "polyhop: stopped; what was finished is kept.\n")
 
 
-def test_an_index_run_says_what_it_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_damaged_is_said_with_what_fixes_it(capsys: pytest.CaptureFixture[str]) -> None:
     print_report(IndexReport("towns", 2, changed=True, damaged=["table 'mentions' cannot be read", "3 cached vectors"]))
     said = capsys.readouterr().out
     assert "  damaged, made again: table 'mentions' cannot be read\n  damaged, made again: 3 cached vectors\n" in said
-
-
-def test_verify_names_the_command_that_fixes_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
     report = VerifyReport("towns", 2, {"tables": [], "older_versions": ["version 1: file 'x' is missing"]})
     _print(report, "version 2")
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -100,13 +109,11 @@ WRONG = {
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Makes entry points known as if their package were installed."""
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[EntryPoint], None]]:
+    """Makes an entry point known as if its package were installed."""
 
-    def known(*points: EntryPoint) -> None:
-        monkeypatch.setattr(
-            extensions, "entry_points", lambda group: [point for point in points if point.group == group]
-        )
+    def known(point: EntryPoint) -> None:
+        monkeypatch.setattr(extensions, "entry_points", lambda group: [point] * (point.group == group))
         extensions.extensions.cache_clear()
         registry._of_others.cache_clear()
 
@@ -115,27 +122,145 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     registry._of_others.cache_clear()
 
 
-def refusal(group: str, install: Callable[..., None], module: str) -> str:
-    install(EntryPoint(".theirs", module, group))
-    with pytest.raises(ConfigurationError) as raised:
-        USES[group][1]()
-    return str(raised.value)
-
-
 @pytest.mark.parametrize("group", USES)
 def test_an_extension_that_does_not_load_or_is_of_another_type_is_named_with_its_package(
-    group: str, install: Callable[..., None]
+    group: str, install: Callable[[EntryPoint], None]
 ) -> None:
-    said, then = f"The {USES[group][0]} '.theirs' of the package", "Update or uninstall that package."
+    what, use = USES[group]
     missing = "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"
-    assert refusal(group, install, "polyhop_nowhere:thing") == f"{said} 'polyhop_nowhere' {missing}. {then}"
-    if group in WRONG:
-        wrong = f"{said} 'polyhop.schemas.text' {WRONG[group]}. {then}"
-        assert refusal(group, install, "polyhop.schemas.text:__doc__") == wrong
+    reasons = {"polyhop_nowhere": missing, "polyhop.schemas.text": WRONG.get(group)}
+    for module, reason in reasons.items():
+        install(EntryPoint(".theirs", f"{module}:__doc__", group))
+        if reason:
+            with pytest.raises(ConfigurationError) as raised:
+                use()
+            said = f"The {what} '.theirs' of the package {module!r} {reason}. Update or uninstall that package."
+            assert str(raised.value) == said
 
 
-def test_extensions_are_listed_by_name_and_searched_once(install: Callable[..., None]) -> None:
-    first, second = (EntryPoint(name, "polyhop_nowhere", "polyhop.commands") for name in "ab")
-    install(second, first, EntryPoint("c", "polyhop_nowhere", "polyhop.stages"))
-    assert list(extensions.extensions("polyhop.commands").items()) == [("a", first), ("b", second)]
-    assert extensions.extensions("polyhop.commands") is extensions.extensions("polyhop.commands")
+SETTINGS = Settings()
+HIDDEN = {"server": {"database": {"driver": None, "connection_url": "********"}}}
+POSTGRES = {"server": {"database": {"driver": "postgresql+asyncpg", "connection_url": "********"}}}
+
+
+class Server(ThreadingHTTPServer):
+    """Answers what it is told to, by path."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: dict[str, object] = {
+            "/api/health": True,
+            "/api/admin/version": version("prefect"),
+            "/api/admin/settings": HIDDEN,
+        }
+        self.url = f"http://127.0.0.1:{self.server_port}/api"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        answers = self.server.answers
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200 if self.path in answers else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(answers.get(self.path)).encode())
+
+    do_POST = do_GET  # noqa: N815 - as the library calls it
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with Server() as found:
+        monkeypatch.setenv("PREFECT_API_URL", found.url)
+        Thread(target=found.serve_forever, args=(0.01,), daemon=True).start()
+        yield found
+        found.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("shown", "address", "said"),
+    [
+        (HIDDEN, "sqlite+aiosqlite:////home/prefect.db", "SQLite"),
+        (POSTGRES, "", "PostgreSQL"),
+        ({}, "", "not shown to clients"),
+    ],
+)
+def test_a_prefect_server_is_described(
+    server: Server, monkeypatch: pytest.MonkeyPatch, shown: object, address: str, said: str
+) -> None:
+    monkeypatch.setenv("PREFECT_SERVER_DATABASE_CONNECTION_URL", address)
+    monkeypatch.delenv("PREFECT_API_DATABASE_CONNECTION_URL", raising=False)
+    server.answers["/api/admin/settings"] = shown
+    assert check_prefect(SETTINGS) == f"server {version('prefect')} at {server.url} answers, database {said}"
+
+
+def test_a_server_of_another_minor_version_or_one_that_is_no_prefect_is_a_fault(server: Server) -> None:
+    server.answers["/api/admin/version"] = "2.20.1"
+    with pytest.raises(StoreError, match=r"has version 2\.20\.1, this installation .*install the same minor version"):
+        check_prefect(SETTINGS)
+    server.answers.clear()
+    with pytest.raises(StoreError, match=r"does not answer .*404.*; start it or unset PREFECT_API_URL$"):
+        check_prefect(SETTINGS)
+
+
+def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(server: Server) -> None:
+    rows = [
+        {"name": "nightly", "status": "READY", "entrypoint": "flows/prefect_answer.py:evaluate_flow"},
+        {"name": "other", "status": "NOT_READY", "entrypoint": "elsewhere.py:flow", "work_pool_name": "theirs"},
+    ]
+    server.answers["/api/deployments/filter"] = []
+    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+    server.answers["/api/deployments/filter"] = rows
+    assert check_deployments(SETTINGS) == "1 of Polyhop's flows, all with a worker"
+    rows[0] |= {"status": "NOT_READY", "work_pool_name": "polyhop"}
+    words = r"^no worker runs the deployments nightly: .*; start prefect worker start --pool polyhop$"
+    with pytest.raises(StoreError, match=words):
+        check_deployments(SETTINGS)
+
+
+def test_packages_are_compared_with_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_packages(SETTINGS).endswith(" requirements met")
+    for met in ("numpy>=1", "no-such-package; extra == 'rdf'", "no-such-package; python_version < '3'"):
+        assert requirement_fault(met) == ""
+    assert requirement_fault("numpy<1") == f"numpy is {version('numpy')}, Polyhop needs <1"
+    assert requirement_fault("no-such-package") == "no-such-package is not installed"
+    assert requirement_fault("numpy<1; extra == 'rdf'") != ""
+    monkeypatch.setattr("polyhop.doctor.requires", lambda _: ["numpy<1", "duckdb"])
+    words = r"^numpy is .*, Polyhop needs <1\. Install what Polyhop asks for: pip"
+    with pytest.raises(ConfigurationError, match=words):
+        check_packages(SETTINGS)
+
+
+def test_writers_are_named_and_without_servers_nothing_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Layout(tmp_path).index("lakes")
+    publish_empty(folder)
+    with writer_lease(folder.lease, "lakes"):
+        said = check_leases(Settings(root=tmp_path))
+    assert said.startswith(f"index 'lakes' is being written by process {os.getpid()}")
+    assert check_leases(Settings(root=tmp_path)) == "no index is being written"
+    for name in ("PREFECT_API_URL", "NEO4J_URI"):
+        monkeypatch.delenv(name, raising=False)
+    assert check_prefect(SETTINGS).startswith("no PREFECT_API_URL")
+    assert check_deployments(SETTINGS) == "not looked for without PREFECT_API_URL"
+    assert check_neo4j(SETTINGS) == "no NEO4J_URI: nothing is exported"
+
+
+def test_a_check_that_breaks_is_a_line_and_the_others_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken(_: Settings) -> str:
+        raise KeyError("postgresql://me:secret@host/db")
+
+    for name in ("check_encoder", "check_packages", "_lancedb"):
+        monkeypatch.setattr(health, name, lambda _: "fine")
+    monkeypatch.setattr(health, "check_neo4j", broken)
+    checks = {check.name: check for check in health.run_checks(Settings(root=tmp_path))}
+    assert not checks["neo4j"].ok
+    assert checks["neo4j"].message.startswith("KeyError: ")
+    assert "secret" not in checks["neo4j"].message
+    assert checks["writers"].ok
+    assert checks["queue"].ok

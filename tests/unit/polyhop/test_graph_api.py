@@ -65,7 +65,6 @@ def graph() -> EntityGraph:
         ("street alder", True, ["alder street"]),
         ("tangle", True, ["birch"]),
         ("", False, []),
-        ("", True, []),
         ("?!", True, []),
     ],
 )
@@ -76,12 +75,15 @@ def test_entities_by_name(graph: EntityGraph, name: str, fuzzy: bool, found: lis
     assert [entity.id for entity in entities] == [ID[key] for key in found]
 
 
-def test_entities_by_vector(graph: EntityGraph) -> None:
-    """G-ARC."""
+def test_entities_by_vector_and_what_they_lead_to(graph: EntityGraph) -> None:
+    """G-ARC; a passage comes once, and of several hops the smallest."""
     vector = np.array([1, 0], dtype=np.float32)
     assert [s.entity.key for s in graph.find_entities_by_embedding(vector)] == ["alder", "birch", "cedar"]
     assert [s.entity.key for s in graph.find_entities_by_embedding(vector, 5, 0.7)] == ["alder", "birch"]
     assert graph.find_entities_by_embedding(vector, top_k=1)[0].similarity == pytest.approx(1)
+    hops = graph.expand([ID["birch"], ID["elm"], ID["birch"], "no such id"], 1)
+    assert list(hops.items()) == [(ID["birch"], 0), (ID["elm"], 0), (ID["alder"], 1), (ID["dogwood"], 1)]
+    assert graph.chunks_for_entities([ID["dogwood"], ID["alder"]]) == ["k1", "k2", "k3", "k4"]
 
 
 @pytest.mark.parametrize(
@@ -111,27 +113,17 @@ def test_an_unknown_id_leads_nowhere_and_a_negative_depth_is_refused(graph: Enti
     ):
         with pytest.raises(AlgorithmError, match="at least 0"):
             refused()
-
-
-def test_expansion_starts_at_hop_0_and_keeps_the_smallest(graph: EntityGraph) -> None:
-    hops = graph.expand([ID["birch"], ID["elm"], ID["birch"], "no such id"], 1)
-    assert list(hops.items()) == [(ID["birch"], 0), (ID["elm"], 0), (ID["alder"], 1), (ID["dogwood"], 1)]
-
-
-def test_passages_of_entities_come_once(graph: EntityGraph) -> None:
-    assert graph.chunks_for_entities([ID["dogwood"], ID["alder"]]) == ["k1", "k2", "k3", "k4"]
+    for decay in (-1, 1.5, float("nan")):
+        with pytest.raises(AlgorithmError, match="from 0 to 1"):
+            graph.graph_search(["Birch"], 2, decay=decay)
 
 
 def test_graph_search_ranks_by_hops(graph: EntityGraph) -> None:
     """G-ARC."""
     found = graph.graph_search(["Birch", "nobody"], depth=2)
-    assert [(p.passage_id, p.rank, round(p.score, 6)) for p in found] == [
-        ("k1", 1, 0.15),
-        ("k2", 2, 0.075),
-        ("k3", 3, 0.075),
-        ("k4", 4, 0.025),
-    ]
-    assert [p.passage_id for p in graph.graph_search(["Birch"], depth=2, limit=1)] == ["k1"]
+    ranks = [(p.passage_id, p.rank, round(p.score, 6)) for p in found]
+    assert ranks == [("k1", 1, 0.15), ("k2", 2, 0.075), ("k3", 3, 0.075), ("k4", 4, 0.025)]
+    assert [p.passage_id for p in graph.graph_search("Birch", depth=2, limit=1)] == ["k1"]
     assert graph.graph_search(["nobody"]) == graph.graph_search([]) == []
 
 
@@ -166,10 +158,3 @@ def test_an_index_without_relations_or_vectors_says_what_to_run() -> None:
     without_vectors = graph_with(frozenset({"graph", "graph:relations"}))
     with pytest.raises(MissingArtefactError, match=r"'vectors:entity'.*--add-strategy naive-vector"):
         without_vectors.find_entities_by_embedding("trees")
-
-
-def test_one_name_may_come_without_a_list_and_a_decay_is_a_share(graph: EntityGraph) -> None:
-    assert graph.graph_search("Birch", 2) == graph.graph_search(["Birch"], 2) != []
-    for decay in (-1, 1.5, float("nan")):
-        with pytest.raises(AlgorithmError, match="from 0 to 1"):
-            graph.graph_search(["Birch"], 2, decay=decay)

@@ -15,11 +15,10 @@ import polyhop
 from polyhop.commands.stores import sql
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.queue import FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
-from polyhop.schemas.tables import RESULTS, VIEWS
+from polyhop.schemas.tables import VIEWS
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables import query as lazy
-from polyhop.warehouse.tables.query import LazyTable, Wanted
+from polyhop.warehouse.tables.query import Wanted
 
 pytestmark = pytest.mark.slow
 
@@ -198,14 +197,15 @@ def test_own_files_are_read_only_below_the_folder_that_was_allowed(
     with pytest.raises(StatementRejectedError, match=r"--allow-files DIR"):
         index.sql(query)
     assert index.sql(query, allow_files=str(place.own)).num_rows == 1
+    with pytest.raises(ConfigurationError, match=r"nowhere.* is not a folder"):
+        index.sql("SELECT 1", allow_files=[place.folder / "nowhere"])
+    assert index.ask("Where did Charles Babbage live?", strategy="bm25").passages, "the open index is as it was"
 
 
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
-        ("SELECT passage_id FROM passages ORDER BY passage_id DESC", 4),
         ("  -- a comment\nWITH p AS (FROM passages) FROM p -- ;", 4),
-        ("FROM passages;", 4),
         ("SELECT 'é;' AS \"ö;\" FROM passages /* ü; */ ; ; -- the end;", 4),
         ("VALUES (1), (2)", 2),
         ("TABLE passages", 4),
@@ -219,29 +219,10 @@ def test_own_files_are_read_only_below_the_folder_that_was_allowed(
         ("FROM query('SELECT 1')", 1),
         ('SELECT count(*) FROM "index".passages', 1),
         ("SELECT * FROM stages WHERE what = 'records'", 1),
-        ("SELECT count(*) FROM results", 1),
     ],
 )
 def test_what_only_reads_goes_on_working(index: polyhop.Index, query: str, rows: int) -> None:
     assert index.sql(query).num_rows == rows
-
-
-def test_rows_come_in_the_order_that_was_asked_for(index: polyhop.Index) -> None:
-    found = index.sql("SELECT passage_id FROM passages ORDER BY passage_id DESC")
-    assert found.column("passage_id").to_pylist() == ["nobody", "london", "babbage", "ada"]
-
-
-def test_a_locked_query_leaves_the_open_index_and_later_queries_as_they_were(
-    index: polyhop.Index, place: Place
-) -> None:
-    index.sql("FROM passages")
-    assert index.sql(f"FROM '{place.own}/towns.csv'", allow_files=[place.own]).to_pylist() == [{"town": "London"}]
-    assert index.ask("Where did Charles Babbage live?", strategy="bm25").passages
-
-
-def test_a_folder_that_is_missing_is_not_allowed(index: polyhop.Index, place: Place) -> None:
-    with pytest.raises(ConfigurationError, match=r"nowhere.* is not a folder"):
-        index.sql("SELECT 1", allow_files=[place.folder / "nowhere"])
 
 
 def test_the_command_reads_own_files_below_a_folder(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
@@ -265,18 +246,15 @@ def test_a_refusal_keeps_what_duckdb_suggests(index: polyhop.Index, query: str, 
     assert "\n" not in str(refused.value)
 
 
-OBVIOUS = "SELECT passage_id FROM passages WHERE passage_id NOT IN (SELECT passage_id FROM mentions)"
-
-
 def test_passages_without_a_mention_are_found_by_the_obvious_query(index: polyhop.Index) -> None:
-    assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
+    obvious = "SELECT passage_id FROM passages WHERE passage_id NOT IN (SELECT passage_id FROM mentions)"
+    assert index.sql(obvious).to_pylist() == [{"passage_id": "nobody"}]
     assert index.sql("SELECT count(*) AS n FROM mentions WHERE passage_id <> unit_id").to_pylist() == [{"n": 0}]
-    plain = duckdb.connect(str(index.session.published.tables_file), read_only=True)
-    assert plain.execute(OBVIOUS).fetchall() == [("nobody",)]
-    plain.close()
+    with duckdb.connect(str(index.session.published.tables_file), read_only=True) as plain:
+        assert plain.execute(obvious).fetchall() == [("nobody",)]
 
 
-def test_every_table_view_and_column_has_a_comment(index: polyhop.Index) -> None:
+def test_every_table_view_and_column_is_described_and_there(index: polyhop.Index) -> None:
     without = index.sql(
         "SELECT view_name AS name, '' AS part FROM duckdb_views() WHERE NOT internal AND comment IS NULL UNION ALL "
         "SELECT table_name, '' FROM duckdb_tables() WHERE NOT internal AND comment IS NULL UNION ALL "
@@ -286,9 +264,6 @@ def test_every_table_view_and_column_has_a_comment(index: polyhop.Index) -> None
     column = "table_name = 'neighbours' AND column_name = 'entity'"
     shown = index.sql(f"SELECT comment FROM duckdb_columns() WHERE {column}").to_pylist()
     assert shown == [{"comment": "name of the entity"}]
-
-
-def test_every_view_is_described_and_has_the_columns_that_are_described(index: polyhop.Index) -> None:
     names = index.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL")
     further = ("index_runs", "index_stages", "results", "result_passages")
     assert names.column("view_name").to_pylist() == sorted([*further, *(view.name for view in VIEWS)])
@@ -307,7 +282,6 @@ def test_every_view_is_described_and_has_the_columns_that_are_described(index: p
         ("{'a': ['infinity'::date]} AS v", {"v": "{'a': [infinity]}"}),
         ("'2020-01-01'::date AS v", {"v": "2020-01-01"}),
         ("'nan'::double AS v", {"v": "nan"}),
-        ("1 AS v, [2, 3] AS v", {"v": 1, "v_1": [2, 3]}),
     ],
 )
 def test_every_value_and_column_of_a_result_is_shown(
@@ -361,7 +335,9 @@ def test_an_answer_has_its_reader_tokens_cost_and_gold(index: polyhop.Index) -> 
     assert row == texts | asked | gold | read | paid
 
 
-def test_answers_join_their_passages_also_those_that_the_version_no_longer_has(index: polyhop.Index) -> None:
+def test_answers_of_the_index_join_their_passages_also_those_that_the_version_no_longer_has(
+    index: polyhop.Index,
+) -> None:
     query = (
         "SELECT r.answer, p.rank, p.passage_id, p.title, t.text FROM results AS r "
         "JOIN result_passages AS p USING (job_id, id) LEFT JOIN passages AS t USING (passage_id) "
@@ -371,16 +347,11 @@ def test_answers_join_their_passages_also_those_that_the_version_no_longer_has(i
         ("Ada", 1, "ada", "Ada Lovelace", "Ada Lovelace wrote for Charles Babbage."),
         ("Ada", 2, "gone", None, None),
     ]
-
-
-def test_only_jobs_of_the_index_are_in_it(index: polyhop.Index) -> None:
     states = index.sql("SELECT job_id, state, error_class FROM results ORDER BY ALL").to_pylist()
-    assert [tuple(row.values()) for row in states] == [
-        (1, "dead", "EmptyQuestionError"),
-        (1, "done", None),
-        (3, "dead", "EmptyQuestionError"),
-        (3, "done", None),
-    ]
+    of_job = (("dead", "EmptyQuestionError"), ("done", None))
+    assert [tuple(row.values()) for row in states] == [(job, *state) for job in (1, 3) for state in of_job]
+    found = index.sql("PIVOT (SELECT job_id, state FROM results) ON state USING count(*) ORDER BY job_id")
+    assert found.to_pylist() == [{"job_id": job, "dead": 1, "done": 1} for job in (1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -395,8 +366,7 @@ def test_only_jobs_of_the_index_are_in_it(index: polyhop.Index) -> None:
         ("WITH r AS (FROM results) SELECT id FROM r WHERE job_id = 1", [(1, False)]),
         ("SELECT id FROM results WHERE job_id = 1 OR id = 'q1'", [(1, False), (3, False)]),
         ("SELECT id FROM results WHERE answer = ') AND (job_id = 1'", [(1, False), (3, False)]),
-        ("SELECT id FROM results WHERE (job_id = 1) = (id = 'q1')", [(1, False), (3, False)]),
-        ("SELECT id FROM results WHERE NOT job_id = 1", [(1, False), (3, False)]),
+        ("SELECT 1 AS my_results", []),
         ("SELECT a.id FROM results a, results b WHERE a.job_id = 1", [(1, False), (3, False)]),
         ("SELECT max(run), max(job_id) FROM results, index_runs WHERE job_id = 3", [(3, False)]),
         ("SELECT score FROM result_passages WHERE job_id = 3", [(3, True)]),
@@ -434,11 +404,6 @@ def test_the_rows_are_those_of_reading_everything(
     assert found == index.sql(query).to_pylist()
 
 
-def test_a_pivot_reads_everything_and_is_right(index: polyhop.Index) -> None:
-    found = index.sql("PIVOT (SELECT job_id, state FROM results) ON state USING count(*) ORDER BY job_id")
-    assert found.to_pylist() == [{"job_id": 1, "dead": 1, "done": 1}, {"job_id": 3, "dead": 1, "done": 1}]
-
-
 def test_a_statement_that_writes_is_refused_before_the_queue_is_read(
     index: polyhop.Index, readings: list[tuple[int, bool]], tmp_path: Path
 ) -> None:
@@ -447,11 +412,3 @@ def test_a_statement_that_writes_is_refused_before_the_queue_is_read(
             index.sql(query.format(tmp_path / "new.csv"))
     assert list(tmp_path.iterdir()) == []
     assert readings == []
-
-
-def test_tables_are_found_by_whole_words() -> None:
-    table = LazyTable(RESULTS, lambda wanted: pa.table({}))
-    assert table.is_named_in('select * from "Results"')
-    assert not table.is_named_in("FROM my_results")
-    assert list(lazy.shown_in([table], "SELECT 1")) == []
-    assert list(lazy.shown_in([table], "SHOW TABLES")) == [table]

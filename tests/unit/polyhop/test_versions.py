@@ -1,15 +1,23 @@
-"""Versions that are built on each other, cannot be read or differ; sentences for what an index does not hold."""
+"""Versions that differ or cannot be read, sentences for what an index lacks; evaluations in words, `polyhop score`."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from real_index import RealIndex, write_lines
+from small_indexes import write_rows
 
 import polyhop
+from polyhop.api import SHOWN_CHARACTERS, Answer
+from polyhop.api import html_text as text
+from polyhop.api import table_html as table
 from polyhop.commands.ask import print_answer
+from polyhop.commands.evaluate import print_comparison, print_stored, score
 from polyhop.commands.operate import doctor
 from polyhop.commands.stores import versions
 from polyhop.doctor import Check
@@ -28,6 +36,9 @@ PAGES = (
 )
 
 
+QUESTION = "Where did Charles Babbage live?"
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with an index of two versions: words and names, then also relations."""
@@ -44,49 +55,32 @@ def index(root: Path) -> Iterator[polyhop.Index]:
         yield opened
 
 
-@pytest.fixture
-def unreadable(root: Path) -> Iterator[Path]:
-    """The first version's manifest, as another Polyhop would have written it."""
-    manifest = root / "indexes" / "small" / "versions" / "000001" / "manifest.json"
-    kept = manifest.read_bytes()
-    manifest.write_text(json.dumps({**json.loads(kept), "from_the_future": 1}))
-    yield manifest
-    manifest.write_bytes(kept)
-
-
-def test_a_version_built_on_another_names_the_same_source(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_version_names_its_source_or_why_it_cannot_be_read_and_does_not_become_current(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     versions("small", root=root, json=True)
     rows = json.loads(capsys.readouterr().out)
     assert [row["source"] for row in rows] == [str(root.parent / "corpus.jsonl")] * 2
-
-
-def test_versions_lists_the_others_when_one_cannot_be_read(
-    root: Path, unreadable: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    manifest = root / "indexes" / "small" / "versions" / "000001" / "manifest.json"
+    kept = manifest.read_bytes()
+    manifest.write_text(json.dumps({**json.loads(kept), "from_the_future": 1}))  # as another Polyhop writes it
     versions("small", root=root, json=True)
     printed = capsys.readouterr()
     assert [(row["version"], row.get("passages")) for row in json.loads(printed.out)] == [(1, None), (2, 3)]
-    assert f"Version 1 cannot be used: {unreadable}" in printed.err
-
-
-def test_a_version_that_cannot_be_read_does_not_become_current(root: Path, unreadable: Path) -> None:
-    with pytest.raises(ManifestMismatchError, match=str(unreadable)):
+    assert f"Version 1 cannot be used: {manifest}" in printed.err
+    with pytest.raises(ManifestMismatchError, match=str(manifest)):
         versions("small", use="1", root=root)
     assert (root / "indexes" / "small" / "CURRENT").read_text() == "2\n"
+    manifest.write_bytes(kept)
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_fewer_than_one_passage_is_refused(index: polyhop.Index, limit: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"limit is {limit}; ask for at least 1"):
-        index.ask("Where did Charles Babbage live?", strategy="graph", limit=limit)
-
-
-def test_a_name_like_no_other_gets_no_suggestion(index: polyhop.Index) -> None:
+def test_what_an_index_does_not_hold_is_said_without_a_word_that_nobody_asked_for(
+    index: polyhop.Index, root: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="limit is 0; ask for at least 1"):
+        index.ask("Where did Charles Babbage live?", strategy="graph", limit=0)
     with pytest.raises(UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
         index.graph.connect("東京", "London")
-
-
-def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for(root: Path) -> None:
     with (
         polyhop.open_index("small", root=root, version=1) as opened,
         pytest.raises(MissingArtefactError, match=r"^The graph of entities needs 'graph:relations'"),
@@ -97,14 +91,10 @@ def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for
 @pytest.mark.parametrize(
     ("strategy", "question", "line"),
     [
-        ("bm25-2step", "Where did Charles Babbage live?", "Entities suggested by the top 2 passages  "),
-        ("bm25-rm3", "Where did Charles Babbage live?", "Terms suggested by the top 2 passages  "),
-        (
-            "bm25-ce",
-            "Where did Charles Babbage live?",
-            "Re-ranked  the top 2 passages, by shared words (no cross-encoder is set)",
-        ),
-        ("tfidf-graph", "Where did Charles Babbage live?", "Question terms  unmatched: babbage, "),
+        ("bm25-2step", QUESTION, "Entities suggested by the top 2 passages  "),
+        ("bm25-rm3", QUESTION, "Terms suggested by the top 2 passages  "),
+        ("bm25-ce", QUESTION, "Re-ranked  the top 2 passages, by shared words (no cross-encoder is set)"),
+        ("tfidf-graph", QUESTION, "Question terms  unmatched: babbage, "),
         ("graph", "what is this?", "Question names  none found\nFallback  the walk"),
         ("graph-search", "what is this?", "Fallback  nothing was searched"),
     ],
@@ -114,11 +104,6 @@ def test_the_explanation_says_what_led_the_ranking(
 ) -> None:
     print_answer(index.ask(question, strategy=strategy), {}, explain=True)
     assert line in capsys.readouterr().out
-
-
-def test_a_ranking_led_by_names_mentions_no_stand_in(index: polyhop.Index, capsys: pytest.CaptureFixture[str]) -> None:
-    print_answer(index.ask("Where did Charles Babbage live?", strategy="graph"), {}, explain=True)
-    assert "No name of the question" not in capsys.readouterr().out
 
 
 def test_doctor_keeps_long_names_apart_from_what_it_says(
@@ -133,9 +118,6 @@ def test_doctor_keeps_long_names_apart_from_what_it_says(
     ]
 
 
-QUESTION = "Where does Oslo lie?"
-
-
 @pytest.fixture(scope="module")
 def edited(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
     """An index of two editions of a corpus, with questions beside it."""
@@ -143,8 +125,8 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
     texts = {"ada": "Ada Lovelace wrote for Charles Babbage.", "oslo": "Oslo lies in Norway."}
     for edition in (texts, {**texts, "oslo": "Oslo lies in Sweden.", "fjord": "Oslo lies on a fjord."}):
         small.read({"id": name, "title": name.title(), "text": text} for name, text in edition.items())
-    questions = [{"id": "1", "question": QUESTION}, {"id": "2", "question": "Who wrote for Charles Babbage?"}]
-    write_lines(small.folder / "questions.jsonl", questions)
+    asked = ("Where does Oslo lie?", "Who wrote for Charles Babbage?")
+    write_lines(small.folder / "questions.jsonl", [{"id": str(n), "question": text} for n, text in enumerate(asked)])
     return small
 
 
@@ -156,7 +138,7 @@ def test_what_differs_is_said_as_json_and_in_words(edited: RealIndex, capsys: py
     assert [one["name"] for one in document["entities"]["first"] if one["kind"] == "removed"] == ["Norway"]
     (changed,) = document["questions"].pop("changed")
     assert document["questions"] == {"asked": 2, "other_answers": 1, "other_passages": 1}
-    assert (changed["question"], changed["answer"]) == (QUESTION, {"before": "Norway", "after": "Sweden"})
+    assert (changed["question"], changed["answer"]) == ("Where does Oslo lie?", {"before": "Norway", "after": "Sweden"})
     assert changed["passages_added"] == ["fjord"]
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root)
     lines = capsys.readouterr().out.splitlines()
@@ -168,26 +150,142 @@ def test_what_differs_is_said_as_json_and_in_words(edited: RealIndex, capsys: py
     ]
     assert lines[-4:] == [
         "questions: 2 asked; other answers: 1, other passages: 1",
-        f"  {QUESTION}",
+        "  Where does Oslo lie?",
         "    Norway -> Sweden",
         "    + fjord",
     ]
-
-
-def test_a_version_is_like_itself(edited: RealIndex, capsys: pytest.CaptureFixture[str]) -> None:
     versions("small", diff=(2, 2), root=edited.root)
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        "records: none changed",
-        "entities: none changed",
-        "relations: none changed",
-    ]
-
-
-def test_what_cannot_be_compared(edited: RealIndex) -> None:
+    said = [f"{what}: none changed" for what in ("records", "entities", "relations")]
+    assert capsys.readouterr().out.splitlines()[1:] == said
     with pytest.raises(UnknownIdError, match="no version 9"):
         versions("small", diff=(1, 9), root=edited.root)
     with pytest.raises(typer.BadParameter, match="which two versions"):
-        versions("small", questions=edited.folder / "questions.jsonl", root=edited.root)
-    write_lines(edited.folder / "bad.jsonl", [{"id": 1}])
+        versions("small", questions=asked, root=edited.root)
     with pytest.raises(SourceError, match="no usable question"):
-        versions("small", diff=(1, 2), questions=edited.folder / "bad.jsonl", root=edited.root)
+        versions(
+            "small", diff=(1, 2), questions=write_lines(edited.folder / "bad.jsonl", [{"id": 1}]), root=edited.root
+        )
+
+
+CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}
+CHANGES |= {"questions": {"common": 3, "only_first": 0, "only_second": 0}}
+CHANGES |= {"latency_ms": {}, "strategies": {}, "most_changed": []}
+
+
+def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(CHANGES)
+    printed = capsys.readouterr().out
+    assert printed.endswith("  only in 1: bm25\n  only in 2: dense\n  no strategy is in both\n")
+    assert "in both: " not in printed
+    print_comparison({**CHANGES, "questions": {"common": 0, "only_first": 100, "only_second": 2}})
+    assert "  in both: 0 questions; 100 only in 1, 2 only in 2;" in capsys.readouterr().out
+
+
+def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    readable = {"run": 2, "started": "2026-11-21T10:00:00+00:00", "index": "mine", "version": 1, "questions": "q.jsonl"}
+    found = {"n": 3, "strategies": {"bm25": {"recall@5": 0.5, "em": None}}}
+    print_stored([{"run": 1, "error": "run.json cannot be read: it is cut off"}, {**readable, **found}])
+    printed = capsys.readouterr()
+    assert "mine" in printed.out
+    assert "evaluation 1 is left out: run.json cannot be read: it is cut off" in printed.err
+
+
+EVIL = '<script>alert(1)</script> & "x" \x1b[2J'
+
+
+def answer(question: str, short: str, passages: list[dict[str, Any]]) -> str:
+    return Answer(question, short, "bm25", 1, passages, {}, {})._repr_html_()
+
+
+def test_every_text_is_escaped_and_cells_are_rounded() -> None:
+    shown = table([EVIL], [[EVIL]]) + answer(EVIL, EVIL, [{"title": EVIL, "text": EVIL}])
+    assert ("<script>" in shown, "\x1b" in shown, shown.count("&lt;script&gt;")) == (False, False, 6)
+    assert text(EVIL) in shown
+    head, row = "<th>a</th><th>b</th><th>c</th>", "<td>0.123</td><td></td><td>7</td>"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody><tr>{row}</tr></tbody></table>"
+    assert table(["a", "b", "c"], [[0.12345, None, 7]]) == whole
+    assert table([], []).endswith("<tbody></tbody></table>")
+
+
+def test_no_answer_says_what_to_do_and_long_passages_are_cut() -> None:
+    shown = answer("Who?", "", [{"rank": 1, "score": 0.5, "text": "x" * (SHOWN_CHARACTERS + 50)}])
+    assert "no answer; read the passages" in shown
+    assert shown.count("x") == SHOWN_CHARACTERS + "text".count("x")
+
+
+def _file(folder: Path, *rows: object) -> Path:
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    return write_rows(folder / "predictions.jsonl", (), *lines)
+
+
+def _scored(capsys: pytest.CaptureFixture[str], path: Path, **options: Any) -> dict[str, Any]:
+    score(path, json=True, **options)
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_rows_are_scored_one_by_one_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """G-EVAL's table is proved where the metrics are."""
+    rows = [
+        {"id": f"g{n}", "prediction": said, "answers": ["Paris"]} for n, said in enumerate(("Paris, France", "paris"))
+    ]
+    found = _scored(capsys, _file(tmp_path, *rows), out=tmp_path / "rows.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert lines == [rows[0] | {"em": 0.0, "f1": pytest.approx(2 / 3)}, rows[1] | {"em": 1.0, "f1": 1.0}]
+    assert found == {"n": 2, "em": 0.5, "f1": 0.833333}
+
+
+def test_an_answer_may_be_one_string_a_number_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(
+        tmp_path,
+        {"prediction": "Paris", "answer": "Paris"},
+        {"prediction": None, "answers": ["Paris"]},
+        {"prediction": 1952, "answers": 1952},
+        {"prediction": "whatever", "answers": []},
+    )
+    assert _scored(capsys, path) == {"n": 4, "em": 0.666667, "f1": 0.666667}
+    path = _file(tmp_path, {"prediction": "yes it is", "answers": ["yes"]}, {"prediction": "no", "answers": ["no"]})
+    assert [_scored(capsys, path, hotpot_yes_no=is_hotpot)["f1"] for is_hotpot in (False, True)] == [0.75, 0.5]
+
+
+def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "predictions.csv"
+    table.write_text('id,prediction,answers\na,Paris,"Paris|Paris, France"\nb,,Rome\nc,Bonn,Bonn am Rhein\n')
+    parquet = tmp_path / "predictions.parquet"
+    columns = {"prediction": ["Paris", None, "Bonn"], "answers": [["Paris"], ["Rome"], ["Bonn am Rhein"]]}
+    pq.write_table(pa.table(columns), parquet)
+    expected = {"n": 3, "em": 0.333333, "f1": 0.5}
+    assert _scored(capsys, table) == _scored(capsys, parquet) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{broken", "not JSON"),
+        ({"answers": ["x"]}, "there is no prediction"),
+        ({"prediction": "x"}, "there are no gold answers"),
+        ({"prediction": "x", "answers": [{"text": "x"}]}, "the answers is neither a string nor a number but an object"),
+        ({"id": "1", "prediction": "x", "answers": ["x"]}, "the id '1' was already used in line 1"),
+    ],
+    ids=["broken", "no prediction", "no answers", "object", "used"],
+)
+def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: object, reason: str
+) -> None:
+    path = _file(tmp_path, {"id": "1", "prediction": "x", "answers": ["x"]}, line)
+    with pytest.raises(SourceError, match=f"the first is line 2: {reason}"):
+        score(path)
+    score(path, skip_bad=True)
+    said = capsys.readouterr()
+    assert said.out == "1 prediction, 1 judged: exact match 1.000, F1 1.000\n"
+    assert said.err.startswith(f"predictions.jsonl line 2 was left out: {reason}")
+
+
+def test_a_file_with_nothing_to_score_is_an_error_and_one_without_gold_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SourceError, match="no usable prediction"):
+        score(_file(tmp_path, "{broken"), skip_bad=True)
+    score(_file(tmp_path, {"prediction": "x", "answers": []}))
+    assert capsys.readouterr().out == "1 prediction, none with a gold answer to judge it by\n"
+    assert _scored(capsys, tmp_path / "predictions.jsonl") == {"n": 1, "em": None, "f1": None}
