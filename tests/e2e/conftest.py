@@ -1,4 +1,4 @@
-"""What end-to-end tests share: a small index, commands on it in processes and in this one, both databases."""
+"""What end-to-end tests share: small indexes, commands on them in processes and in this one, both databases."""
 
 import contextlib
 import fcntl
@@ -19,27 +19,14 @@ import psycopg
 import pytest
 from click.testing import Result
 from command_processes import SHORT_LEASE, Commands, Started
-from small_indexes import indexed, wait_for, write_rows
+from small_indexes import TOWNS, indexed, town_records, wait_for, write_rows
 from typer.testing import CliRunner
 
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
-TOWNS = 100
 _numbers = iter(range(1, 1_000_000))
-
-
-def town_records(edition: int = 1) -> list[dict[str, object]]:
-    """A corpus of towns on rivers in countries; an edition changes the texts, not the ids."""
-    return [
-        {
-            "id": f"p{n:03d}",
-            "title": f"Town {n}",
-            "text": f"Town {n} lies on the River {n % 7} in Country {n % 3}. Edition {edition}.",
-        }
-        for n in range(TOWNS)
-    ]
 
 
 @dataclass
@@ -119,14 +106,14 @@ class Window:
 
 @pytest.fixture(scope="session")
 def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Window]]:
-    """Starts `polyhop ui` on a root and a free port, and waits until it answers."""
+    """Starts `polyhop ui`, or `mcp`, on a root and a free port, and waits until it answers."""
     started: list[Started] = []
 
-    def start(root: Path, *arguments: str, host: str = "127.0.0.1", **variables: str) -> Window:
+    def start(root: Path, *arguments: str, host: str = "127.0.0.1", command: str = "ui", **variables: str) -> Window:
         with socket.create_server((host, 0)) as free:
             port = free.getsockname()[1]
         output = tmp_path_factory.mktemp("window") / "output.log"
-        words = ["ui", "--root", str(root), "--host", host, "--port", str(port), *arguments]
+        words = [command, "--root", str(root), "--host", host, "--port", str(port), *arguments]
         with output.open("w") as log:
             process = commands.start(words, output.parent, {"POLYHOP_ROOT": str(root), **variables}, log)
         started.append(process)
@@ -135,7 +122,7 @@ def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Itera
         def answers() -> bool:
             assert process.poll() is None, output.read_text()
             with contextlib.suppress(httpx.TransportError):
-                return httpx.get(f"{window.url}/healthz").status_code == 200
+                return httpx.get(f"{window.url}/healthz").status_code in {200, 401, 404}
             return False
 
         wait_for(answers)
@@ -214,6 +201,23 @@ def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     monkeypatch.setenv("POLYHOP_ROOT", str(root))
 
     return lambda line, *arguments: CliRunner().invoke(app, [*shlex.split(line), *arguments])
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
+    """A command in this process as the program ends it: a line, and words of which each is one argument.
+
+    Returns exit code, standard output and standard error.
+    """
+    from polyhop.cli import main
+
+    def run(line: str, *arguments: str | Path) -> tuple[Any, str, str]:
+        monkeypatch.setattr("sys.argv", ["polyhop", *shlex.split(line), *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 import asyncio
 import dataclasses
 import json
-import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from small_indexes import wait_for
 
 from polyhop.api import open_index
 from polyhop.schemas.settings import Settings
@@ -32,24 +30,9 @@ TOKEN = "a-token-of-twenty-two-c"
 
 
 @pytest.fixture(scope="module")
-def http_address(commands: Any, demo_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def http_address(serve: Callable[..., Any], demo_root: Path) -> str:
     """A running `polyhop mcp --http` on all addresses, which asks for TOKEN."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    folder = tmp_path_factory.mktemp("mcp")
-    with (folder / "output.log").open("w") as log:
-        words = ["mcp", "--http", "--root", str(demo_root), "--host", "0.0.0.0", "--port", str(port)]
-        process = commands.start(words, folder, {"POLYHOP_UI_TOKEN": TOKEN}, log)
-
-    def answers() -> bool:
-        assert process.poll() is None, (folder / "output.log").read_text()
-        with socket.socket() as asked:
-            return asked.connect_ex(("127.0.0.1", port)) == 0
-
-    wait_for(answers)
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.terminate()
-    process.wait(30)
+    return f"{serve(demo_root, '--http', host='0.0.0.0', command='mcp', POLYHOP_UI_TOKEN=TOKEN).url}/mcp"
 
 
 @pytest.fixture(params=["stdio", "http"])
@@ -129,8 +112,6 @@ def test_each_tool_gives_what_the_python_api_gives_and_names_index_and_version(
     ("tool", "given", "sentence"),
     [
         ("ask", {"index": "nothing", "question": QUESTION}, "nothing"),
-        ("ask", {"index": "demo", "question": "?"}, "question"),
-        ("sql", {"index": "demo", "query": "DROP TABLE entities"}, "read"),
         ("sql", {"index": "demo", "query": "FROM read_text('/etc/passwd')"}, "tables only"),
         ("neighbours", {"index": "demo", "entity_id": "e?"}, "no entity with the id 'e?'"),
         ("ask", {"index": "demo", "question": QUESTION, "limit": 0}, "greater than or equal to 1"),

@@ -83,6 +83,7 @@ def test_a_plain_version_ranks_the_demo_alike(demo: Path, demo_folder: Path) -> 
     assert masks > 10
 
 
+@pytest.mark.rare
 def test_all_other_tables_arrays_and_counts_are_as_without_it(demo: Path) -> None:
     ours, theirs = (read_manifest(require_version(Layout(demo), name)[1]) for name in ("with", "without"))
     assert set(ours.tables) - set(theirs.tables) == {"title_chunks"}
@@ -104,6 +105,7 @@ def test_all_other_tables_arrays_and_counts_are_as_without_it(demo: Path) -> Non
     assert doubled == [{"n": 0}]
 
 
+@pytest.mark.rare
 def test_all_other_strategies_rank_as_without_it(demo: Path, demo_folder: Path) -> None:
     texts = [record.question for record in read_questions(demo_folder / "questions.jsonl")[0]]
     rankings: dict[str, list[Any]] = {}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from small_indexes import publish
@@ -39,8 +38,7 @@ def test_each_index_and_each_strategy_it_was_built_for_is_a_model(window: str) -
     assert client(window).models.retrieve("demo:bm25").id == "demo:bm25"
 
 
-@pytest.mark.parametrize("strategy", ["", "bm25"])
-@pytest.mark.parametrize("question", [QUESTION, "What is the Eiffel Tower made of?", "Why do zebras sing?"])
+@pytest.mark.parametrize(("question", "strategy"), [(QUESTION, ""), (QUESTION, "bm25"), ("Why do zebras sing?", "")])
 def test_the_last_message_is_answered_as_the_command_answers_it(
     window: str, demo_root: Path, question: str, strategy: str
 ) -> None:
@@ -79,21 +77,13 @@ def test_a_streamed_reply_is_the_same_reply(window: str) -> None:
     assert len(deltas) > 3
     *others, last = ask(window, stream=True, stream_options={"include_usage": True})
     assert (len(others), len(last.choices), last.usage.total_tokens) == (len(parts), 0, 0)
-    body = {"model": "demo", "stream": True, "messages": [{"role": "user", "content": QUESTION}]}
-    raw = httpx.post(f"{window}/v1/chat/completions", json=body)
-    assert raw.headers["content-type"].startswith("text/event-stream")
-    events = raw.text.split("\n\n")
-    assert events[-2:] == ["data: [DONE]", ""]
-    assert all(event.startswith("data: {") for event in events[:-2])
 
 
 @pytest.mark.parametrize(
     ("model", "question", "status", "code", "sentence"),
     [
         ("nothing", QUESTION, 404, "model_not_found", "Unknown model 'nothing'; known are: demo, demo:"),
-        ("demo:none", QUESTION, 404, "model_not_found", "Unknown model 'demo:none'"),
         ("demo", " ", 400, "EmptyQuestionError", "The last message of the user is empty"),
-        ("demo", "?", 400, "EmptyQuestionError", "question"),
         ("demo", 7, 400, "invalid_request", "messages.3.content"),
     ],
 )

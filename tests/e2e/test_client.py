@@ -21,13 +21,6 @@ TOKEN = "long-and-secret-token"
 QUESTION = "Which suspension bridge over a strait did Thomas Telford design?"
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
 def guarded(serve: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Two indexes, for those who know the token."""
@@ -81,21 +74,24 @@ def test_a_batch_keeps_its_order_and_asyncio_gets_the_same(
     remote: polyhop.RemoteIndex, local: polyhop.Index, demo_folder: Path
 ) -> None:
     rows = [json.loads(line) for line in (demo_folder / "questions.jsonl").read_text().splitlines()]
-    questions = [row["question"] for row in rows] * 3
+    questions = [row["question"] for row in rows] * 2
     expected = [document(answer) for answer in local.ask_batch(questions)]
     assert [document(answer) for answer in remote.ask_batch(questions)] == expected
 
     async def all_at_once() -> list[polyhop.Answer]:
-        return await asyncio.gather(*map(remote.aask, questions))
+        return await asyncio.gather(*map(remote.aask, questions[:20]))
 
-    assert [document(answer) for answer in asyncio.run(all_at_once())] == expected
+    assert [document(answer) for answer in asyncio.run(all_at_once())] == expected[:20]
     with pytest.raises(errors.ConfigurationError, match="There are 1 topics for 2 questions; give one for each"):
         remote.ask_batch(questions[:2], topics=["Thomas Telford"])
     with pytest.raises(errors.EmptyQuestionError):
         remote.ask_batch([*questions, "?"])
 
 
-def test_sql_words_and_entities_are_those_of_the_open_index(remote: polyhop.RemoteIndex, local: polyhop.Index) -> None:
+def test_sql_words_and_entities_are_those_of_the_open_index_and_names_are_not_logged(
+    remote: polyhop.RemoteIndex, local: polyhop.Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
     query = "SELECT passage_id, length(text) AS length FROM passages ORDER BY passage_id"
     assert remote.sql(query).equals(local.sql(query).cast(remote.sql(query).schema))
     assert remote.sql("SELECT title FROM passages WHERE false").to_pydict() == {"title": []}
@@ -108,22 +104,16 @@ def test_sql_words_and_entities_are_those_of_the_open_index(remote: polyhop.Remo
     connected = remote.connect("Thomas Telford", "Menai Suspension Bridge", max_length=3)
     assert connected == local.graph.connect("Thomas Telford", "Menai Suspension Bridge", max_length=3)
     assert connected.paths
+    assert caplog.records != []  # of httpcore: the capture works
+    assert "Telford" not in caplog.text
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "sentence"),
     [
         (lambda index: index.ask(QUESTION, strategy="brigde"), errors.UnknownStrategyError, "did you mean 'bridge'?"),
-        (lambda index: index.ask(QUESTION, where="titel = 'x'"), errors.FilterError, "The filter is wrong at column 1"),
         (lambda index: index.ask(QUESTION, limit=0), errors.PolyhopError, "limit: input should be greater"),
-        (lambda index: index.sql("DROP TABLE passages"), errors.StatementRejectedError, "."),
         (lambda index: index.sql("FROM range(10_001)"), errors.StatementRejectedError, "10,000 that the server sends"),
-        (
-            lambda index: index.connect("Thomas Telfort", "London"),
-            errors.UnknownIdError,
-            "did you mean 'Thomas Telford'",
-        ),
-        (lambda index: index.neighbours("nobody"), errors.UnknownIdError, "nobody"),
     ],
 )
 def test_what_the_server_refuses_is_raised_as_its_error_with_its_sentence(
@@ -131,8 +121,7 @@ def test_what_the_server_refuses_is_raised_as_its_error_with_its_sentence(
 ) -> None:
     with pytest.raises(kind) as raised:
         call(remote)
-    assert type(raised.value) is kind
-    assert sentence in str(raised.value)
+    assert (type(raised.value), sentence in str(raised.value)) == (kind, True)
 
 
 def test_an_index_is_named_where_there_are_several_and_the_token_is_asked_for_and_never_shown(
@@ -146,22 +135,10 @@ def test_an_index_is_named_where_there_are_several_and_the_token_is_asked_for_an
         polyhop.connect(guarded.url, token=TOKEN)
     with pytest.raises(errors.UnknownIndexError, match=r"Unknown index 'river'.*known indexes: rivers, towns"):
         polyhop.connect(guarded.url, "river", token=TOKEN)
-    for token in (None, f"{TOKEN}x"):
-        with pytest.raises(errors.PolyhopError, match="A token is needed") as raised:
+    for token, said in ((None, "A token"), (f"{TOKEN}x", "A token"), (f"{TOKEN}\n", "that a header cannot hold")):
+        with pytest.raises(errors.PolyhopError, match=said) as raised:
             polyhop.connect(guarded.url, "rivers", token=token)
         assert TOKEN not in str(raised.value)
-    with pytest.raises(errors.ConfigurationError, match="characters that a header cannot hold") as refused:
-        polyhop.connect(guarded.url, "rivers", token=f"{TOKEN}\n")
-    assert TOKEN not in str(refused.value)
-
-
-def test_what_was_asked_is_not_logged(remote: polyhop.RemoteIndex, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        remote.ask(QUESTION)
-        remote.find_entities("Thomas Telford")
-        remote.connect("Thomas Telford", "Menai Suspension Bridge")
-    assert caplog.records != []  # of httpcore: the capture works
-    assert "Telford" not in caplog.text
 
 
 class OtherServer(BaseHTTPRequestHandler):
@@ -176,10 +153,12 @@ class OtherServer(BaseHTTPRequestHandler):
 
 
 def test_a_server_that_is_not_there_or_not_ours_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        dead_port = free.getsockname()[1]
     with pytest.raises(
         errors.StoreUnavailableError, match=r"The server at http://127\.0\.0\.1:\d+ cannot be reached .*polyhop ui"
     ):
-        polyhop.connect(f"http://user:s3cret-of-an-address@127.0.0.1:{free_port()}")
+        polyhop.connect(f"http://user:s3cret-of-an-address@127.0.0.1:{dead_port}")
     for address in ("127.0.0.1:4280", "ftp://127.0.0.1", "http://", "http://\x00", ""):
         with pytest.raises(errors.ConfigurationError, match="is not a server's address; give one like http://"):
             polyhop.connect(address)

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ print(reads, len(seen))
 """
 
 
-def _records(count: int, edition: int) -> list[dict[str, object]]:
+def records(count: int, edition: int) -> list[dict[str, object]]:
     return [
         {
             "id": f"p{n:05d}",
@@ -56,32 +55,30 @@ def _records(count: int, edition: int) -> list[dict[str, object]]:
     ]
 
 
-class Running:
-    """A command that runs beside the test, and what it prints."""
-
-    def __init__(self, commands: Commands, folder: Path, *arguments: str | Path) -> None:
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as log:
-            self.process: Started = commands.start(arguments, folder, {}, log)
-        self.log = Path(log.name)
-
-    def ended(self) -> tuple[int, str]:
-        """Its exit code and all that it printed, once it ended."""
-        return self.process.wait(300), self.log.read_text(encoding="utf-8")
-
-    def printed(self) -> Any:
-        """The JSON of its last line; it must succeed."""
-        code, text = self.ended()
-        assert code == 0, text
-        return json.loads(text.splitlines()[-1])
-
-
 @pytest.fixture
-def start(commands: Commands, tmp_path: Path) -> Callable[..., Running]:
-    """Starts a command in the test's folder."""
-    return partial(Running, commands, tmp_path)
+def start(commands: Commands, tmp_path: Path) -> Callable[..., tuple[Started, Path]]:
+    """Starts a command in the test's folder; the process, and the file of what it prints."""
+
+    def run(*arguments: str | Path) -> tuple[Started, Path]:
+        with tempfile.NamedTemporaryFile("w", dir=tmp_path, delete=False) as log:
+            return commands.start(arguments, tmp_path, {}, log), Path(log.name)
+
+    return run
 
 
-def _manifest(folder: Path, index: str) -> Any:
+def ended(process: Started, log: Path) -> tuple[int, str]:
+    """Exit code of a command and all that it printed, once it ended."""
+    return process.wait(300), log.read_text(encoding="utf-8")
+
+
+def last_line(process: Started, log: Path) -> Any:
+    """The JSON that a command, which must succeed, printed last."""
+    code, text = ended(process, log)
+    assert code == 0, text
+    return json.loads(text.splitlines()[-1])
+
+
+def manifest(folder: Path, index: str) -> Any:
     """Of the current version."""
     place = folder / "polyhop-data" / "indexes" / index
     return json.loads(
@@ -92,75 +89,70 @@ def _manifest(folder: Path, index: str) -> Any:
 @pytest.mark.rare
 @pytest.mark.real_time
 def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
-    polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
+    polyhop: Run, start: Callable[..., Any], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:
-    assert polyhop("index", write_corpus(_records(200, 1)), "--index", "busy").returncode == 0
+    assert polyhop("index", write_corpus(records(200, 1)), "--index", "busy").returncode == 0
     published = tmp_path / "polyhop-data/indexes/busy/versions/000001/index.duckdb"
-    writer = start("index", write_corpus(_records(350, 2), "second.jsonl"), "--index", "busy", "--replace", "--json")
+    writer = start("index", write_corpus(records(350, 2), "second.jsonl"), "--index", "busy", "--replace", "--json")
     asker = start("ask", "What lies near Village 7?", "--index", "busy", "--json")
     reads = 0
-    while writer.process.poll() is None:
+    while writer[0].poll() is None:
         count = duckdb.connect(str(published), read_only=True).execute("SELECT count(*) FROM passages").fetchone()
         assert count == (200,)
         rows = printed(polyhop("sql", "SELECT count(*) AS n FROM passages", "--index", "busy", "--json"))
         assert rows[0]["n"] in {200, 350}
         reads += 1
-    assert asker.printed()["passages"]
-    assert writer.printed()["version"] == 2
+    assert last_line(*asker)["passages"]
+    assert last_line(*writer)["version"] == 2
     assert reads >= 2
 
 
-def test_two_runs_on_one_index_do_not_mix(
-    polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus
+def test_two_runs_on_one_index_do_not_mix_and_two_indexes_are_built_at_the_same_time_with_one_cache(
+    polyhop: Run, start: Callable[..., Any], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:
-    command = ("index", write_corpus(_records(300, 1)), "--index", "one", "--set", "strategies=bm25", "--json")
+    command = ("index", write_corpus(records(300, 1)), "--index", "one", "--set", "strategies=bm25", "--json")
     runs = [start(*command) for _ in range(2)]
-    ends = sorted(run.ended() for run in runs)
+    ends = sorted(ended(*run) for run in runs)
     codes = [code for code, _ in ends]
     assert codes in ([0, 0], [0, 1]), ends
     if codes == [0, 1]:
         assert re.search("Index 'one' is being written by (process|another process)", ends[1][1])
     rows = printed(polyhop("versions", "--index", "one", "--json"))
     assert [row["passages"] for row in rows] == [300]
-
-
-def test_two_indexes_are_built_at_the_same_time_with_one_cache(
-    start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
-) -> None:
-    corpus = write_corpus(_records(150, 1))
+    corpus = write_corpus(records(100, 1))
     for run in [start("index", corpus, "--index", name, "--json") for name in ("a", "b")]:
-        assert run.printed()["version"] == 1
-    assert _manifest(tmp_path, "a")["tables"] == _manifest(tmp_path, "b")["tables"]
+        assert last_line(*run)["version"] == 1
+    assert manifest(tmp_path, "a")["tables"] == manifest(tmp_path, "b")["tables"]
 
 
 @pytest.mark.rare
 def test_a_killed_run_leaves_the_version_and_the_next_run_ends_as_an_undisturbed_one(
-    polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
+    polyhop: Run, start: Callable[..., Any], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:
-    assert polyhop("index", write_corpus(_records(50, 1)), "--index", "killed").returncode == 0
-    index = ("index", write_corpus(_records(400, 2)), "--index", "killed", "--set", "batch_size=50", "--json")
+    assert polyhop("index", write_corpus(records(50, 1)), "--index", "killed").returncode == 0
+    index = ("index", write_corpus(records(400, 2)), "--index", "killed", "--set", "batch_size=50", "--json")
     for delay in (0.1, 0.4, 0.8, 1.4, 2.5):
-        run = start(*index)
+        process, log = start(*index)
         time.sleep(delay)
-        run.process.kill()
-        run.ended()
+        process.kill()
+        ended(process, log)
         assert printed(polyhop("ask", "What lies near Village 7?", "--index", "killed", "--json"))["passages"]
     printed(polyhop(*index))
     assert polyhop("index", index[1], "--index", "calm").returncode == 0
-    killed, calm = (_manifest(tmp_path, name) for name in ("killed", "calm"))
+    killed, calm = (manifest(tmp_path, name) for name in ("killed", "calm"))
     assert killed["tables"] == calm["tables"]
     assert killed["arrays"] == calm["arrays"]
 
 
 @pytest.mark.rare
 def test_readers_and_workers_see_whole_versions_throughout_many_runs(
-    polyhop: Run, start: Callable[..., Running], tmp_path: Path
+    polyhop: Run, start: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Only the last version is kept."""
     settings = Settings(root=tmp_path / "polyhop-data", strategies=("bm25",), keep_versions=1)
 
     def publish(edition: int) -> None:
-        corpus = write_rows(tmp_path / "corpus.jsonl", _records(20, edition))
+        corpus = write_rows(tmp_path / "corpus.jsonl", records(20, edition))
         assert indexed(settings, corpus, "villages").changed
 
     publish(0)
@@ -185,11 +177,11 @@ def test_readers_and_workers_see_whole_versions_throughout_many_runs(
         jobs.append(printed(polyhop(*submit, "--wait"))["job_id"])
     finally:
         stop.touch()
-        worker.process.terminate()
+        worker[0].terminate()
     said, complaints = reader.communicate(timeout=60)
     assert reader.returncode == 0, complaints
     assert int(said.split()[0]) >= REINDEXES
-    code, log = worker.ended()
+    code, log = ended(*worker)
     assert (code, "lock" in log, "Traceback" in log) == (0, False, False), log
     assert answered == sorted(answered)
     for job in jobs:

@@ -11,7 +11,7 @@ from browser_process import FITS, WIDTHS, assert_fits
 from click.testing import Result
 from drawing import stored_ranges
 from parameters import heat_maps, several, values_of
-from small_indexes import Run, indexed, publish, write_rows
+from small_indexes import indexed, publish, write_rows
 
 from polyhop.api import open_index
 from polyhop.flows import evaluate as flow
@@ -36,8 +36,6 @@ QUESTIONS: list[dict[str, object]] = [
     }
     for n in range(6)
 ]
-IDS = [question["id"] for question in QUESTIONS]
-DETERMINISTIC = {"run.json", "questions.jsonl"}
 BOOTSTRAP = "percentile bootstrap of the mean over questions"
 COUNT = 24
 """Towns to tune on."""
@@ -92,95 +90,10 @@ def stored(report: Any, name: str = "run.json") -> Any:
     return json.loads(text) if name.endswith(".json") else text
 
 
-def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
-    command: Command, evaluated: Callable[..., Any], polyhop: Run, root: Path
-) -> None:
-    line = "--index towns --strategies bridge-lexical,bm25 --json --fail-below bm25:em=1"
-    gated = polyhop("eval", root.parent / "questions.jsonl", *line.split(), "--root", root)
-    assert (gated.returncode, "The gate failed: em of bm25 is" in gated.stderr) == (1, True)
-    first, second = json.loads(gated.stdout), evaluated("--strategies bridge-lexical,bm25")
-    assert [row["passed"] for row in first["gates"]] == [False]
-    metrics = {"recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1", "latency_ms", "failures"}
-    assert metrics <= set(first["strategies"]["bm25"])
-    folders = [Path(report["folder"]) for report in (first, second)]
-    assert [report["run"] for report in (first, second)] == [1, 2]
-    assert [folder.name for folder in folders] == ["000001", "000002"]
-    files = [{path.name for path in folder.iterdir()} for folder in folders]
-    assert files[0] == files[1] >= {*DETERMINISTIC, "timings.json", "report.html", "summary.md"}
-    plots = {name for name in files[0] if name.endswith(".png")}
-    assert plots
-    for name in DETERMINISTIC | plots:
-        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
-    listed = json.loads(command("eval --list --json").stdout)
-    assert [(row["run"], row["index"], row["version"], list(row["strategies"])) for row in listed] == [
-        (run, "towns", 1, ["bridge-lexical", "bm25"]) for run in (1, 2)
-    ]
-    assert "bridge-lexical,bm25" in command("eval --list").stdout
-    changes = json.loads(command("eval --compare 1 2 --json").stdout)
-    assert (changes["changed"], changes["most_changed"]) == ({}, [])
-    assert "no metric changed" in command("eval --compare 1 2").stdout
-    assert isinstance(command("eval --compare 1 9").exception, errors.UnknownIdError)
-
-
-def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
-    request = EvaluationRequest(
-        questions=root.parent / "questions.jsonl",
-        index="towns",
-        strategies=("bm25:b=0.5", "bm25"),
-        parameters={"k1": "1.2"},
-        baselines=("bm25",),
-        min_confidence=1.0,
-    )
-    evaluation = flow.run_evaluation(Settings(root=root), request)
-    run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
-    assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
-    assert run["questions"]["file"] == "questions.jsonl"
-    assert [run["questions"][name] for name in ("n", "excluded", "left_out")] == [6, 1, 1]
-    assert (run["strategies"], run["baseline"], run["parameters"]) == (["bm25:b=0.5", "bm25"], "bm25", {"k1": "1.2"})
-    assert list(run["paired"]) == ["bm25:b=0.5"]
-    assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "rules", 100, 1)
-    assert run["interval"] == {"kind": BOOTSTRAP, "level": 0.95, "resamples": 10_000, "seed": 13}
-    assert all(run["results"]["bm25"]["intervals"].values())
-    assert run["settings"]["reader.min_confidence"] == 1
-    assert run["settings"]["index.extraction.extractor"] == "rules"
-    assert [(hops, group["n"]) for hops, group in run["by_hops"].items()] == [("1", 3), ("2", 3)]
-    assert [(kind, group["n"]) for kind, group in run["by_type"].items()] == [("<b>bridge</b>", 4), ("comparison", 2)]
-    assert set(timings["strategies"]["bm25"]["parts_ms"]) >= {"encoding", "reading"}
-    assert timings["peak_rss_mb"] > 1
-    assert len(rows) == 12
-    assert {row["is_shown"] for row in rows} == {False}
-    assert run["results"]["bm25"]["shown"]["share"] == 0
-    assert any(row["confidence"] > 0 for row in rows)
-
-
-def test_all_strategies_are_those_that_the_index_can_serve_and_the_others_are_one_line(root: Path) -> None:
-    request = EvaluationRequest(
-        root.parent / "questions.jsonl", "towns", ("all",), baselines=("bm25",), is_stored=False
-    )
-    evaluation = flow.evaluate_index(Settings(root=root), request)
-    report, left_out = evaluation.report, evaluation.report["left_out"]
-    assert {"bm25", "bridge-lexical"} <= set(report["strategies"])
-    assert "vectors:passage" in left_out["dense"]
-    assert set(left_out).isdisjoint(report["strategies"])
-    assert report["run"] is None
-    (line,) = (sentence for sentence in flow.left_out_sentences(evaluation) if "of 'all' left out" in sentence)
-    assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
-    assert [name for name, reason in left_out.items() if f"'{name}'" not in reason.split(" needs ")[0]] == []
-
-
 def test_the_deployed_evaluation_asks_what_the_index_was_built_for(root: Path) -> None:
     (deployed,) = (each for each in deployments([DeployedIndex("towns")]) if each.kind == "evaluation")
     request = EvaluationRequest(Path("questions.jsonl"), "towns", (deployed.parameters["strategies"],))
     assert flow.labels_of(flow.with_strategies(Settings(root=root), request)) == ["bm25", "bridge-lexical"]
-
-
-def test_an_evaluation_prints_calibration_hops_and_the_baseline(evaluate: Command) -> None:
-    done = evaluate("--strategies bm25,bridge-lexical --no-store --baseline bridge-lexical --fail-below recall@5=0")
-    assert done.exception is None
-    said = ("em of shown", "sentence hit", "Confidence stated -> exact match observed", "1 (3)")
-    means = f"95 % intervals of the means ({BOOTSTRAP}, 10,000 resamples)"
-    assert [part for part in (*said, "bm25 vs bridge-lexical", means) if part not in done.stdout] == []
-    assert "line 7 was left out" in done.stderr
 
 
 def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, evaluate: Command) -> None:
@@ -194,16 +107,6 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, e
     assert "Supporting ids in no passage of the index: 2" in stored(report, "summary.md")
 
 
-def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_asked(
-    root: Path, evaluate: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", None)
-    (root / "evaluations").touch()
-    done = evaluate("--strategies bm25")
-    assert isinstance(done.exception, errors.StoreError)
-    assert "Cannot write the evaluation" in str(done.exception)
-
-
 ALL = "eval questions.jsonl --index towns"
 
 
@@ -211,21 +114,14 @@ ALL = "eval questions.jsonl --index towns"
     ("line", "sentence"),
     [
         ("eval questions.jsonl", "needs a question file and an index"),
-        ("eval --index towns", "needs a question file and an index"),
-        (f"{ALL} --fail-below recal@5=.5", "unknown metric 'recal@5'; metrics: recall"),
         (f"{ALL} --fail-below dense:em=.5", "'dense', which is not evaluated"),
         (f"{ALL} --strategies all --no-store --fail-below dense:recall@5=.1", "dense"),
-        (f"{ALL} --strategies bm25 --baseline dense", "evaluated: bm25"),
         (f"{ALL} --strategies ,", "no strategy to evaluate"),
         (f"{ALL} --strategies bm25 --baseline all", "The baseline 'all' is not evaluated; evaluated: bm25."),
         (f"{ALL} --strategies bm25 --seed 3", "A seed belongs to a sample"),
         (f"{ALL} --strategies bm25 --rest", "The rest is what a sample leaves out"),
         (f"{ALL} --strategies bm25 --rest --sample 6", "A sample of 6 leaves out none of 6 usable questions"),
-        (f"{ALL} --strategies bm25:b=1..300", "stands for 300 variants, at most 100 are possible"),
         (f"{ALL} --strategies bm25:b=.3,bridg", "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
-        (f"{ALL} --strategies bm25:b=.3,k1=2", "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
-        (f"{ALL} --strategies bm25:b=.3,2", "Parameter 'b' of strategy 'bm25' is '2'"),
-        ("tune questions.jsonl --index towns --metric recall@7", "Unknown metric 'recall@7' to tune by"),
         ("tune names.jsonl --index lengths --strategy bm25 --sample 20", "there are 20 to tune on and 4 to keep back"),
     ],
 )
@@ -244,8 +140,6 @@ def test_a_wrong_experiment_is_refused_in_one_sentence_and_stores_nothing(
     [
         ({"questions": "nothere.jsonl"}, errors.SourceError, r"nothere\.jsonl"),
         ({"questions": "bad.jsonl"}, errors.SourceError, r"no usable question in .*bad\.jsonl: line 1: there is no"),
-        ({"min_confidence": 2}, errors.ConfigurationError, "The least confidence is 2; it must be within 0 to 1"),
-        ({"sample": 0}, errors.ConfigurationError, "A sample has at least 1 question, not 0"),
         ({"out": "questions.jsonl"}, errors.ConfigurationError, "would replace the questions"),
         ({"out": "root"}, errors.StoreError, "that is a folder; name a file"),
         ({"out": "root/nothere/rows.jsonl"}, errors.StoreError, "there is no folder .*; create it first"),
@@ -266,77 +160,135 @@ def test_an_evaluation_that_cannot_be_made_says_why_before_anything_is_asked_and
     assert not list(root.glob("evaluations/*"))
 
 
-def test_an_evaluation_reports_its_run_its_gates_and_its_progress(root: Path, evaluate: Command) -> None:
-    questions, seen = root.parent / "questions.jsonl", []
-    request = EvaluationRequest(questions, "towns", ("bm25",), fail_below=("recall@5=.1", "bm25:em=1"))
-    report = flow.evaluate_index(Settings(root=root), request, lambda *progress: seen.append(progress)).report
-    assert [(row["metric"], row["passed"]) for row in report["gates"]] == [("recall@5", True), ("em", False)]
-    assert Path(report["folder"]) == root / "evaluations" / f"{report['run']:06d}"
-    assert seen == [("bm25", done, 6) for done in range(1, 7)]
-    failed = evaluate("--strategies bm25 --no-store --fail-below mrr=0 --fail-below all@2=1 --fail-below em=1")
-    assert isinstance(failed.exception, errors.GateFailedError)
-    assert "em of bm25" in str(failed.exception)
-    assert "mrr" not in str(failed.exception)
-
-
-def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
-    ask = ("ask --index towns --strategy bm25 --json", str(QUESTIONS[1]["question"]), "--set")
-    given, silent = (json.loads(command(*ask, f"reader.min_confidence={least}").stdout) for least in (0.1, 1))
-    assert given["answer"] == silent["guess"] != ""
-    assert silent["answer"] == ""
-    assert any(silent["guess"] in sentence["text"] for sentence in silent["sentences"])
-    assert silent["reading"]["confidence"] == given["reading"]["confidence"] < 1
-    submit = "submit questions.jsonl --skip-bad --index towns --strategy bm25 --json --min-confidence"
-    jobs = [json.loads(command(submit, least).stdout)["job_id"] for least in ("0.1", "1")]
-    with open_questions(Settings(root=root)) as queue:  # a worker without signal handlers, which would stay here
-        options = WorkerOptions(queues=("default",), until_empty=True)
-        report = Worker(queue, IndexPool(Settings(root=root)), options, WorkerMetrics()).run()
-    assert (report.finished, report.failed) == (12, 0)
-    answers = [
-        {row["id"]: row for row in map(json.loads, command(f"results {job}").stdout.splitlines())} for job in jobs
-    ]
-    assert answers[0]["q1"]["answer"] == given["answer"]
-    assert {row["answer"] for row in answers[1].values()} == {""}
-    assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
-    listed = json.loads(command("jobs --json").stdout)
-    assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: 0.1, jobs[1]: 1}
-
-
-def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentences(
-    evaluate: Command, evaluated: Callable[..., Any], root: Path
-) -> None:
-    """Text, JSON, page and summary: no exact match, no calibration, and why; a gate for exact match does not pass."""
-    long = (f"Town {n}, a town of the Country, lies on the River {n % 5}." for n in range(6))
-    rows = [{**question, "answers": [text]} for question, text in zip(QUESTIONS, long, strict=True)]
-    write_rows(root.parent / "sentences.jsonl", rows)
-    text = evaluate("--strategies bm25 --no-store", "sentences.jsonl").stdout
-    assert "The gold answers are long (median 12 words), so answers are judged by token F1 and containment" in text
-    assert "f1 of shown" in text
-    assert "Confidence stated" not in text
-    assert " em " not in text
-    report = evaluated("--strategies bm25", questions="sentences.jsonl")
-    found = report["strategies"]["bm25"]
-    assert report["long_answers"] == {"median_words": 12}
-    assert (found["em"], found["answered"]["em"], found["calibration"], found["coverage"]) == (None,) * 4
-    assert 0 < found["containment"] < 1
-    assert not (Path(report["folder"]) / "calibration.png").exists()
-    for shown in (stored(report, "report.html"), stored(report, "summary.md")):
-        assert "containment of the shown" in shown
-        assert "median 12 words" in shown
-        assert "em of the shown" not in shown
-    row = json.loads(stored(report, "questions.jsonl").splitlines()[0])
-    assert (row["em"], row["containment"] > 0) == (None, True)
-    gated = evaluate("--strategies bm25 --no-store --fail-below em=.1", "sentences.jsonl")
-    assert "gold answers are too long" in str(gated.exception)
-    passed = evaluate("--strategies bm25 --no-store --fail-below containment=.01", "sentences.jsonl")
-    assert passed.exception is None
-
-
 def test_a_closed_index_says_so(root: Path) -> None:
     index = open_index("towns", root=root)
     index.close()
     with pytest.raises(errors.StoreError, match=r"^Index 'towns' is closed; open it again"):
         index.ask("Which river does Town 1 lie on?", strategy="bm25")
+
+
+def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
+    command: Command, evaluated: Callable[..., Any], said: Callable[..., Any], root: Path
+) -> None:
+    strategies = "--index towns --strategies bridge-lexical,bm25 --json"
+    gates = "--fail-below mrr=0 --fail-below bm25:em=1"
+    ended, out, told = said(f"eval {root.parent}/questions.jsonl {strategies} {gates} --root {root}")
+    assert (ended, "The gate failed: em of bm25 is" in told, "mrr" in told) == (1, True, False)
+    first, second = json.loads(out), evaluated("--strategies bridge-lexical,bm25")
+    assert [(row["metric"], row["passed"]) for row in first["gates"] if row["strategy"] == "bm25"][-1] == ("em", False)
+    metrics = {"recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1", "latency_ms", "failures"}
+    assert metrics <= set(first["strategies"]["bm25"])
+    folders = [Path(report["folder"]) for report in (first, second)]
+    assert folders == [root / "evaluations" / f"{number:06d}" for number in (1, 2)]
+    files = [{path.name for path in folder.iterdir()} for folder in folders]
+    assert files[0] == files[1] >= {"run.json", "questions.jsonl", "timings.json", "report.html", "summary.md"}
+    plots = {name for name in files[0] if name.endswith(".png")}
+    assert plots
+    for name in {"run.json", "questions.jsonl"} | plots:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
+    listed = json.loads(command("eval --list --json").stdout)
+    assert [(row["run"], row["index"], row["version"], list(row["strategies"])) for row in listed] == [
+        (run, "towns", 1, ["bridge-lexical", "bm25"]) for run in (1, 2)
+    ]
+    assert "no metric changed" in command("eval --compare 1 2").stdout
+    assert isinstance(command("eval --compare 1 9").exception, errors.UnknownIdError)
+
+    # as runs were stored before there were samples, ranges and intervals
+    run = stored(first)
+    for name in ("baselines", "paired_further", "ranges", "interval"):
+        del run[name]
+    del run["questions"]["sample"]
+    del run["results"]["bm25"]["intervals"]
+    (folders[0] / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    assert "bridge-lexical,bm25" in command("eval --list").stdout
+    for numbers in ("1 2", "2 1"):
+        changes = json.loads(command(f"eval --compare {numbers} --json").stdout)
+        assert (changes["changed"], changes["most_changed"]) == ({}, [])
+        assert changes["strategies"]["bm25"]["mrr"]["paired"]["ties"] == 5
+
+
+def test_a_run_says_what_was_evaluated_and_how(root: Path, evaluate: Command) -> None:
+    request = EvaluationRequest(
+        questions=root.parent / "questions.jsonl",
+        index="towns",
+        strategies=("bm25:b=0.5", "bm25"),
+        parameters={"k1": "1.2"},
+        baselines=("bm25",),
+        min_confidence=1.0,
+    )
+    evaluation = flow.run_evaluation(Settings(root=root), request)
+    run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
+    assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
+    assert [run["questions"][name] for name in ("file", "n", "excluded", "left_out")] == ["questions.jsonl", 6, 1, 1]
+    assert (run["strategies"], run["baseline"], run["parameters"]) == (["bm25:b=0.5", "bm25"], "bm25", {"k1": "1.2"})
+    assert list(run["paired"]) == ["bm25:b=0.5"]
+    assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "rules", 100, 1)
+    assert run["interval"] == {"kind": BOOTSTRAP, "level": 0.95, "resamples": 10_000, "seed": 13}
+    assert all(run["results"]["bm25"]["intervals"].values())
+    assert run["settings"].items() >= {"reader.min_confidence": 1, "index.extraction.extractor": "rules"}.items()
+    assert [(hops, group["n"]) for hops, group in run["by_hops"].items()] == [("1", 3), ("2", 3)]
+    assert [(kind, group["n"]) for kind, group in run["by_type"].items()] == [("<b>bridge</b>", 4), ("comparison", 2)]
+    assert set(timings["strategies"]["bm25"]["parts_ms"]) >= {"encoding", "reading"}
+    assert timings["peak_rss_mb"] > 1
+    assert (len(rows), {row["is_shown"] for row in rows}) == (12, {False})
+    assert run["results"]["bm25"]["shown"]["share"] == 0
+    assert any(row["confidence"] > 0 for row in rows)
+
+    done = evaluate("--strategies bm25,bridge-lexical --no-store --baseline bridge-lexical --fail-below recall@5=0")
+    assert done.exception is None
+    told = ("em of shown", "sentence hit", "Confidence stated -> exact match observed", "1 (3)")
+    means = f"95 % intervals of the means ({BOOTSTRAP}, 10,000 resamples)"
+    assert [part for part in (*told, "bm25 vs bridge-lexical", means) if part not in done.stdout] == []
+    assert "line 7 was left out" in done.stderr
+
+
+def test_all_strategies_are_those_that_the_index_can_serve_and_the_others_are_one_line(root: Path) -> None:
+    questions = root.parent / "questions.jsonl"
+    request = EvaluationRequest(questions, "towns", ("all",), baselines=("bm25",), is_stored=False)
+    evaluation = flow.evaluate_index(Settings(root=root), request)
+    report, left_out = evaluation.report, evaluation.report["left_out"]
+    assert {"bm25", "bridge-lexical"} <= set(report["strategies"])
+    assert "vectors:passage" in left_out["dense"]
+    assert set(left_out).isdisjoint(report["strategies"])
+    (line,) = (sentence for sentence in flow.left_out_sentences(evaluation) if "of 'all' left out" in sentence)
+    assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
+
+
+def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
+    ask = ("ask --index towns --strategy bm25 --json", str(QUESTIONS[1]["question"]), "--set")
+    given, silent = (json.loads(command(*ask, f"reader.min_confidence={least}").stdout) for least in (0.1, 1))
+    assert given["answer"] == silent["guess"] != silent["answer"] == ""
+    assert any(silent["guess"] in sentence["text"] for sentence in silent["sentences"])
+    assert silent["reading"]["confidence"] == given["reading"]["confidence"] < 1
+    submit = "submit questions.jsonl --skip-bad --index towns --strategy bm25 --json --min-confidence"
+    jobs = [json.loads(command(submit, least).stdout)["job_id"] for least in ("0.1", "1")]
+    with open_questions(Settings(root=root)) as queue:  # a worker without signal handlers, which would stay here
+        Worker(queue, IndexPool(Settings(root=root)), WorkerOptions(until_empty=True), WorkerMetrics()).run()
+    kept, empty = (list(map(json.loads, command(f"results {job}").stdout.splitlines())) for job in jobs)
+    assert next(row["answer"] for row in kept if row["id"] == "q1") == given["answer"]
+    assert [row["answer"] for row in empty] == [""] * 6
+    listed = json.loads(command("jobs --json").stdout)
+    assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: 0.1, jobs[1]: 1}
+
+
+def test_long_gold_answers_are_said_to_be_judged_by_f1_and_containment(
+    evaluate: Command, evaluated: Callable[..., Any], root: Path
+) -> None:
+    long = (f"Town {n}, a town of the Country, lies on the River {n % 5}." for n in range(6))
+    rows = [{**question, "answers": [text]} for question, text in zip(QUESTIONS, long, strict=True)]
+    write_rows(root.parent / "sentences.jsonl", rows)
+    text = evaluate("--strategies bm25 --no-store --fail-below containment=.01", "sentences.jsonl").stdout
+    assert "The gold answers are long (median 12 words), so answers are judged by token F1 and containment" in text
+    assert ("f1 of shown" in text, "Confidence stated" in text, " em " in text) == (True, False, False)
+    report = evaluated("--strategies bm25", questions="sentences.jsonl")
+    assert report["long_answers"] == {"median_words": 12}
+    assert not (Path(report["folder"]) / "calibration.png").exists()
+    for shown in (stored(report, "report.html"), stored(report, "summary.md")):
+        assert "containment of the shown" in shown
+        assert "median 12 words" in shown
+        assert "em of the shown" not in shown
+    gated = evaluate("--strategies bm25 --no-store --fail-below em=.1", "sentences.jsonl")
+    assert "gold answers are too long" in str(gated.exception)
 
 
 def test_a_sample_asks_the_same_questions_whatever_else_is_given(
@@ -349,23 +301,14 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
 
     first, other = asked("bm25"), asked("bridge-lexical,bm25 --baseline bm25 --set reader.min_confidence=1")
     assert first == other == ((3, {"size": 3, "seed": 7, "of": 6}), sorted(first[1]))
-    assert len(first[1]) == 3
     report, left = asked("bm25 --rest")
     assert report == (3, {"size": 3, "seed": 7, "of": 6, "rest": True})
-    assert sorted(first[1] + left) == IDS
-    said = evaluate("--rest --sample 3 --seed 7 --strategies bm25 --no-store").stdout
-    assert said.startswith("3 of 6 questions (all but a random sample of 3, seed 7) on 'towns'")
-    assert evaluated("--no-store --strategies bm25")["sample"] is None
-    two = evaluate("--strategies bm25 --sample 2")
+    assert sorted(first[1] + left) == [f"q{n}" for n in range(6)]
+    told = evaluate("--rest --sample 3 --seed 7 --strategies bm25 --no-store").stdout
+    assert told.startswith("3 of 6 questions (all but a random sample of 3, seed 7) on 'towns'")
+    two, whole = (evaluate(f"--strategies bm25 --sample {size}") for size in (2, 50))
     assert two.stdout.startswith("2 of 6 questions (random sample, seed 13) on 'towns', version 1\n")
-    whole = evaluate("--strategies bm25 --sample 50")
     assert "The sample of 50 is all there is: 6 usable questions." in whole.stderr
-    assert whole.stdout.startswith("6 questions on 'towns'")
-    listed = json.loads(command("eval --list --json").stdout)
-    assert [(row["n"], row["sample"]) for row in listed] == [
-        (2, {"size": 2, "seed": 13, "of": 6}),
-        (6, {"size": 50, "seed": 13, "of": 6}),
-    ]
     assert "questions.jsonl (2 of 6, seed 13)" in command("eval --list").stdout
     compared = command("eval --compare 1 2").stdout
     assert "questions.sample.size: 2 -> 50" in compared
@@ -378,9 +321,6 @@ def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callab
     crossed = [f"bridge-lexical:restart={r}:seeds={s}" for r in (".3", ".5") for s in (1, 2)]
     assert list(report["strategies"]) == [*crossed, "bm25:b=0", "bm25:b=1", "bm25"]
     assert (report["baseline"], report["baselines"]) == ("bm25", ["bm25", "bm25:b=1"])
-    assert {frozenset(pair.split(" vs ")) for pair in report["paired"]} == {
-        frozenset((one, other)) for one in report["baselines"] for other in report["strategies"] if one != other
-    }
     run = stored(report)
     assert run["ranges"] == report["ranges"]
     assert [(one["label"], one["parameters"]) for one in run["ranges"]] == [
@@ -389,12 +329,7 @@ def test_ranges_are_evaluated_as_variants_and_stored_as_ranges(evaluated: Callab
     ]
     assert run["ranges"][1]["points"] == [{"label": f"bm25:b={b}", "values": [b]} for b in ("0", "1")]
     assert list(run["paired"]) == [*crossed, "bm25:b=0", "bm25:b=1"]
-    assert {name: list(rows) for name, rows in run["paired_further"].items()} == {
-        "bm25:b=1": [*crossed, "bm25:b=0", "bm25"]
-    }
-    one = run["paired"]["bm25:b=1"]["mrr"]
-    back = run["paired_further"]["bm25:b=1"]["bm25"]["mrr"]
-    assert (one["difference"], one["low"], one["wins"]) == (-back["difference"], -back["high"], back["losses"])
+    assert [*run["paired_further"]["bm25:b=1"]] == [*crossed, "bm25:b=0", "bm25"]
     files = {path.name for path in Path(report["folder"]).iterdir()}
     assert files >= {"paired_differences.png", "paired_differences_2.png"}
 
@@ -415,35 +350,6 @@ def test_the_command_of_algorithms_md_has_what_the_figures_of_sprig_show(command
         "ppr": ["power", "push"],
     }
     assert all(len(several(one)) > 1 for one in (sizes, weighting, penalty, mode))
-
-
-def test_runs_that_were_stored_before_samples_ranges_and_intervals_are_listed_and_compared(
-    command: Command, evaluated: Callable[..., Any]
-) -> None:
-    report, _ = (evaluated("--strategies bm25") for _ in range(2))
-    run = stored(report)
-    for name in ("baselines", "paired_further", "ranges", "interval"):
-        del run[name]
-    del run["questions"]["sample"]
-    del run["results"]["bm25"]["intervals"]
-    (Path(report["folder"]) / "run.json").write_text(json.dumps(run), encoding="utf-8")
-    assert [row["sample"] for row in json.loads(command("eval --list --json").stdout)] == [None, None]
-    assert command("eval --list").exception is None
-    for numbers in ("1 2", "2 1"):
-        changes = json.loads(command(f"eval --compare {numbers} --json").stdout)
-        assert (changes["changed"], changes["most_changed"]) == ({}, [])
-        assert changes["strategies"]["bm25"]["mrr"]["paired"]["ties"] == 5
-
-
-def test_the_request_of_python_reads_lists_and_ranges_as_the_command_does(root: Path) -> None:
-    questions = root.parent / "questions.jsonl"
-    given = [("bm25:b=.3,.5", "bridge-lexical"), ("bm25:b=.3,.5,bridge-lexical",)]
-    runs = [
-        flow.run_evaluation(Settings(root=root), EvaluationRequest(questions, "towns", strategies, sample=2)).run
-        for strategies in given
-    ]
-    assert runs[0] == runs[1]
-    assert runs[0]["strategies"] == ["bm25:b=.3", "bm25:b=.5", "bridge-lexical"]
 
 
 NAMES = "names.jsonl --index lengths"
@@ -476,15 +382,9 @@ def test_the_best_setting_of_the_sample_is_judged_on_the_rest_as_two_evaluations
     assert "run" not in tuning
     assert {path.name for path in Path(report["folder"]).iterdir()} == {"tuning.json", "report.html"}
     assert not (root / "evaluations").exists()
-
-
-def test_the_text_says_what_was_chosen_what_it_is_worth_and_that_nothing_was_changed(command: Command) -> None:
     printed = command(f"{TUNED} --no-store").stdout.splitlines()
     assert printed[0] == "bm25 on 'lengths', version 1: 5 settings on 10 of 24 questions (random sample, seed 3)"
     assert any(line.split()[:2] == ["bm25:b=0:k1=1", "1.000"] for line in printed)
-    default, chosen = (next(line.split() for line in printed if line.startswith(who)) for who in ("default", "chosen"))
-    assert chosen[1:3] == ["1.000", "1.000"]
-    assert float(default[2]) < 1
     assert any(line.endswith("better by more than chance.") for line in printed)
     assert printed[-1] == (
         "Nothing was changed; to use it: polyhop ask QUESTION --index lengths --strategy bm25 --param b=0 --param k1=1"

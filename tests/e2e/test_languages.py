@@ -55,6 +55,7 @@ def test_the_rules_are_silent_about_what_they_cannot_read_and_say_so(tmp_path: P
     assert "the rules read English only" in json.dumps(answer.evidence)
 
 
+@pytest.mark.rare
 def test_one_index_of_several_languages_is_asked_in_each(tmp_path: Path) -> None:
     lines = [(DATA / f"{code}-corpus.jsonl").read_text("utf-8") for code in ("de", "ru", "zh")]
     (tmp_path / "mixed.jsonl").write_text("".join(lines), "utf-8")
@@ -66,6 +67,7 @@ def test_one_index_of_several_languages_is_asked_in_each(tmp_path: Path) -> None
                 assert set(row["supporting"]) <= first, row["question"]
 
 
+@pytest.mark.rare
 def test_another_language_derives_words_and_names_again_and_nothing_else(tmp_path: Path) -> None:
     index(tmp_path, "de", "en")
     report = index(tmp_path, "de", "de")

@@ -147,6 +147,7 @@ def test_a_reply_that_ends_too_early_each_time_is_listed_as_failed(runs: Runs) -
     assert states <= {("done", "as_is", ""), ("done", "reasked", ""), failed, ("failed", "", "NotAsked")}
 
 
+@pytest.mark.rare
 def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(runs: Runs, capsys: Any) -> None:
     runs.server.shares({"wrong_schema": 0.5}, seed=3, is_sticky=True)
     corpus = runs.corpus(10)
@@ -214,6 +215,7 @@ def test_two_processes_with_one_cache_ask_every_question_once(runs: Runs) -> Non
     assert len(set(runs.server.prompts())) == runs.server.count()
 
 
+@pytest.mark.rare
 def test_a_run_pauses_before_its_budget_is_exceeded_and_goes_on_later(runs: Runs) -> None:
     corpus = runs.corpus()
     undisturbed = runs.settings("other")

@@ -103,8 +103,7 @@ def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once
     server = served()
     (submitted,) = towns.good("submit --index towns --strategy bm25 --json", towns.questions(QUESTION_COUNT))
     job_id = submitted["job_id"]
-    settings = f"--set models.concurrency=4 {model(server.url)}"
-    worker = towns.start(f"worker --batch 8 --until-empty --json {settings}")
+    worker = towns.start(f"worker --batch 8 --until-empty --json --set models.concurrency=4 {model(server.url)}")
 
     def job() -> JobRow:
         with towns.queue() as queue:

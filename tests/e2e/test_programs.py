@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,6 @@ def work(root: Path) -> None:
         Worker(queue, IndexPool(settings), WorkerOptions(until_empty=True)).run()
 
 
-def test_completion_shows_what_there_is_and_everything_exists() -> None:
-    assert set(dir(polyhop)) == set(polyhop.__all__)
-    assert [name for name in polyhop.__all__ if getattr(polyhop, name, None) is None] == []
-    assert issubclass(polyhop.errors.UnknownIndexError, polyhop.errors.PolyhopError)
-    assert not hasattr(polyhop, "ask")
-
-
 def test_an_answer_has_texts_and_its_json_is_the_contract(root: Path) -> None:
     with polyhop.open_index("tiny", root=root) as index:
         answer = index.ask("What is Cairo the capital of?", strategy="bm25")
@@ -63,17 +56,9 @@ def test_an_answer_has_texts_and_its_json_is_the_contract(root: Path) -> None:
     assert all("text" not in row for row in answer.to_json()["passages"])
     assert "Cairo" in repr(answer)
     html = answer._repr_html_()
-    assert "&lt;script&gt;" in html
-    assert "<script>" not in html
-
-
-def test_many_questions_of_one_program_wait_for_each_other(root: Path) -> None:
-    async def all_of_them() -> list[str]:
-        with polyhop.open_index("tiny", root=root) as index:
-            answers = await asyncio.gather(*(index.aask(str(row["question"]), strategy="bm25") for row in QUESTIONS))
-        return [answer.passages[0]["id"] for answer in answers]
-
-    assert asyncio.run(all_of_them()) == ["p1", "p3"]
+    assert ("&lt;script&gt;" in html, "<script>" in html) == (True, False)
+    handlers = logging.getLogger("polyhop").handlers
+    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)  # a library prints nothing
 
 
 def test_strategies_are_compared(root: Path) -> None:
@@ -100,25 +85,13 @@ def test_a_job_is_submitted_answered_and_read(root: Path) -> None:
     work(root)
     assert [row["id"] for row in job.wait(5)] == ["q1", "q2"]
     assert "q2" in job._repr_html_()
-
-
-@pytest.mark.parametrize("questions", [["Where does the Nile flow?"], [{"question": "Where does the Nile flow?"}]])
-def test_questions_may_be_texts_or_rows(root: Path, questions: list[str]) -> None:
-    assert polyhop.submit(questions, index="tiny", strategy="bm25", root=root).count == 1
-
-
-def test_mistakes_are_the_errors_of_the_commands(root: Path, tmp_path: Path) -> None:
+    questions: list[Any] = ["Where does the Nile flow?", {"question": "Where does the Nile flow?"}]
+    for question in questions:
+        assert polyhop.submit([question], index="tiny", strategy="bm25", root=root).count == 1
     with pytest.raises(polyhop.errors.UnknownIndexError):
         polyhop.evaluate(QUESTIONS, index="nowhere", root=root)
-    with pytest.raises(polyhop.errors.ConfigurationError, match="made from one of them"):
-        polyhop.index(tmp_path, name="x", graph="triples.jsonl", root=root)
     with pytest.raises(polyhop.errors.SourceError):
         polyhop.submit([], index="tiny", strategy="bm25", root=root)
-
-
-def test_a_plan_asks_nobody(root: Path, write_corpus: Callable[..., Path]) -> None:
-    settings = polyhop.Settings.model_validate({"root": root, "models": {"extract": "openai/scripted"}})
-    assert polyhop.plan(write_corpus(RECORDS), settings=settings).to_json()["passages"] == 3
 
 
 def test_an_index_run_and_a_worker_log_what_they_do_and_no_question(
@@ -149,52 +122,30 @@ def test_an_index_run_and_a_worker_log_what_they_do_and_no_question(
     assert {row["worker"] for row in said if "worker" in row} == {said[0]["worker"]}
 
 
-@pytest.fixture(scope="module")
-def exporter() -> InMemorySpanExporter:
-    """The process's spans; an SDK can be set up once in a process."""
-    made = InMemorySpanExporter()
-    provider = trace.get_tracer_provider()
-    if not isinstance(provider, TracerProvider):
+def test_spans_of_a_run_of_a_question_and_of_a_batch(tmp_path: Path) -> None:
+    spans, provider = InMemorySpanExporter(), trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):  # an SDK can be set up once in a process
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
-    provider.add_span_processor(SimpleSpanProcessor(made))
-    return made
+    provider.add_span_processor(SimpleSpanProcessor(spans))
 
+    def named(name: str) -> list[Any]:
+        return [span for span in spans.get_finished_spans() if span.name == f"polyhop.{name}"]
 
-@pytest.fixture
-def spans(exporter: InMemorySpanExporter) -> Iterator[InMemorySpanExporter]:
-    exporter.clear()
-    yield exporter
-    exporter.clear()
-
-
-def test_spans_of_a_run_of_a_question_and_of_a_batch(spans: InMemorySpanExporter, tmp_path: Path) -> None:
     root = publish(tmp_path, RECORDS)
-    found = {span.name: span for span in spans.get_finished_spans()}
-    run = found["polyhop.index"]
-    stages = [span for span in spans.get_finished_spans() if span.name == "polyhop.stage"]
+    (run,) = named("index")
     assert run.attributes == {"polyhop.index": "towns"}
-    assert [dict(stage.attributes or {})["polyhop.stage"] for stage in stages][:2] == ["ingest", "extract"]
-    assert {stage.parent.span_id for stage in stages if stage.parent} == {run.context.span_id}
+    stages = named("stage")
+    assert [stage.attributes["polyhop.stage"] for stage in stages][:2] == ["ingest", "extract"]
+    assert {stage.parent.span_id for stage in stages} == {run.context.span_id}
 
-    spans.clear()
     with polyhop.open_index("towns", root=root) as index:
         index.ask("Where does the Nile flow?", strategy="bm25")
-    (answer,) = spans.get_finished_spans()
-    bm25 = {"polyhop.strategy": "bm25"}
-    assert (answer.name, dict(answer.attributes or {})) == ("polyhop.answer", {**bm25, "polyhop.questions": 1})
+    (answer,) = named("answer")
+    assert dict(answer.attributes) == {"polyhop.strategy": "bm25", "polyhop.questions": 1}
 
-    spans.clear()
     polyhop.submit(QUESTIONS, index="towns", strategy="bm25", root=root)
     work(root)
-    (batch,) = (span for span in spans.get_finished_spans() if span.name == "polyhop.batch")
-    answers = [span for span in spans.get_finished_spans() if span.name == "polyhop.answer"]
-    assert dict(batch.attributes or {}) == {**bm25, "polyhop.questions": 2}
-    assert answers
-    assert {answer.parent.span_id for answer in answers if answer.parent} == {batch.context.span_id}
-
-
-def test_as_a_library_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    handlers = logging.getLogger("polyhop").handlers
-    assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
-    assert capsys.readouterr().err == ""
+    (batch,) = named("batch")
+    assert dict(batch.attributes) == {"polyhop.strategy": "bm25", "polyhop.questions": 2}
+    assert {one.parent.span_id for one in named("answer")[1:]} == {batch.context.span_id}

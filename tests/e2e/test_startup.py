@@ -17,6 +17,7 @@ RUNS = 8
 startup: Any = loaded("../benchmarks/startup.py")
 
 
+@pytest.mark.rare
 @pytest.mark.real_time
 @pytest.mark.parametrize("name", startup.COMMANDS)
 def test_a_command_starts_within_its_processor_seconds(demo_root: Path, name: str) -> None:

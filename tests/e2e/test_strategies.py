@@ -1,6 +1,7 @@
-"""Paths of propositions and spreading activation from the command line: indexed, asked, explained, kept up to date."""
+"""A whole way once per kind of index: a corpus is indexed, asked, explained, drawn, edited, queried and verified."""
 
 import html
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,64 +11,136 @@ import pytest
 from command_processes import Commands
 from small_indexes import Run, printed, write_rows
 
-RECORDS: list[dict[str, object]] = [
+CORPUS: list[dict[str, object]] = [
+    {
+        "id": "p1",
+        "title": "Ada Lovelace",
+        "text": "Ada Lovelace was born in London in 1815. She wrote notes on a machine.",
+    },
+    {"id": "p2", "title": "London", "text": "London lies on the River Thames. It is the capital of England."},
+    {"id": "p3", "title": "River Thames", "text": "The River Thames rises at Thames Head in Gloucestershire."},
+    {"id": "p4", "title": "Charles Babbage", "text": "Charles Babbage designed the Analytical Engine in London."},
+    {"id": "p5", "title": "Paris", "text": "Paris lies on the Seine and is the capital of France."},
+]
+RIVER = "Which river flows through the birthplace of Ada Lovelace?"
+NILE: list[dict[str, object]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},
     {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo. It was designed by Naoum Shebib."},
     {"id": "p3", "title": "Naoum Shebib", "text": "Naoum Shebib was born in Cairo in 1915."},
     {"id": "p4", "title": "Warsaw", "text": "Warsaw lies on the Vistula. Warsaw is the capital of Poland."},
 ]
-QUESTION = "Where was the designer of the Cairo Tower born?"
+TOWER = "Where was the designer of the Cairo Tower born?"
 TINY = ("--index", "tiny")
-PROPRAG = (*TINY, "--strategy", "proprag")
-OPTIONS = (*TINY, "--set", "strategies=bm25,proprag", "--source-name", "corpus", "--json")
-LONDON: list[dict[str, object]] = [
-    {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She wrote notes on a machine."},
-    {"id": "p2", "title": "London", "text": "London lies on the River Thames. It is the capital of England."},
-    {"id": "p3", "title": "River Thames", "text": "The River Thames rises at Thames Head in Gloucestershire."},
-    {"id": "p4", "title": "Paris", "text": "Paris lies on the Seine and is the capital of France."},
-]
-RIVER = "Which river flows through the birthplace of Ada Lovelace?"
-QASA = ("--index", "london", "--strategy", "qasa", "--json")
+PROPRAG = ("--index", "nile", "--strategy", "proprag")
+QASA = ("--index", "chains", "--strategy", "qasa", "--json")
+OPTIONS = ("--index", "nile", "--set", "strategies=bm25,proprag", "--json")
+Published = tuple[Path, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A folder with two indexes to copy, and the report of the run of the first."""
+def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """A folder with three indexes to copy, and the reports of their runs."""
     folder = tmp_path_factory.mktemp("published")
-    write_rows(folder / "corpus.jsonl", RECORDS)
-    report = printed(commands.run(["index", "corpus.jsonl", *OPTIONS], folder, {}))
-    write_rows(folder / "london.jsonl", LONDON)
-    settings = ("--set", "strategies=bm25", "--json")
-    printed(commands.run(["index", "london.jsonl", "--index", "london", *settings], folder, {}))
-    extended = commands.run(["index", "--index", "london", *settings, "--add-strategy", "qasa"], folder, {})
-    assert (printed(extended)["changed"], printed(extended)["version"]) == (True, 2)
-    return folder, report
+    write_rows(folder / "corpus.jsonl", CORPUS)
+    write_rows(folder / "nile.jsonl", NILE)
+    run: Callable[..., Any] = lambda *words: printed(commands.run(["index", *words], folder, {}))  # noqa: E731
+    plain = ("--index", "chains", "--set", "strategies=bm25", "--json")
+    run("corpus.jsonl", *plain)
+    extended = run(*plain, "--add-strategy", "qasa")
+    assert (extended["changed"], extended["version"], "extract" in extended["reused"]) == (True, 2, True)
+    reports = {"tiny": run("corpus.jsonl", *TINY, "--json"), "nile": run("nile.jsonl", *OPTIONS)}
+    again = commands.run(["index", "corpus.jsonl", *TINY], folder, {}).stdout
+    assert "nothing was extracted or embedded" in again
+    return folder, reports
 
 
 @pytest.fixture
-def run(published: tuple[Path, Any], polyhop: Run, tmp_path: Path) -> Run:
+def run(published: Published, polyhop: Run, tmp_path: Path) -> Run:
     """Commands beside indexes of the test's own."""
-    shutil.copytree(published[0] / "polyhop-data", tmp_path / "polyhop-data")
+    shutil.copytree(published[0], tmp_path, dirs_exist_ok=True)
     return polyhop
 
 
-def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
-    run: Run, published: tuple[Path, Any], tmp_path: Path
+@pytest.fixture
+def here(published: Published, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a command in this process prints that only reads the indexes; it must succeed."""
+    monkeypatch.chdir(published[0])
+
+    def printed_by(*words: object) -> str:
+        ended, out, told = said("", *map(str, words))
+        assert ended == 0, told
+        return str(out)
+
+    return printed_by
+
+
+def test_a_corpus_becomes_an_index_that_answers_and_whose_tables_and_vectors_sql_reads(
+    here: Callable[..., str], published: Published
 ) -> None:
-    assert {"embed-proposition", "embed-name", "propositions"} <= published[1]["seconds"].keys()
-    answer = printed(run("ask", QUESTION, *PROPRAG, "--json"))
+    report = published[1]["tiny"]
+    assert (report["changed"], report["version"], report["counts"]["passages"]) == (True, 1, 5)
+    assert set(report["model"]) == {
+        *("calls", "cached", "prompt_tokens", "completion_tokens", "cost_usd", "replaced_counts"),
+        *("unknown_calls", "unknown_tokens", "unknown_cost_usd"),
+    }
+    answer = json.loads(here("ask", RIVER, *TINY, "--limit", 3, "--json"))
+    assert answer["strategy"] == "bridge"
+    assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
+    assert [p["rank"] for p in answer["passages"]] == [1, 2, 3]
+    assert answer["evidence"]["links"]
+    assert "How the evidence connects" in here("ask", RIVER, *TINY, "--explain")
+    query = "SELECT passage_id FROM passages_of_entity WHERE entity = 'London' ORDER BY passage_id"
+    assert json.loads(here("sql", query, *TINY, "--json")) == [{"passage_id": p} for p in ("p1", "p2", "p4")]
+    query = "SELECT count(*) AS n, min(len(vector)) AS d FROM passage_vectors"
+    assert json.loads(here("sql", query, *TINY, "--json")) == [{"n": 5, "d": 384}]
+
+
+def test_edits_equal_a_full_build_in_any_order_and_the_version_before_can_be_used_again(
+    run: Run, new_polyhop: Run, tmp_path: Path
+) -> None:
+    edited = [*CORPUS[1:3], {**CORPUS[3], "text": "Charles Babbage was born in Walworth."}, CORPUS[4]]
+    edited.append({"id": "p6", "title": "Walworth", "text": "Walworth is a district of London."})
+    write_rows(tmp_path / "corpus.jsonl", edited)
+    changed = printed(run("index", "corpus.jsonl", *TINY, "--source-name", "corpus", "--json"))
+    assert (changed["version"], changed["computed"]["embed-passage"]) == (2, 2)
+    (tmp_path / "reversed").mkdir()
+    other = write_rows(tmp_path / "reversed" / "corpus.jsonl", edited[::-1])
+    printed(new_polyhop("index", other, "--index", "fresh", "--json"))
+    updated, fresh = (
+        json.loads((tmp_path / f"polyhop-data/indexes/{place}/manifest.json").read_text())
+        for place in ("tiny/versions/000002", "fresh/versions/000001")
+    )
+    assert (updated["tables"], updated["arrays"]) == (fresh["tables"], fresh["arrays"])
+    rows = printed(run("versions", *TINY, "--json"))
+    assert [(row["version"], row["current"], row["passages"]) for row in rows] == [(1, False, 5), (2, True, 5)]
+    printed(run("versions", *TINY, "--use", "1", "--json"))
+    assert printed(run("ask", RIVER, *TINY, "--json"))["version"] == 1
+
+
+def test_doctor_finds_a_damaged_array(run: Run, tmp_path: Path) -> None:
+    assert printed(run("doctor", "--json"))["ok"] is True
+    array = tmp_path / "polyhop-data/indexes/tiny/versions/000001/graph/bipartite_tf.npy"
+    array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
+    done = run("doctor", "--json")
+    assert done.returncode == 1
+    (failed,) = (check for check in json.loads(done.stdout)["checks"] if not check["ok"])
+    assert failed["name"] == "index tiny"
+    assert "file 'bipartite_tf.npy' has another content" in failed["message"]
+    assert "polyhop verify --index tiny --repair" in failed["message"]
+
+
+def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
+    here: Callable[..., str], published: Published, tmp_path: Path
+) -> None:
+    assert {"embed-proposition", "embed-name", "propositions"} <= published[1]["nile"]["seconds"].keys()
+    answer = json.loads(here("ask", TOWER, *PROPRAG, "--json"))
     evidence = answer["evidence"]
     assert {row["id"] for row in answer["passages"][:2]} == {"p2", "p3"}
-    best = evidence["paths"][0]
-    assert any("Naoum Shebib was born in Cairo" in name for name in best["names"])
-    assert {node["kind"] for node in evidence["nodes"]} == {"proposition"}
-    assert len(best["edges"]) == len(best["nodes"]) - 1
+    assert any("Naoum Shebib was born in Cairo" in name for name in evidence["paths"][0]["names"])
     beams = evidence["beams"]
     assert [len(path["connections"]) for beam in beams for path in beam] == [n for n, b in enumerate(beams) for _ in b]
     assert {one["type"] for beam in beams for path in beam for one in path["connections"]} >= {"exact", "synonym"}
-    notes = {note["label"] for note in evidence["notes"]}
-    assert {"Explored", "Exploited", "Beam of length 1", "Beam of length 2", "Beam of length 3"} <= notes
-    shown = run("ask", QUESTION, *PROPRAG, "--explain", "--html", tmp_path / "page.html").stdout
+    shown = here("ask", TOWER, *PROPRAG, "--explain", "--html", tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     signs = {"exact": "→", "synonym": "≈", "jump": "⇢"}
     in_both = [
@@ -75,14 +148,8 @@ def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
         for path in beams[1]
     ]
     in_both += [f"{name} {weight:.3f}" for note in evidence["notes"][:2] for name, weight in note["items"]]
+    in_both += [path["text"] for path in evidence["paths"]]
     assert [part for part in in_both if part not in shown or part not in page] == []
-    for node in evidence["nodes"]:
-        assert f"{node['name']} {node['weight']:.3f}" in shown
-        assert node["name"] in page
-    for path in evidence["paths"]:
-        assert f"{path['score']:.3f}  {path['text']}" in shown
-        assert path["text"] in page
-    assert any("→ " in path["text"] for path in evidence["paths"])
     assert "passage states proposition" in page
     assert "Naoum Shebib mentions p" in page
 
@@ -94,68 +161,57 @@ def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_fro
         return count
 
     def asked(*more: str) -> Any:
-        answer = printed(run("ask", QUESTION, *PROPRAG, *more, "--json"))
+        answer = printed(run("ask", TOWER, *PROPRAG, *more, "--json"))
         return [answer[part] for part in ("passages", "evidence")]
 
-    assert cached() == 0
-    first = asked()
+    before, first = cached(), asked()
     count = cached()
-    assert count > 0
+    assert count > before
     assert asked() == first
-    assert cached() == count
     assert asked("--param", "exact=false") != first
     assert cached() == count
 
 
-def test_the_same_corpus_changes_nothing_and_a_changed_one_embeds_what_is_new(
-    run: Run, write_corpus: Callable[..., Path]
-) -> None:
-    run("index", write_corpus(RECORDS), *OPTIONS)  # where the source lies now
-    again = printed(run("index", write_corpus(RECORDS), *OPTIONS))
-    assert (again["changed"], again["computed"].get("embed-proposition", 0)) == (False, 0)
-    changed = [*RECORDS, {"id": "p5", "title": "Vistula", "text": "The Vistula flows through Warsaw."}]
-    report = printed(run("index", write_corpus(changed), *OPTIONS))
-    assert (report["version"], report["computed"]["embed-proposition"]) == (3, 1)
-    rows = printed(run("sql", "FROM synonym_edges", *TINY, "--json"))
+def test_a_changed_corpus_embeds_the_propositions_that_are_new(run: Run, tmp_path: Path) -> None:
+    vistula = {"id": "p5", "title": "Vistula", "text": "The Vistula flows through Warsaw."}
+    write_rows(tmp_path / "nile.jsonl", [*NILE, vistula])
+    report = printed(run("index", "nile.jsonl", *OPTIONS, "--source-name", "nile"))
+    assert (report["version"], report["computed"]["embed-proposition"]) == (2, 1)
+    rows = printed(run("sql", "FROM synonym_edges", "--index", "nile", "--json"))
     assert rows
     assert all(row["cosine"] >= 0.8 and row["entity_id"] != row["synonym_id"] for row in rows)
-    assert run("verify", *TINY).returncode == 0
+    assert run("verify", "--index", "nile").returncode == 0
 
 
-def test_an_index_that_was_extended_for_qasa_answers_with_chains(run: Run) -> None:
-    answer = printed(run("ask", RIVER, *QASA))
+def test_an_index_that_was_extended_for_qasa_answers_with_chains(here: Callable[..., str]) -> None:
+    answer = json.loads(here("ask", RIVER, *QASA))
     evidence = answer["evidence"]
     assert [seed["key"] for seed in evidence["seeds"]] == ["ada lovelace"]
-    assert {"p1", "p2"} <= {passage["id"] for passage in answer["passages"]}
-    assert "p4" not in {passage["id"] for passage in answer["passages"]}
+    found = {passage["id"] for passage in answer["passages"]}
+    assert found >= {"p1", "p2"}
+    assert "p5" not in found
     assert any(path["nodes"][:2] == ["ada lovelace", "london"] for path in evidence["paths"])
     assert "Ada Lovelace (PERSON): " in evidence["context"]
-    without = printed(run("ask", RIVER, *QASA, "--param", "steps=0"))
+    without = json.loads(here("ask", RIVER, *QASA, "--param", "steps=0"))
     assert [passage["id"] for passage in without["passages"]] == ["p1"]
-    wrong = run("ask", RIVER, *QASA, "--param", "decay=0")
-    assert (wrong.returncode, "'decay'" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.rare
 @pytest.mark.neo4j
-def test_a_neo4j_server_that_holds_the_version_gives_the_same_answer(
-    polyhop: Run, write_corpus: Callable[..., Path], neo4j_server: Any
-) -> None:
+def test_a_neo4j_server_that_holds_the_version_gives_the_same_answer(run: Run, neo4j_server: Any) -> None:
     env = {"NEO4J_URI": neo4j_server.uri, "NEO4J_USER": "neo4j", "NEO4J_PASSWORD": neo4j_server.password}
-    named = ("--index", "london")
-    printed(polyhop("index", write_corpus(LONDON), *named, "--set", "strategies=qasa", "--json"))
-    refused = polyhop("ask", RIVER, *QASA, "--param", "engine=neo4j", env=env)
+    engine = ("ask", RIVER, *QASA, "--param", "engine=neo4j")
+    refused = run(*engine, env=env)
     assert (refused.returncode, "polyhop export neo4j" in refused.stderr) == (1, True)
-    exported = printed(polyhop("export", "neo4j", *named, "--json", env=env))
-    assert (exported["version"], exported["created"] > 0) == (1, True)
-    embedded = printed(polyhop("ask", RIVER, *QASA))
-    database = printed(polyhop("ask", RIVER, *QASA, "--param", "engine=neo4j", env=env))
+    exported = printed(run("export", "neo4j", "--index", "chains", "--json", env=env))
+    assert (exported["version"], exported["created"] > 0) == (2, True)
+    embedded, database = printed(run("ask", RIVER, *QASA)), printed(run(*engine, env=env))
     for name in ("seeds", "paths", "context", "names"):
         assert database["evidence"][name] == _nearly(embedded["evidence"][name])
     assert [p["id"] for p in database["passages"]] == [p["id"] for p in embedded["passages"]]
-    nowhere = polyhop("ask", RIVER, *QASA, "--param", "engine=neo4j")
+    nowhere = run(*engine)
     assert (nowhere.returncode, "NEO4J_URI" in nowhere.stderr) == (2, True)
-    assert printed(polyhop("verify", *named, "--neo4j", "--json", env=env))["stores"]["neo4j"]["ok"]
+    assert printed(run("verify", "--index", "chains", "--neo4j", "--json", env=env))["stores"]["neo4j"]["ok"]
 
 
 def _nearly(value: Any) -> Any:
@@ -165,3 +221,50 @@ def _nearly(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _nearly(item) for key, item in value.items()}
     return [_nearly(item) for item in value] if isinstance(value, list) else value
+
+
+EXTRACTED: list[Any] = [
+    {
+        "id": "p1",
+        "entities": ["Ada Lovelace", "London", "'); DROP TABLE entities; --"],
+        "triples": [["Ada Lovelace", "was born in", "London"], ["Ada Lovelace", "1815"]],
+    },
+    {"id": "p2", "entities": ["London", "River Thames"], "triples": [["London", "lies on", "River Thames"]]},
+    {"id": "gone", "entities": [], "triples": []},
+    [1, 2],
+]
+
+
+def test_an_imported_extraction_is_indexed_reported_and_asked(polyhop: Run, tmp_path: Path) -> None:
+    openie = write_rows(tmp_path / "openie.jsonl", EXTRACTED)
+    settings = (f"extraction.extractor=import:{openie}", "strategies=bridge-lexical", "batch_size=2")
+    options = [part for setting in settings for part in ("--set", setting)]
+    index = ("index", write_rows(tmp_path / "corpus.jsonl", CORPUS[:3]), *TINY, *options, "--json")
+    assert printed(polyhop(*index))["version"] == 1
+
+    def rows(query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in printed(polyhop("sql", query, *TINY, "--json"))]
+
+    ((counts,),) = rows("SELECT counts_json FROM version_stages WHERE stage = 'extract'")
+    assert (
+        json.loads(counts).items()
+        >= {
+            "extracted_units": 2,
+            "malformed_rows": 1,
+            "malformed_triples": 1,
+            "malformed_triples_not_three_parts": 1,
+            "unknown_ids": 1,
+            "without_row": 1,
+        }.items()
+    )
+    assert rows("SELECT step, unit_id, state, stand_in FROM extraction_ledger ORDER BY ALL") == [
+        ("import", "p1", "done", ""),
+        ("import", "p3", "failed", "rules"),
+        ("import.row", "line 3", "failed", ""),
+        ("import.row", "line 4", "failed", ""),
+    ]
+    assert rows("SELECT name FROM entities WHERE key = 'drop table entities'") == [("'); DROP TABLE entities; --",)]
+    asked = printed(polyhop("ask", RIVER, *TINY, "--strategy", "bridge-lexical", "--json"))
+    assert {p["id"] for p in asked["passages"][:2]} == {"p1", "p2"}
+    write_rows(openie, EXTRACTED[1:])
+    assert printed(polyhop(*index))["version"] == 2

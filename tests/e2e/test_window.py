@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -13,11 +14,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as example_settings
-from small_indexes import wait_for
 
 from polyhop.api import open_index
 from polyhop.schemas.settings import Settings
-from polyhop.server import guard, problems
+from polyhop.server import api, guard, problems
 from polyhop.server import service as service_module
 from polyhop.server.app import make_app
 from polyhop.server.service import Asked, LateError, Service
@@ -29,24 +29,6 @@ QUESTIONS = (
     "What is the Eiffel Tower made of?",
 )
 TOKEN = "correct-horse-battery-staple"
-
-
-def without_times(document: dict[str, Any]) -> dict[str, Any]:
-    """An answer without what differs from run to run, and without the texts that only HTTP adds."""
-    passages = [{name: value for name, value in row.items() if name != "text"} for row in document["passages"]]
-    return {**document, "passages": passages, "seconds": None, "reading": {**document["reading"], "seconds": None}}
-
-
-@pytest.mark.parametrize("strategy", ["bridge", "bm25", "graph-search"])
-def test_an_answer_over_http_is_that_of_the_python_api(window: str, demo_root: Path, strategy: str) -> None:
-    with open_index("demo", root=demo_root) as index:
-        answers = [index.ask(question, strategy=strategy, limit=5).to_json() for question in QUESTIONS]
-    for answer in answers:
-        body = {"question": answer["question"], "strategy": strategy, "limit": 5}
-        reply = httpx.post(f"{window}/api/v1/indexes/demo/ask", json=body)
-        assert reply.status_code == 200, reply.text
-        asked = json.loads(json.dumps(answer))  # tuples are lists
-        assert without_times(reply.json()) == without_times(asked)
 
 
 def test_questions_that_wait_are_one_batch_with_the_answers_of_each_alone(demo_root: Path) -> None:
@@ -91,29 +73,6 @@ def test_an_error_is_a_problem_document_with_the_sentence_of_the_command_line(
     assert len(problem["detail"]) > 20
 
 
-def test_a_query_that_would_run_for_ever_is_ended(demo_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyhop.server import api
-
-    monkeypatch.setattr(api, "SQL_LIMITS", QueryLimits(10, 0.5))
-    service = Service(Settings(root=demo_root))
-    with pytest.raises(Exception, match=r"ended after 0\.5 s"):
-        api.sql_document(
-            service, "demo", "SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b", None
-        )
-    few = api.sql_document(service, "demo", "FROM range(1000)", None)
-    service.close()
-    assert (len(few["rows"]), few["truncated"]) == (10, True)
-
-
-def test_a_reply_that_does_not_come_is_an_error_of_its_own(demo_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_module, "ANSWER_SECONDS", 0.05)
-    service = Service(Settings(root=demo_root))
-    with pytest.raises(LateError) as late:
-        asyncio.run(service.run(lambda: time.sleep(0.5)))
-    service.close()
-    assert problems.status_of(late.value) == 504
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -125,22 +84,18 @@ def test_a_reply_that_does_not_come_is_an_error_of_its_own(demo_root: Path, monk
         ({"Sec-Fetch-Site": "same-origin"}, 200),
     ],
 )
-def test_other_sites_reach_nothing(window: str, headers: dict[str, str], status: int) -> None:
+def test_other_sites_reach_nothing_and_send_no_form(window: str, headers: dict[str, str], status: int) -> None:
     assert httpx.get(f"{window}/api/v1/indexes", headers=headers).status_code == status
-
-
-def test_a_link_of_another_site_may_not_send_a_form(window: str) -> None:
-    elsewhere = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-    assert httpx.post(f"{window}/login", headers=elsewhere, data={"token": "x"}).status_code == 403
+    if "Sec-Fetch-Mode" in headers:
+        assert httpx.post(f"{window}/login", headers=headers, data={"token": "x"}).status_code == 403
 
 
 def test_who_does_not_know_the_token_sees_nothing(serve: Callable[..., Any], demo_root: Path) -> None:
     url = serve(demo_root, host="0.0.0.0", POLYHOP_UI_TOKEN=TOKEN).url
-    assert httpx.get(f"{url}/api/v1/indexes").status_code == 401
-    assert httpx.get(f"{url}/api/v1/openapi.json").status_code == 401
-    assert httpx.get(f"{url}/api/v1/indexes", headers={"Authorization": f"Bearer {TOKEN}x"}).status_code == 401
+    for path, told, status in (("indexes", "", 401), ("openapi.json", "", 401), ("indexes", "x", 401)):
+        headers = {"Authorization": f"Bearer {TOKEN}{told}"} if told else {}
+        assert httpx.get(f"{url}/api/v1/{path}", headers=headers).status_code == status
     assert httpx.get(f"{url}/api/v1/indexes", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
-    assert httpx.get(f"{url}/", headers={"Accept": "text/html"}).headers["location"] == "/login"
     with httpx.Client(base_url=url, follow_redirects=True) as person:
         assert person.post("/login", data={"token": "wrong"}).status_code == 401
         assert person.get("/", headers={"Accept": "text/html"}).url.path == "/login"
@@ -151,20 +106,38 @@ def test_who_does_not_know_the_token_sees_nothing(serve: Callable[..., Any], dem
 @pytest.mark.parametrize(
     ("arguments", "token", "sentence"),
     [
-        (["--host", "0.0.0.0"], "", "POLYHOP_UI_TOKEN"),
-        (["--host", "0.0.0.0"], "short", "at least 16 characters"),
-        (["--port", "PORT"], "", "Address already in use"),
+        ("--host 0.0.0.0", "", "POLYHOP_UI_TOKEN"),
+        ("--host 0.0.0.0", "short", "at least 16 characters"),
+        ("--port PORT", "", "Address already in use"),
     ],
 )
 def test_a_server_that_cannot_be_is_one_sentence(
-    polyhop: Callable[..., Any], demo_root: Path, arguments: list[str], token: str, sentence: str
+    said: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    demo_root: Path,
+    arguments: str,
+    token: str,
+    sentence: str,
 ) -> None:
+    monkeypatch.setenv("POLYHOP_UI_TOKEN", token)
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        words = [word.replace("PORT", str(taken.getsockname()[1])) for word in arguments]
-        done = polyhop("ui", "--root", demo_root, *words, env={"POLYHOP_UI_TOKEN": token})
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+        port = str(taken.getsockname()[1])
+        ended, _, told = said(f"ui {arguments.replace('PORT', port)} --root", demo_root)
+    assert (ended, sentence in told, len(told.splitlines())) == (2, True, 1), told
+
+
+def test_what_takes_too_long_is_ended(demo_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "SQL_LIMITS", QueryLimits(10, 0.5))
+    monkeypatch.setattr(service_module, "ANSWER_SECONDS", 0.05)
+    service = Service(Settings(root=demo_root))
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(1000000) b"
+    with pytest.raises(Exception, match=r"ended after 0\.5 s"):
+        api.sql_document(service, "demo", endless, None)
+    few = api.sql_document(service, "demo", "FROM range(1000)", None)
+    with pytest.raises(LateError) as late:
+        asyncio.run(service.run(lambda: time.sleep(0.5)))
+    service.close()
+    assert (len(few["rows"]), few["truncated"], problems.status_of(late.value)) == (10, True, 504)
 
 
 def test_bodies_are_bounded_in_size_and_time(demo_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +183,17 @@ def test_a_new_version_answers_the_next_question_and_an_old_one_still_answers(
 def test_a_job_by_http_is_answered_by_a_worker_and_its_results_are_those_of_the_command(
     serve: Callable[..., Any], towns: Any
 ) -> None:
-    url = f"{serve(towns.root, '--allow-changes').url}/api/v1"
-    body = towns.questions(30).read_bytes()
-    made = httpx.post(f"{url}/jobs?index=towns&name=by-http&strategy=bm25", content=body)
+    """The job of a server that was killed is there for the next one."""
+    window, body = serve(towns.root, "--allow-changes"), towns.questions(30).read_bytes()
+    job = "api/v1/jobs?index=towns&name=by-http&strategy=bm25&key=once"
+    made = httpx.post(f"{window.url}/{job}", content=body)
     assert (made.status_code, made.json()["questions"]) == (201, 30)
     number = made.json()["job_id"]
+    window.process.kill()
+    window.process.wait(30)
+    url = f"{serve(towns.root, '--allow-changes').url}/api/v1"
+    again = httpx.post(f"{url.removesuffix('/api/v1')}/{job}", content=body).json()
+    assert (again["job_id"], again["new"]) == (number, False)
     assert httpx.get(f"{url}/jobs/{number}").json()["queued"] == 30
     towns.good("worker --until-empty --json")
     lines = httpx.get(f"{url}/jobs/{number}/results").text.splitlines()
@@ -274,8 +253,6 @@ def test_many_callers_and_slow_clients_stop_neither_the_server_nor_a_worker(
 @pytest.fixture(scope="session")
 def api_schema(serve: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory, published_towns: Path) -> Any:
     """The OpenAPI document of a server that may change its root."""
-    import shutil
-
     import schemathesis
 
     root = tmp_path_factory.mktemp("api") / "root"
@@ -302,16 +279,3 @@ def test_nothing_that_the_openapi_document_allows_is_an_error_of_the_server(requ
         case.call_and_validate(excluded_checks=[allow_header_conformance, positive_data_acceptance])
 
     ask(request=request)
-
-
-def test_an_upload_waits_for_its_worker(serve: Callable[..., Any], towns: Any) -> None:
-    """The job of a server that was killed is there for the next one."""
-    window = serve(towns.root, "--allow-changes")
-    body = towns.questions(3).read_bytes()
-    number = httpx.post(f"{window.url}/api/v1/jobs?index=towns&key=once", content=body).json()["job_id"]
-    window.process.kill()
-    window.process.wait(30)
-    again = serve(towns.root, "--allow-changes")
-    reply = httpx.post(f"{again.url}/api/v1/jobs?index=towns&key=once", content=body).json()
-    assert (reply["job_id"], reply["new"]) == (number, False)
-    wait_for(lambda: httpx.get(f"{again.url}/api/v1/jobs/{number}").json()["queued"] == 3)

@@ -1,6 +1,6 @@
 """Where the tests of a session write: a folder in memory, if there is room, because each commit to a disk waits for it.
 
-Owns that folder's life. One that a killed session left is removed by the next session: its lock is free then.
+One that a killed session left is removed by the next session: its lock is free then.
 """
 
 import fcntl

@@ -88,10 +88,6 @@ def _sentences(text: str) -> list[str]:
     return [sentence.strip() for sentence in _SENTENCE.split(text) if sentence.strip()]
 
 
-def _type_of(name: str) -> str:
-    return _TYPES[hashlib.sha256(name.encode()).digest()[0] % len(_TYPES)]
-
-
 def _graph(blocks: list[str]) -> dict[str, Any]:
     text = "\n".join(blocks)
     entities: dict[str, dict[str, str]] = {}
@@ -99,7 +95,8 @@ def _graph(blocks: list[str]) -> dict[str, Any]:
     for sentence in _sentences(text):
         names = names_in(sentence)
         for name in names:
-            entities.setdefault(name, {"name": name, "type": _type_of(name), "description": sentence})
+            kind = _TYPES[hashlib.sha256(name.encode()).digest()[0] % len(_TYPES)]
+            entities.setdefault(name, {"name": name, "type": kind, "description": sentence})
         for source, target in itertools.pairwise(names):
             between = sentence.partition(source)[2].partition(target)[0]
             words = re.findall(r"[a-z]+", between)[:4]
@@ -119,18 +116,6 @@ def _propositions(blocks: list[str]) -> dict[str, Any]:
     return {"propositions": [proposition for proposition in made if proposition["entities"]]}
 
 
-def _listed_names(block: str) -> list[str]:
-    """Names of a cluster, given as JSON (strings or objects with a name) or one a line ("- name: description")."""
-    try:
-        value = json.loads(block)
-    except ValueError:
-        lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line) for line in block.splitlines())
-        names = (re.split(r"\s*(?:[:|\t]|\s[-–—]\s|\()", line)[0].strip() for line in lines)
-        return [name for name in names if name]
-    value = next(iter(value.values())) if isinstance(value, dict) else value
-    return [item["name"] if isinstance(item, dict) else str(item) for item in value]
-
-
 def _groups(blocks: list[str]) -> dict[str, Any]:
     """Names whose words are all in a longer name belong to it."""
     groups: dict[str, list[str]] = {}
@@ -145,6 +130,12 @@ def _groups(blocks: list[str]) -> dict[str, Any]:
             for canonical, members in groups.items()
         ]
     }
+
+
+def _listed_names(block: str) -> list[str]:
+    value = json.loads(block)
+    value = next(iter(value.values())) if isinstance(value, dict) else value
+    return [item["name"] if isinstance(item, dict) else str(item) for item in value]
 
 
 def _answer(blocks: list[str]) -> dict[str, Any]:
@@ -253,31 +244,18 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One way to treat a request.
-
-    Attributes:
-        kind: One of KINDS.
-        content: Text of the reply instead of the derived one; None derives it from the prompt.
-        delay_seconds: Waits before it does anything.
-        status: HTTP status of kind "error" and "html".
-        retry_after: Value of the Retry-After header (seconds or an HTTP date), None without one.
-        message: Message of the error object.
-        code: Code of the error object.
-        cut: Share of the content that is kept by "truncated" and "length".
-        has_usage: Whether token counts are reported.
-        usage: Reported instead of the true counts: a server that lies.
-    """
+    """One way to treat a request."""
 
     kind: str = "reply"
-    content: str | None = None
-    delay_seconds: float = 0.0
-    status: int | None = None
-    retry_after: str | None = None
+    content: str | None = None  # of the reply instead of the derived one
+    delay_seconds: float = 0.0  # before it does anything
+    status: int | None = None  # of "error" and "html"
+    retry_after: str | None = None  # header: seconds or an HTTP date
     message: str = "scripted fault"
     code: str | None = None
-    cut: float = 0.6
+    cut: float = 0.6  # share of the content that "truncated" and "length" keep
     has_usage: bool = True
-    usage: Mapping[str, Any] | None = None
+    usage: Mapping[str, Any] | None = None  # reported instead of the true counts: a server that lies
 
     def echoing(self, authorization: str) -> "Behaviour":
         """The same with {authorization} in its texts replaced by what the client sent, as careless servers do."""
@@ -556,28 +534,16 @@ class Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Recorded:
-    """One request as it arrived.
+    """One request as it arrived."""
 
-    Attributes:
-        number: Counts all requests from 0.
-        path: "/v1/chat/completions" or "/v1/embeddings".
-        model: As the body names it.
-        task: "kg.extract"…, "" if unknown.
-        prompt: Text of all messages, or of the inputs.
-        time: Seconds since the epoch.
-        attempt: How often this prompt had come before, from 0.
-        kind: How it was treated.
-        body: The whole request.
-    """
-
-    number: int
+    number: int  # of all requests, from 0
     path: str
     model: str
-    task: str
-    prompt: str
-    time: float
-    attempt: int
-    kind: str
+    task: str  # "kg.extract"…, "" if unknown
+    prompt: str  # text of all messages, or of the inputs
+    time: float  # seconds since the epoch
+    attempt: int  # how often this prompt had come before, from 0
+    kind: str  # how it was treated
     body: Mapping[str, Any]
 
 
@@ -632,13 +598,9 @@ class ModelServer:
         is_sticky: bool = False,
         specs: Mapping[str, Spec] | None = None,
     ) -> None:
-        """Faults by share of the requests, drawn from seed, prompt and attempt, whatever the order of arrival.
+        """Faults by {kind: share} of the requests, drawn from seed, prompt and attempt, whatever the order of arrival.
 
-        Args:
-            shares: {kind: share}; what remains of 1 is replied to.
-            seed: Another seed hits other requests.
-            is_sticky: The same prompt gets the same fault each time.
-            specs: {kind: behaviour} where the kind alone is not enough.
+        `is_sticky`: the same prompt gets the same fault each time; `specs`: behaviours where a kind is not enough.
         """
         with self._lock:
             self._shares, self._seed, self._is_sticky = dict(shares), seed, is_sticky

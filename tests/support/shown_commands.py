@@ -1,22 +1,21 @@
-"""Pages of docs/ with files and commands: what a page shows, and whether a command printed it.
+"""What pages of docs/ with files and commands show, and whether a command printed it.
 
-Runs nothing; tests run the commands and ask here. A line of the page that is only … stands for any lines, one that ends
-with " …" for any rest of a line; numbers with a unit of time may differ.
+A line of the page that is only … stands for any lines, one that ends with " …" for any rest of a line; numbers with a
+unit of time may differ.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _BLOCK = re.compile(
     r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
 )
-_TIME = re.compile(r" *\d[\d,.]* ?(?:ms|s)\b")
+TIME = re.compile(r" *\d[\d,.]* ?(?:ms|s)\b")
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command of a page and what the page shows of its output."""
 
     line: str
@@ -30,13 +29,9 @@ def blocks(page: Path) -> Iterator[re.Match[str]]:
 
 def commands(page: Path) -> list[Command]:
     """Every command of the page's console blocks, in order."""
-    found = []
-    for block in blocks(page):
-        if block["language"] == "console":
-            for part in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
-                line, _, shown = part.partition("\n")
-                found.append(Command(line, shown))
-    return found
+    texts = [block["text"] for block in blocks(page) if block["language"] == "console"]
+    parts = [part for text in texts for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+    return [Command(*part.partition("\n")[::2]) for part in parts]
 
 
 def write_files(page: Path, folder: Path, own: Sequence[str] = ("",)) -> None:
@@ -50,16 +45,13 @@ def write_files(page: Path, folder: Path, own: Sequence[str] = ("",)) -> None:
 
 def plain(output: str, folder: Path) -> str:
     """Output without the folder's path and without spaces at the ends of lines."""
-    lines = [line.rstrip() for line in output.replace(f"{folder}/", "").splitlines()]
-    return "".join(line + "\n" for line in lines)
+    return "".join(f"{line.rstrip()}\n" for line in output.replace(f"{folder}/", "").splitlines())
 
 
 def is_shown(printed: str, shown: str) -> bool:
     """Whether a page shows what was printed, but for times and what it leaves out."""
-    return (
-        re.fullmatch("".join(map(_pattern, _TIME.sub("TIME", shown).splitlines())), _TIME.sub("TIME", printed))
-        is not None
-    )
+    pattern = "".join(map(_pattern, TIME.sub("TIME", shown).splitlines()))
+    return re.fullmatch(pattern, TIME.sub("TIME", printed)) is not None
 
 
 def _pattern(line: str) -> str:

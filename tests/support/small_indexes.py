@@ -16,6 +16,7 @@ from polyhop.schemas.settings import Settings
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """A command to its end, in a process of its own: the fixture `polyhop`."""
 Rows = Iterable[Mapping[str, object]]
+TOWNS = 100
 
 
 def write_rows(path: Path, rows: Rows, *more: str) -> Path:
@@ -23,6 +24,18 @@ def write_rows(path: Path, rows: Rows, *more: str) -> Path:
     lines = [*map(json.dumps, rows), *more]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
+
+
+def town_records(edition: int = 1) -> list[dict[str, object]]:
+    """A corpus of towns on rivers in countries; an edition changes the texts, not the ids."""
+    return [
+        {
+            "id": f"p{n:03d}",
+            "title": f"Town {n}",
+            "text": f"Town {n} lies on the River {n % 7} in Country {n % 3}. Edition {edition}.",
+        }
+        for n in range(TOWNS)
+    ]
 
 
 def indexed(settings: Settings, source: Path | None, name: str = "towns", **request: Any) -> IndexReport:
