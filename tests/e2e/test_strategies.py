@@ -117,7 +117,7 @@ def test_edits_equal_a_full_build_in_any_order_and_the_version_before_can_be_use
     assert printed(run("ask", RIVER, *TINY, "--json"))["version"] == 1
 
 
-def test_doctor_finds_a_damaged_array(run: Run, tmp_path: Path) -> None:
+def test_doctor_finds_a_damaged_array_and_the_command_it_names_repairs_it(run: Run, tmp_path: Path) -> None:
     assert printed(run("doctor", "--json"))["ok"] is True
     array = tmp_path / "polyhop-data/indexes/tiny/versions/000001/graph/bipartite_tf.npy"
     array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
@@ -127,6 +127,11 @@ def test_doctor_finds_a_damaged_array(run: Run, tmp_path: Path) -> None:
     assert failed["name"] == "index tiny"
     assert "file 'bipartite_tf.npy' has another content" in failed["message"]
     assert "polyhop verify --index tiny --repair" in failed["message"]
+    assert run("verify", *TINY).returncode == 1
+    repaired = run("verify", *TINY, "--repair")
+    before, _, after = repaired.stdout.partition("Index 'tiny', version 2:")
+    assert (repaired.returncode, "FAIL  arrays" in before, "FAIL" in after) == (0, True, False)
+    assert run("verify", *TINY).returncode == 0
 
 
 def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(

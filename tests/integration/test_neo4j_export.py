@@ -403,6 +403,15 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_sentence(
         read(emptied)
 
 
+def test_a_wrong_password_and_a_missing_one_are_said(emptied: Neo4jConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEO4J_PASSWORD", "mistaken")
+    with pytest.raises(ConfigurationError, match=r"refuses user 'neo4j'; check NEO4J_USER and NEO4J_PASSWORD"):
+        read(emptied)
+    monkeypatch.delenv("NEO4J_PASSWORD")
+    with pytest.raises(ConfigurationError, match=r"Neo4j needs a password; set NEO4J_PASSWORD\.$"):
+        read(emptied)
+
+
 def indexed(settings: Settings, connection: Neo4jConnection) -> IndexReport:
     request = IndexRequest("people", GraphServer(connection.address.uri), kind="graph")
     return run_index(settings, request, DirectRunner())

@@ -97,7 +97,7 @@ def test_the_demo_runs_where_nothing_but_linux_knows_is_there(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "best guess: Figeac" in done.stdout
+    assert "was a French scholar born in Figeac in 1790" in done.stdout
 
 
 def test_an_index_that_differs_in_case_only_is_refused_where_the_file_system_takes_it_for_the_same(
