@@ -40,7 +40,7 @@ from polyhop.worker.strategies.base import StrategySpec
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, parse_setting, spec_of
 
 DEPTH = 100  # passages asked for: MRR's depth (algorithms.md 6.2)
-_BUILDING = ("corpus", "extraction", "resolution")
+_BUILDING = ("corpus", "extraction", "resolution", "search")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys(
         (*_BUILDING, "root", "strategies", "batch_size", "cores", "keep_versions", "queue", "worker", "index"), True

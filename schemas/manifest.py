@@ -45,6 +45,8 @@ class TableRecord(_Frozen):
 
 HNSW_M = 32  # neighbours of a vector in the HNSW graph; chosen, and the manifest states the recall that it gives
 HNSW_EF_CONSTRUCTION = 200  # candidates looked at when a vector is added; chosen likewise
+PROBES = 128  # partitions that a search reads; measured by benchmarks/scale.py, as the next one
+NEAR = 200  # candidates of a search by partitions, whose exact cosines a question computes: their codes are rough
 
 
 class HnswRecord(_Frozen):
@@ -54,6 +56,13 @@ class HnswRecord(_Frozen):
     ef_construction: int
     ef_search: int
     recall_at_10: float
+
+
+class PartitionsRecord(_Frozen):
+    """An index of partitions for approximate search (LanceDB's IVF_RQ), and what it finds of the exact nearest ten."""
+
+    probes: int  # Partitions that a search reads.
+    recall_at_10: float  # Among the `NEAR` candidates whose cosines a question computes.
 
 
 class EncoderRecord(_Frozen):
@@ -73,7 +82,7 @@ class EncoderRecord(_Frozen):
 
 
 class VectorRecord(_Frozen):
-    """A table of vectors as this version pins it; `hnsw` if it can be searched approximately.
+    """A table of vectors as this version pins it; `hnsw` or `partitions` if it can be searched approximately.
 
     Manifests call the table's version `lance_version`: it is LanceDB's number.
     """
@@ -87,6 +96,7 @@ class VectorRecord(_Frozen):
     model: str
     encoder: EncoderRecord = Field(default_factory=EncoderRecord)
     hnsw: HnswRecord | None = None
+    partitions: PartitionsRecord | None = None
 
 
 class SourceState(_Frozen):

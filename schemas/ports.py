@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError
 from polyhop.schemas.graph import Activation, ChainRule, Entity, Mention, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.manifest import HnswRecord, PartitionsRecord
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.settings import PASSAGES, Space
@@ -227,11 +227,15 @@ class Stored(IndexReader, Protocol):
         """Ids of about the `count` things of a kind whose vectors are nearest, nearest first; artefact `ann:<kind>`.
 
         Args:
-            kind: A kind of vectors that the version has a graph of.
+            kind: A kind of vectors that the version can search approximately.
             vector: Shape (d,), float32.
             count: Things to find.
-            ef_search: Candidates that the graph is searched with.
+            ef_search: Candidates that an HNSW graph is searched with.
         """
+        ...
+
+    def is_partitioned(self, kind: str) -> bool:
+        """Whether vectors of a kind are so many that `nearest` chooses among them by partitions."""
         ...
 
 
@@ -370,6 +374,7 @@ class SyncedTable:
     written: int
     deleted: int
     hnsw: HnswRecord | None = None  # Its graph for approximate search; None if none was wanted.
+    partitions: PartitionsRecord | None = None  # Likewise its partitions.
 
 
 NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]

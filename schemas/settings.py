@@ -346,6 +346,17 @@ class IndexSettings(Section):
     )
 
 
+class SearchSettings(Section):
+    """How vectors of passages are searched."""
+
+    exact_below: int = Field(
+        200_000,
+        ge=0,
+        description="Passages below which a question is compared with every vector, default 200000; an index with as "
+        "many or more is searched through LanceDB, approximately. Holds from the next version on.",
+    )
+
+
 class WorkerSettings(Section):
     """How a worker takes questions."""
 
@@ -517,6 +528,7 @@ class Settings(Section):
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
     index: IndexSettings = Field(default_factory=IndexSettings, description="Where versions go and come from.")
+    search: SearchSettings = Field(default_factory=SearchSettings, description="How vectors of passages are searched.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 

@@ -374,6 +374,15 @@ NEAREST_PASSAGES = Artefact("ann:passage", _nearest_passages, "dense-ann", restr
 because a graph over all of them may find fewer of these than there are.
 """
 
+PARTITIONED_PASSAGES: Artefact[NearestPassages | None] = Artefact(
+    "vectors:passage",
+    lambda stored: _nearest_passages(stored) if stored.is_partitioned("passage") else None,
+    "dense",
+    restrict=lambda _, _index: None,
+)
+"""Likewise, in a version of so many passages (`search.exact_below`) that questions are not compared with all of them;
+else, and under a filter, None."""
+
 TripleRow = tuple[str, str, str, str, str]  # id and name of the subject, predicate, id and name of the object
 
 TriplesOf = Callable[[Iterable[str]], list[TripleRow]]  # triples by the ids of their subjects, in no order

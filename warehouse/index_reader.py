@@ -177,12 +177,17 @@ class PublishedIndex(ArrayFolder):
         return record.encoder.cosine_scale if record is not None else 1.0
 
     def nearest(self, kind: str, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
-        """Ids of about the `count` nearest things of a kind, by an HNSW graph, opened by the first search."""
+        """Ids of about the `count` nearest things of a kind, by LanceDB's index, which the first search opens."""
         if kind not in self._vector_tables:
             record = self.manifest.vectors[kind]
             store = open_vector_store(self.layout.index(self.name))
             self._vector_tables[kind] = store.open(record.table, record.table_version)
         return self._vector_tables[kind].nearest(vector, count, ef_search)
+
+    def is_partitioned(self, kind: str) -> bool:
+        """Whether vectors of a kind are so many that `nearest` chooses among them by partitions."""
+        record = self.manifest.vectors.get(kind)
+        return record is not None and record.partitions is not None
 
     def artefact(self, handle: Artefact[T]) -> T:
         """What a handle opens, opened once and kept until closed."""

@@ -411,8 +411,7 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
         wanted, embedded, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
-        has_graph = f"ann:{kind.name}" in build.artefacts
-        synced = _table_of(build, kind, wanted, has_graph=has_graph, is_new=kind.name in build.distrusted)
+        synced = _table_of(build, kind, wanted)
         records[kind.name] = VectorRecord(
             table=synced.table,
             table_version=synced.version,
@@ -421,6 +420,7 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
             model=model,
             encoder=encoder_record(build, kind, embedded, wanted.vectors),
             hnsw=synced.hnsw,
+            partitions=synced.partitions,
         )
     return records
 
@@ -445,14 +445,16 @@ def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, list[tuple
     return made, [(row[1], row[2]) for row in rows], rows[0][4] if rows else ""
 
 
-def _table_of(build: Build, kind: VectorKind, wanted: VectorRows, *, has_graph: bool, is_new: bool) -> SyncedTable:
+def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable:
     """The current version's table brought up to date; a new one if that is damaged."""
+    has_graph = f"ann:{kind.name}" in build.artefacts
+    is_large = kind.name == "passage" and len(wanted.ids) >= build.settings.search.exact_below
     current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
-    if not is_new and not store.find_damage(table):
+    if kind.name not in build.distrusted and not store.find_damage(table):
         try:
-            return store.sync(table, wanted, has_graph=has_graph)
+            return store.sync(table, wanted, has_graph=has_graph, is_partitioned=is_large)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
-    return store.rebuild(kind.table, wanted, has_graph=has_graph)
+    return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_large)

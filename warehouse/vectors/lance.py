@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError
-from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, HnswRecord
+from polyhop.schemas.manifest import HNSW_EF_CONSTRUCTION, HNSW_M, NEAR, PROBES, HnswRecord, PartitionsRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
@@ -57,6 +57,14 @@ RECALL_DEPTH = 10  # as questions ask by default
 # candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
 RECALL_EF = 64
 
+_BLOCK_ROWS = 1 << 16  # rows that the sample is compared with at once: 100 MB of 384 dimensions
+
+
+def has_partitions(table: Any) -> bool:
+    """Whether an index of partitions covers every row."""
+    index = next((one for one in table.list_indices() if list(one.columns) == ["vector"]), None)
+    return index is not None and not index.num_unindexed_rows and "hnsw" not in (index.index_details or {})
+
 
 def has_hnsw(table: Any) -> bool:
     """Whether a graph of our making covers every row."""
@@ -67,31 +75,48 @@ def has_hnsw(table: Any) -> bool:
     return (made.get("max_connections"), made.get("construction_ef")) == (HNSW_M, HNSW_EF_CONSTRUCTION)
 
 
-def measured_hnsw(table: Any, vectors: NDArray[np.float32]) -> HnswRecord:
-    """The graph's share of the exact nearest `RECALL_DEPTH` rows, over `SAMPLE` rows spread evenly over the table.
+def recall_at_10(table: Any, rows: VectorRows, candidates: int) -> float:
+    """The share of the exact nearest `RECALL_DEPTH` rows among so many candidates of a search, in two decimals.
 
-    Each sampled vector is moved half-way to its neighbour in the sample: a row's own vector would be too easy to find.
-    The vectors have shape (n, d), n at least 1, float32, length 1, in the order of the table's ids.
+    Over `SAMPLE` rows spread evenly over the table. Each sampled vector is moved half-way to its neighbour in the
+    sample: a row's own vector would be too easy to find. There is at least one row, of length 1.
     """
+    vectors = rows.vectors
     sample = vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))]
     moved = sample + np.roll(sample, 1, axis=0)
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     queries = np.where(lengths > 1e-6, moved / np.maximum(lengths, 1e-6), sample).astype(np.float32)
     depth = min(RECALL_DEPTH, len(vectors))
-    ids = table.search().select(["id"]).limit(None).to_arrow().column("id").to_pylist()
-    order = np.argsort(np.array(ids, dtype=object), kind="stable")
+    best, numbers = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.intp)
+    for start in range(0, len(vectors), _BLOCK_ROWS):
+        cosines = queries @ vectors[start : start + _BLOCK_ROWS].T
+        best = np.concatenate((best, cosines), axis=1)
+        there = np.arange(start, start + cosines.shape[1])
+        numbers = np.concatenate((numbers, np.broadcast_to(there, cosines.shape)), axis=1)
+        first = np.argpartition(-best, min(depth, best.shape[1]) - 1, axis=1)[:, :depth]
+        best, numbers = np.take_along_axis(best, first, axis=1), np.take_along_axis(numbers, first, axis=1)
     found = 0
-    for query in queries:
-        exact = np.argpartition(-(vectors @ query), depth - 1)[:depth]
-        near = {ids[order[number]] for number in exact}
-        found += len(near.intersection(search_hnsw(table, query, depth, RECALL_EF)))
-    recall = round(found / (depth * len(queries)), 2)
+    for query, nearest in zip(queries, numbers.tolist(), strict=True):
+        near = {rows.ids[number] for number in nearest}
+        found += len(near.intersection(search_nearest(table, query, max(depth, candidates), RECALL_EF)))
+    return round(found / (depth * len(queries)), 2)
+
+
+def _measured_hnsw(table: Any, rows: VectorRows) -> HnswRecord:
+    recall = recall_at_10(table, rows, RECALL_DEPTH)
     return HnswRecord(m=HNSW_M, ef_construction=HNSW_EF_CONSTRUCTION, ef_search=RECALL_EF, recall_at_10=recall)
 
 
-def search_hnsw(table: Any, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
-    """Ids of about the `count` nearest rows, nearest first."""
-    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).limit(count)
+def _measured_partitions(table: Any, rows: VectorRows) -> PartitionsRecord:
+    return PartitionsRecord(probes=PROBES, recall_at_10=recall_at_10(table, rows, NEAR))
+
+
+def search_nearest(table: Any, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
+    """Ids of about the `count` nearest rows, nearest first, by the table's graph or partitions; exact without either.
+
+    `ef_search` counts for a graph only, `PROBES` for partitions.
+    """
+    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).nprobes(PROBES).limit(count)
     found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
     return found
 
@@ -112,14 +137,16 @@ class LanceVectors:
     def __init__(self, database: Path) -> None:
         self._database = database
 
-    def sync(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
+    def sync(
+        self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
+    ) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        A table with at least one row may have an HNSW graph for approximate search.
+        A table with at least one row may have an HNSW graph for approximate search, or else partitions.
         """
         with translated(self._database):
             import lancedb
-            from lancedb.index import FTS, BTree, IvfHnswFlat
+            from lancedb.index import FTS, BTree, IvfFlat, IvfHnswFlat, IvfRq
 
             os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
             connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
@@ -144,24 +171,31 @@ class LanceVectors:
                 _optimize(held, timedelta(days=7))
                 held.create_index("id", config=BTree(), replace=True)
                 held.create_index("text", config=FTS(with_position=False), replace=True)
+            # Of all rows; LanceDB cannot index a table without rows.
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
-                # of all rows; LanceDB cannot index a table without rows
                 held.create_index("vector", config=IvfHnswFlat(distance_type="cosine", **limits), replace=True)
+            is_partitioned &= not has_graph
+            if is_partitioned and (is_changed or not has_partitions(held)):
+                kind = IvfFlat if rows.vectors.shape[1] % 8 else IvfRq  # codes of whole bytes
+                held.create_index("vector", config=kind(distance_type="cosine"), replace=True)
             if held.count_rows() != len(wanted) or _stored_hashes(held) != wanted:
                 reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(wanted)}"
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
-            measured = measured_hnsw(held, rows.vectors) if has_graph else None
-            return SyncedTable(table, held.version, len(changed), len(vanished), measured)
+            hnsw = _measured_hnsw(held, rows) if has_graph else None
+            partitions = _measured_partitions(held, rows) if is_partitioned else None
+            return SyncedTable(table, held.version, len(changed), len(vanished), hnsw, partitions)
 
-    def rebuild(self, table: str, rows: VectorRows, *, has_graph: bool = False) -> SyncedTable:
+    def rebuild(
+        self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
+    ) -> SyncedTable:
         """A table of its own beside those of that base name, from nothing.
 
         The old one stays, whatever its state, as long as published versions pin it.
         """
         names = chain([table], (f"{table}-{number}" for number in count(2)))
         name = next(name for name in names if not (self._database / f"{name}.lance").exists())
-        return self.sync(name, rows, has_graph=has_graph)
+        return self.sync(name, rows, has_graph=has_graph, is_partitioned=is_partitioned)
 
     def open(self, table: str, version: int) -> "LanceTable":
         """A version of a table; small files of it are compared with their checksums first."""
@@ -294,12 +328,12 @@ class LanceTable:
             return self._table.search().select(["id", "vector"]).limit(None).to_arrow()
 
     def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
-        """Ids of about the `count` nearest rows by LanceDB's HNSW graph, nearest first; exact without a graph.
+        """Ids of about the `count` nearest rows by LanceDB's index of vectors, nearest first; exact without one.
 
-        `ef_search` are the candidates that it keeps; more find more of the exact nearest, and take longer.
+        `ef_search` are the candidates that an HNSW graph keeps; more find more of the exact nearest, and take longer.
         """
         with translated(self._database):
-            return search_hnsw(self._table, vector, count, ef_search)
+            return search_nearest(self._table, vector, count, ef_search)
 
     def search_text(self, words: str, limit: int) -> list[str]:
         """Ids of the rows that full-text search finds, in descending order of LanceDB's own BM25."""

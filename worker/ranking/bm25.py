@@ -32,6 +32,8 @@ _READ_SHARE = 1 / 4
 _SEARCH_SHARE = 1 / 64
 """Searches, one per contender and term, per posting of the question up to which they are faster than summing."""
 
+_BLOCK = 1 << 18  # Postings that are weighed at once, in the processor's cache: no array of all of them but the result.
+
 _SLACK = 1e-9
 """More than the order of a sum of contributions can change, and than scores are rounded by before they are compared."""
 
@@ -79,8 +81,12 @@ def impacts(lexical: LexicalIndex, k1: float, b: float, copies: NDArray[np.int64
         size, total = int(copies.sum()), float(np.dot(lexical.lengths, copies))
     idf = inverse_document_frequency(df, size)
     relative = lexical.lengths * (size / total) if total else np.zeros(passage_count)
-    damping = (k1 * (1 - b + b * relative))[lexical.passages]
-    weights = np.repeat(idf, postings) * lexical.tf * (k1 + 1) / (lexical.tf + damping)
+    damping = k1 * (1 - b + b * relative)
+    weights = np.repeat(idf, postings)
+    for start in range(0, len(weights), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        tf = lexical.tf[part]
+        weights[part] = weights[part] * tf * (k1 + 1) / (tf + damping[lexical.passages[part]])
     largest = np.zeros(len(postings))
     if len(weights):
         largest[postings > 0] = np.maximum.reduceat(weights, lexical.indptr[:-1][postings > 0])

@@ -83,9 +83,10 @@ def walk_parts(
     """
     reference = walk_reference(masses.exact(contenders(masses.least, rank, masses.error)), rank)
     return Masses(
-        part(masses.least, weight, reference),
+        masses.held,
         float(part(np.array([masses.error]), weight, reference)[0]),
         lambda rows: part(masses.exact(rows), weight, reference),
+        lambda held: part(held, weight, reference),
     )
 
 

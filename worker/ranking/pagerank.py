@@ -385,9 +385,20 @@ _FEW_ROWS = 1 / 64  # Share of the passages up to which masses are summed one by
 class Masses:
     """What passages hold after a walk: bounds for all, exactly for the few that are asked for."""
 
-    least: NDArray[np.float64]  # Shape (n,): at least this much.
+    held: NDArray[np.float64]  # Shape (n,): at least this much, as an argument of `part`.
     error: float  # And at most so much more, up to the order of sums.
     exact: Callable[[NDArray[np.intp]], NDArray[np.float64]]  # Passage numbers to masses.
+    part: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None  # Never decreases; None: the mass itself.
+
+    @property
+    def least(self) -> NDArray[np.float64]:
+        """Shape (n,): at least this much."""
+        return self.held if self.part is None else self.part(self.held)
+
+    def most(self, count: int) -> NDArray[np.intp]:
+        """Ascending numbers of the `count` passages that hold most by these bounds, and few others that hold some."""
+        near = contenders(self.held, count)
+        return near[self.held[near] > 0]
 
     def best(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Numbers and masses of the `count` passages that hold most; see `fusion.best`."""

@@ -14,10 +14,18 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed
 from polyhop.schemas.languages import STOP_WORDS, analyser_of
+from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Reranker, Services, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.text import passage_text
-from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NEAREST_PASSAGES, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import (
+    ENTITIES,
+    GRAPH,
+    NEAREST_PASSAGES,
+    PARTITIONED_PASSAGES,
+    lexical_of,
+    vectors_of,
+)
 from polyhop.worker.ranking.bm25 import (
     add_terms,
     count_terms,
@@ -163,16 +171,27 @@ class NaiveVectorParameters(Parameters):
 
 @strategy("dense", "Passages by cosine of their vectors.", Parameters, needs={"vectors:passage"}, batches=True)
 class DenseStrategy(RankedStrategy):
-    """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
+    """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023.
+
+    In a large version (`search.exact_below`) LanceDB chooses among the passages.
+    """
 
     def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
         super().__init__(reader)
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1])
+        self._nearest = reader.artefact(PARTITIONED_PASSAGES)
 
     def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
         """The vectors are read once for all questions."""
         vectors = [question_vector(question) for question in questions]
+        if self._nearest is not None:
+            for vector in vectors:
+                found = np.unique(np.asarray(self._nearest(vector, max(NEAR, 2 * count), NEAR), dtype=np.intp))
+                scores = exact_cosines(self._vectors, found, vector)
+                first = best(scores, count)
+                yield found[first], scores[first]
+            return
         for rough, vector in zip(rough_cosines(self._vectors, vectors), vectors, strict=True):
             near = contenders(rough, count, self._error)
             scores = exact_cosines(self._vectors, near, vector)

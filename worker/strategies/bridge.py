@@ -1,7 +1,7 @@
 """`bridge` and `bridge-lexical`: seed, spread, fuse, cover; with and without an encoder. Source: algorithms.md 2B."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -12,9 +12,10 @@ from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY
 from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
@@ -71,13 +72,14 @@ class BridgeParameters(BridgeLexicalParameters):
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """How similar the passages are to one question."""
+    """How similar the passages, or candidates among them, are to one question."""
 
-    seeding: NDArray[np.float64]  # Shape (n_passages,): what seeds are chosen by.
-    fusing: NDArray[np.float64]  # Shape (n_passages,): what the walk is added to.
+    seeding: NDArray[np.float64]  # Shape (n,): what seeds are chosen by.
+    fusing: NDArray[np.float64]  # Shape (n,): what the walk is added to.
     error: float  # The most by which the difference of two of them may be wrong.
     # Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
     exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+    rows: NDArray[np.intp] | None = None  # Ascending numbers of the candidates; None: all passages.
 
 
 @strategy(
@@ -113,7 +115,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         """Rankings with the seeds of their walks."""
         stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
         lexical = (relative(score(self._impacts, dict.fromkeys(some, 1))) for some in stems)
-        similarities = self._similarities(questions, lexical)
+        similarities = self._similarities(questions, lexical, limit)
         for question, some in zip(questions, stems, strict=True):
             similarity = next(similarities)
             entities = self._match(question.text)
@@ -132,6 +134,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         if self.is_positive_only:
             count = min(count, int(np.count_nonzero(similarity.seeding > 0)))
         near = contenders(similarity.seeding, count, similarity.error)
+        near = near if similarity.rows is None else similarity.rows[near]
         first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
         weights, passages = mix(self._entity_weights[numbers] * shares, passages)
         return Start(
@@ -141,9 +144,15 @@ class BridgeLexicalStrategy(RankedStrategy):
     def _ranking(
         self, similarity: Similarity, beside: Masses, stems: list[int], coverage_weight: float, limit: int
     ) -> Ranking:
-        """The first by cover, the rest by score: similarity and what counts beside it."""
+        """The first by cover, the rest by score: similarity and what counts beside it.
+
+        Of a large version, candidates are what is most similar, and what most of the walk arrives at.
+        """
         count = max(limit, POOL)
-        near = contenders(similarity.fusing + beside.least, count, similarity.error + beside.error)
+        if similarity.rows is None:
+            near = contenders(similarity.fusing + beside.least, count, similarity.error + beside.error)
+        else:
+            near = np.union1d(similarity.rows, beside.most(max(count, NEAR)))
         scores = beside.exact(near) + similarity.exact(near)[1]
         first = best(scores, count)
         if self.is_positive_only:
@@ -155,10 +164,10 @@ class BridgeLexicalStrategy(RankedStrategy):
         return near[shown], scores[shown]
 
     def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
     ) -> Iterator[Similarity]:
         """Similarities of questions by their relative BM25, in order, one after the other."""
-        del questions
+        del questions, limit
         for words in lexical:
             yield Similarity(words, words, 0.0, lambda rows, words=words: (words[rows], words[rows]))  # type: ignore[misc]
 
@@ -185,9 +194,21 @@ class BridgeStrategy(BridgeLexicalStrategy):
         super().__init__(reader, parameters, services)
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1])
+        self._nearest = reader.artefact(PARTITIONED_PASSAGES)
+
+    def _candidates(
+        self, vectors: Iterable[NDArray[np.float32]], words: NDArray[np.float64], limit: int
+    ) -> NDArray[np.intp] | None:
+        """Ascending numbers of the passages nearest to any of these vectors, or best by BM25; None: of all passages."""
+        if self._nearest is None:
+            return None
+        count = max(NEAR, limit, self._parameters.seeds)
+        first = contenders(words, count)
+        found = [self._nearest(vector, count, count) for vector in vectors]
+        return np.unique(np.concatenate([first[words[first] > 0], *found]).astype(np.intp))
 
     def _similarities(
-        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
     ) -> Iterator[Similarity]:
         asked, weight = [question_vector(question) for question in questions], self._parameters.lexical_weight
 
@@ -197,5 +218,11 @@ class BridgeStrategy(BridgeLexicalStrategy):
             cosine = exact_cosines(self._vectors, rows, vector)
             return cosine + weight * words[rows], cosine
 
-        for rough, vector, words in zip(rough_cosines(self._vectors, asked), asked, lexical, strict=True):
-            yield Similarity(rough + weight * words, rough, self._error, partial(exact, vector, words))
+        rough = rough_cosines(self._vectors, asked)
+        for vector, words in zip(asked, lexical, strict=True):
+            rows, find = self._candidates([vector], words, limit), partial(exact, vector, words)
+            if rows is None:
+                cosine = next(rough)
+                yield Similarity(cosine + weight * words, cosine, self._error, find)
+            else:
+                yield Similarity(*find(rows), 0.0, find, rows)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -117,15 +118,22 @@ class BridgeMaskedStrategy(BridgeStrategy):
             wanted += [vector] if other is None else [vector, (1 - mask_share) * vector + mask_share * other]
         rough = rough_cosines(self._vectors, wanted)
         # One after the other, so that arrays by passage are held for one of them.
+        asked = iter(wanted)
         for question, read, vector, other in zip(questions, reads, vectors, others, strict=True):
-            own, share = next(rough), read.names_share
-            fused = own if other is None else next(rough)
+            share, own = read.names_share, list(islice(asked, 1 if other is None else 2))
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
-            lexical, trust = relative(scores), self._trust(vector, own, scores, stems)
+            lexical = relative(scores)
+            rows = self._candidates(own, lexical, limit)
+            cosines = [next(rough) for _ in own] if rows is None else []
+            near = contenders(cosines[0], DEPTH, self._error) if rows is None else rows
+            trust = self._trust(vector, near, scores, stems)
             weighed = p.lexical_weight * trust.in_seeds * lexical
             exact = partial(self._exact, vector, other, weighed)
-            similarity = Similarity(own + weighed, fused, self._error, exact)
+            if rows is None:
+                similarity = Similarity(cosines[0] + weighed, cosines[-1], self._error, exact)
+            else:
+                similarity = Similarity(*exact(rows), 0.0, exact, rows)
             start = self._start(read.entities, read.seeds, read.shares, similarity)
             seeded = time.perf_counter()
             # What counts beside similarity. Source: bridge-masked.md 3 step 3.
@@ -160,10 +168,9 @@ class BridgeMaskedStrategy(BridgeStrategy):
         return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
 
     def _trust(
-        self, vector: NDArray[np.float32], rough: NDArray[np.float64], scores: NDArray[np.float64], stems: list[int]
+        self, vector: NDArray[np.float32], near: NDArray[np.intp], scores: NDArray[np.float64], stems: list[int]
     ) -> Trust:
-        """How far BM25 is trusted. Source: bridge-masked.md 3 steps 0c and 0d."""
-        near = contenders(rough, DEPTH, self._error)
+        """How far BM25 is trusted; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
         by_cosine = near[best(exact_cosines(self._vectors, near, vector), DEPTH)]
         by_words = best(scores, DEPTH)
         by_words = by_words[scores[by_words] > 0]

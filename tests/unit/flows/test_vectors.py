@@ -13,8 +13,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from real_index import RealIndex, flip, lasting, write_lines
+from small_indexes import town_records
 
-from polyhop.api import open_index
+from polyhop.api import Index, open_index
 from polyhop.flows.maintain import run_verify
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.errors import ConfigurationError, InvariantError, MissingArtefactError
@@ -27,6 +28,7 @@ from polyhop.warehouse.open import open_published
 from polyhop.warehouse.open_models import close_encoders
 from polyhop.warehouse.vectors import kinds
 from polyhop.warehouse.vectors.kinds import VectorKind, declare, kinds_in
+from polyhop.warehouse.vectors.lance import LanceTable
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
@@ -288,3 +290,37 @@ def test_a_graph_over_triples_is_built_only_where_a_strategy_needs_it_and_edits_
     records = [*SPOKEN, {"id": "p5", "title": "Oslo", "text": "Oslo, then, is the capital of Norway."}]
     report = build(one, "rules", records)
     assert (report.computed["embed-triple"], report.computed["embed-triplename"]) == (1, 2)
+
+
+SEEDED_BY_VECTORS = ("bridge", "bridge-masked", "dense", "graph-dense")
+ABOUT_TOWNS = ["Which river does Town 7 lie on?", "Which towns lie in the country of Town 12?"]
+
+
+def passages(index: Index, strategy: str) -> list[Any]:
+    return [answer.passages for answer in index.ask_batch(ABOUT_TOWNS, strategy=strategy, limit=20)]
+
+
+def test_a_large_version_is_searched_by_partitions_and_finds_what_exact_search_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[int] = []
+    nearest = LanceTable.nearest
+
+    def counted(table: LanceTable, *arguments: Any) -> list[str]:
+        searches.append(arguments[1])
+        return nearest(table, *arguments)
+
+    monkeypatch.setattr(LanceTable, "nearest", counted)
+    found = {}
+    for below, asked in ((101, 0), (100, 2 * len(SEEDED_BY_VECTORS) + 2)):  # bridge-masked searches twice
+        index = RealIndex(tmp_path / str(below), strategies=SEEDED_BY_VECTORS, search={"exact_below": below})
+        index.read(town_records())
+        record = index.manifest.vectors["passage"].partitions
+        assert (record.recall_at_10 if record else None) == (1.0 if asked else None)
+        searches.clear()
+        with open_index("i", root=index.root) as opened:
+            found[below] = {name: passages(opened, name) for name in SEEDED_BY_VECTORS}
+            assert len(searches) == asked
+            opened.ask_batch(ABOUT_TOWNS, strategy="bridge", where="id < 'p050'")
+            assert len(searches) == asked
+    assert found[100] == found[101]
