@@ -15,8 +15,12 @@ Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bri
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import STOP_WORDS
@@ -73,19 +77,14 @@ def title_forms(title: str) -> list[tuple[str, str]]:
     return list(forms.items())
 
 
-class NameFinder:
-    """Finds names: capitalised runs, and the titles of a corpus wherever they occur.
-
-    Equal whatever the order of titles; immutable after construction, may be pickled and shared between threads.
-    """
+class TitleKeys:
+    """Keys of the titles that are looked for in texts."""
 
     def __init__(self, titles: Iterable[str]) -> None:
-        keys = {key for title in set(titles) for key in title_keys(title)}
         self._singles: set[str] = set()
         self._phrases: set[str] = set()
-        self._function_phrases: set[str] = set()
-        lengths: dict[tuple[str, ...], set[int]] = {}
-        for key in keys:
+        lengths: dict[tuple[str, str], set[int]] = {}
+        for key in {key for title in set(titles) for key in title_keys(title)}:
             words = key.split()
             if len(words) == 1:
                 if sum(map(str.isalpha, key)) >= 3:
@@ -93,9 +92,70 @@ class NameFinder:
             elif len(words) <= _MAX_KEY_TOKENS:
                 self._phrases.add(key)
                 lengths.setdefault((words[0], words[1]), set()).add(len(words))
-                if FUNCTION_WORDS.issuperset(words):
-                    self._function_phrases.add(key)
         self._lengths = {pair: tuple(sorted(found, reverse=True)) for pair, found in lengths.items()}
+
+    def is_single(self, word: str) -> bool:
+        """Whether a title has this word alone as a key."""
+        return word in self._singles
+
+    def is_phrase(self, key: str) -> bool:
+        """Whether a title has this key of several words."""
+        return key in self._phrases
+
+    def lengths(self, first: str, second: str) -> Sequence[int]:
+        """Numbers of words, descending, of the keys that begin with these two."""
+        return self._lengths.get((first, second), ())
+
+    def arrays(self) -> dict[str, NDArray[np.uint64]]:
+        """The same for `StoredTitleKeys`; shape (n,) each, hashes ascending, `lengths` beside `pairs` as bits."""
+        pairs = {_hashed(" ".join(pair)): sum(1 << length for length in some) for pair, some in self._lengths.items()}
+        hashes = {"singles": map(_hashed, self._singles), "phrases": map(_hashed, self._phrases), "pairs": pairs}
+        found = {name: np.sort(np.fromiter(some, dtype=np.uint64)) for name, some in hashes.items()}
+        return {**found, "lengths": np.array([pairs[pair] for pair in found["pairs"].tolist()], dtype=np.uint64)}
+
+
+class StoredTitleKeys:
+    """As `TitleKeys`, in arrays that are opened in no time and looked up by hashes of 64 bits.
+
+    A key that no title has is taken for one with a probability of 5e-14 for a million titles.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[np.uint64]]) -> None:
+        self._arrays = arrays
+
+    def is_single(self, word: str) -> bool:
+        """As of `TitleKeys`."""
+        return self._place("singles", word) is not None
+
+    def is_phrase(self, key: str) -> bool:
+        """As of `TitleKeys`."""
+        return self._place("phrases", key) is not None
+
+    def lengths(self, first: str, second: str) -> Sequence[int]:
+        """As of `TitleKeys`."""
+        place = self._place("pairs", f"{first} {second}")
+        bits = 0 if place is None else int(self._arrays["lengths"][place])
+        return [length for length in range(_MAX_KEY_TOKENS, 1, -1) if bits >> length & 1] if bits else ()
+
+    def _place(self, name: str, key: str) -> int | None:
+        hashes, wanted = self._arrays[name], np.uint64(_hashed(key))
+        place = int(np.searchsorted(hashes, wanted))
+        return place if place < len(hashes) and hashes[place] == wanted else None
+
+
+def _hashed(key: str) -> int:
+    return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+class NameFinder:
+    """Finds names: capitalised runs, and the titles of a corpus wherever they occur.
+
+    Equal whatever the order of titles; immutable after construction, may be pickled and shared between threads.
+    """
+
+    def __init__(self, titles: Iterable[str], keys: StoredTitleKeys | None = None) -> None:
+        """Takes the titles, or their keys as a version has stored them."""
+        self._keys = keys or TitleKeys(titles)
 
     def find(self, text: str) -> list[Mention]:
         """Names in `text`, each place and key once.
@@ -131,8 +191,8 @@ class NameFinder:
 
     def _known(self, words: list[str], lows: list[str]) -> list[tuple[int, int]]:
         """(first, last) word of each title, longest match left to right."""
-        starts = [place for place, pair in enumerate(pairwise(lows)) if pair in self._lengths]
-        starts += [place for place, low in enumerate(lows) if low in self._singles]
+        starts = [place for place, pair in enumerate(pairwise(lows)) if self._keys.lengths(*pair)]
+        starts += [place for place, low in enumerate(lows) if self._keys.is_single(low)]
         found: list[tuple[int, int]] = []
         free = 0
         for place in sorted(set(starts)):
@@ -143,14 +203,15 @@ class NameFinder:
 
     def _longest(self, words: list[str], lows: list[str], place: int) -> int:
         """Words of the longest title that begins at `place`, 0 if none does."""
-        for length in self._lengths.get(tuple(lows[place : place + 2]), ()):
-            key = " ".join(lows[place : place + length])
-            if place + length > len(lows) or key not in self._phrases:
+        lengths = self._keys.lengths(lows[place], lows[place + 1]) if place + 1 < len(lows) else ()
+        for length in lengths:
+            run = lows[place : place + length]
+            if place + length > len(lows) or not self._keys.is_phrase(" ".join(run)):
                 continue
-            if key not in self._function_phrases or words[place + length - 1][0].isupper():
+            if not FUNCTION_WORDS.issuperset(run) or words[place + length - 1][0].isupper():
                 return length
         word = words[place]
-        if lows[place] not in self._singles or word[0].islower() or not word[0].isalpha():
+        if not self._keys.is_single(lows[place]) or word[0].islower() or not word[0].isalpha():
             return 0
         return int(lows[place] not in FUNCTION_WORDS or word.isupper())
 

@@ -198,6 +198,10 @@ class Stored(IndexReader, Protocol):
         """
         ...
 
+    def has_array(self, prefix: str, name: str) -> bool:
+        """Whether the version has the array."""
+        ...
+
     def lines(self, prefix: str, name: str) -> list[str]:
         """The lines of the file `<prefix>_<name>.txt`, checked like arrays; none if it is empty."""
         ...

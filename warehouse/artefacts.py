@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
-from polyhop.schemas.languages import recorded_language
+from polyhop.schemas.languages import ENGLISH, recorded_language
+from polyhop.schemas.names import StoredTitleKeys
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
 from polyhop.schemas.settings import ExtractionSettings, stored_section
 from polyhop.warehouse.files.disk import file_checksum, writing
@@ -70,6 +71,10 @@ class ArrayFolder:
         """An array, memory-mapped; the first one of a prefix has all files of that prefix checked."""
         self._check(prefix)
         return open_array(self._arrays, f"{prefix}_{name}")
+
+    def has_array(self, prefix: str, name: str) -> bool:
+        """Whether the version has an array."""
+        return f"{prefix}_{name}.npy" in self._checksums
 
     def lines(self, prefix: str, name: str) -> list[str]:
         """The lines of a text file, checked like the arrays; none if it is empty."""
@@ -270,11 +275,18 @@ LANGUAGE: Artefact[str] = Artefact(
 """`corpus.language` of the version."""
 
 
+TITLE_KEYS = "title-keys"
+"""Prefix of the arrays of `StoredTitleKeys`, which large versions have: taking apart a million titles takes seconds."""
+
+
 def _names(stored: Stored) -> NameFinding:
     from polyhop.warehouse.names import open_finder
 
-    chosen = stored_section(ExtractionSettings, stored.settings["extraction"])
-    return open_finder(chosen.ner, _column(stored, "distinct_titles"), stored.artefact(LANGUAGE))
+    chosen, code = stored_section(ExtractionSettings, stored.settings["extraction"]), stored.artefact(LANGUAGE)
+    if stored.has_array(TITLE_KEYS, "pairs") and code == ENGLISH and chosen.ner == "rules":
+        keys = {name: stored.array(TITLE_KEYS, name) for name in ("singles", "phrases", "pairs", "lengths")}
+        return open_finder(chosen.ner, (), code, StoredTitleKeys(keys))
+    return open_finder(chosen.ner, _column(stored, "distinct_titles"), code)
 
 
 NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)

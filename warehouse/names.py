@@ -16,26 +16,29 @@ from typing import Any
 from polyhop.schemas.errors import ConfigurationError, import_extra
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import AUTO, ENGLISH, STOP_WORDS, WORD, Language, detected, is_cjk, language
-from polyhop.schemas.names import FUNCTION_WORDS, MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms
+from polyhop.schemas.names import FUNCTION_WORDS, MAX_NAME_TOKENS, NameFinder, StoredTitleKeys, name_tokens, title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.text import fold, norm_simple
 
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-def open_finder(ner: str, titles: Iterable[str], code: str = ENGLISH) -> NameFinding:
+def open_finder(
+    ner: str, titles: Iterable[str], code: str = ENGLISH, keys: StoredTitleKeys | None = None
+) -> NameFinding:
     """The name finder of `extraction.ner`.
 
     Args:
         ner: "rules", "regex", "spacy" or "spacy:MODEL".
         titles: Titles of the corpus, the gazetteer of the rules.
         code: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
+        keys: Keys of the titles where English rules need no titles any more.
     """
     if ner == "regex":
         return RegexNames()
     if ner != "rules":
         return SpacyNames(ner.partition(":")[2] or SPACY_MODEL)
-    return NameFinder(titles) if code == ENGLISH else LanguageNames(titles, code)
+    return NameFinder(titles, keys) if code == ENGLISH else LanguageNames(titles, code)
 
 
 SPACY_MODEL = "en_core_web_sm"

@@ -20,13 +20,14 @@ from polyhop.schemas.errors import (
     redacted_tree,
 )
 from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, StageRecord, TableRecord, VectorRecord
+from polyhop.schemas.names import TitleKeys
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.records import source_of
 from polyhop.schemas.settings import LOCAL, EncoderSettings
 from polyhop.schemas.tables import CHANGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
-from polyhop.warehouse.artefacts import open_array
+from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum
@@ -274,6 +275,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
+        _save_title_keys(build, connection)
     store = open_vector_store(build.folder)
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
@@ -316,6 +318,15 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
+
+
+def _save_title_keys(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+    """Writes what a large version finds names by; a run that was killed may have left the keys of other titles."""
+    for old in build.staging.arrays.glob(f"{TITLE_KEYS}_*"):
+        old.unlink()
+    if build.source_kind == "corpus" and len(connection.table("passages")) >= build.settings.search.exact_below:
+        titles = (row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
+        save_arrays(build.staging.arrays, TITLE_KEYS, TitleKeys(titles).arrays())
 
 
 def _fill_changes(build: Build, connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, int]:

@@ -317,6 +317,7 @@ def test_a_large_version_is_searched_by_partitions_and_finds_what_exact_search_f
         index.read(town_records())
         record = index.manifest.vectors["passage"].partitions
         assert (record.recall_at_10 if record else None) == (1.0 if asked else None)
+        assert ("title-keys_pairs.npy" in index.manifest.arrays) is (asked > 0)
         searches.clear()
         with open_index("i", root=index.root) as opened:
             found[below] = {name: passages(opened, name) for name in SEEDED_BY_VECTORS}

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms, title_keys
+from polyhop.schemas.names import (
+    MAX_NAME_TOKENS,
+    NameFinder,
+    StoredTitleKeys,
+    TitleKeys,
+    name_tokens,
+    title_forms,
+    title_keys,
+)
 from polyhop.schemas.text import fold
 from polyhop.schemas.values import find_dates, find_numbers
 
@@ -153,6 +161,7 @@ def test_a_run_ends_after_the_most_words() -> None:
 # Pieces that meet every branch; characters that fold to several words (`½`) are left out: their parts have no place.
 WORDS = ("the ", " The ", "Of ", "of ", "'s ", "van ", "US ", "New York", " Curie", "What If")
 PIECES = st.sampled_from([*"aAéÉßİıαΣς.,'’&-\n\t 1٣ﬁⅫ…", "\u0301", *WORDS])
+STORED = StoredTitleKeys(TitleKeys(TITLES).arrays())
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
 
 
@@ -163,6 +172,7 @@ def test_every_mention_is_its_key_in_the_text(text: str) -> None:
         assert mention.surface == text[mention.start : mention.end]
         assert " ".join(name_tokens(mention.surface)) == mention.key
     assert keys(fold(text), *TITLES) == keys(text, *TITLES)
+    assert NameFinder((), STORED).find(text) == NameFinder(TITLES).find(text)
 
 
 @given(st.text(max_size=60))
