@@ -4,10 +4,12 @@ A handle reads an open version through `Stored` alone, so that strategies, which
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -386,9 +388,45 @@ NEAREST_PASSAGES = Artefact("ann:passage", _nearest_passages, "dense-ann", restr
 because a graph over all of them may find fewer of these than there are.
 """
 
-PARTITIONED_PASSAGES: Artefact[NearestPassages | None] = Artefact(
+
+class RowsOnDisk:
+    """Rows of a large array, read when asked for: mapped, all of it would soon be in this process's memory.
+
+    Args:
+        array: Memory-mapped, shape (n, d), float32.
+    """
+
+    def __init__(self, array: NDArray[np.float32]) -> None:
+        mapped = cast("np.memmap[Any, Any]", array.base)
+        self.shape = array.shape
+        self._offset, self._row_bytes = mapped.offset, array.strides[0]
+        self._file = os.open(str(mapped.filename), os.O_RDONLY)
+        finalize(self, os.close, self._file)
+
+    def __getitem__(self, numbers: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Rows of these numbers, shape (m, d)."""
+        rows = np.empty((len(numbers), self.shape[1]), np.float32)
+        for row, number in zip(rows, numbers.tolist(), strict=True):
+            os.preadv(self._file, [row.data], self._offset + number * self._row_bytes)
+        return rows
+
+
+class Partitioned(NamedTuple):
+    """Vectors of the passages of a large version."""
+
+    nearest: NearestPassages
+    vectors: RowsOnDisk
+
+
+def _partitioned(stored: Stored) -> Partitioned | None:
+    if not stored.is_partitioned("passage"):
+        return None
+    return Partitioned(_nearest_passages(stored), RowsOnDisk(stored.artefact(vectors_of("passage"))))
+
+
+PARTITIONED_PASSAGES: Artefact[Partitioned | None] = Artefact(
     "vectors:passage",
-    lambda stored: _nearest_passages(stored) if stored.is_partitioned("passage") else None,
+    _partitioned,
     "dense",
     restrict=lambda _, _index: None,
 )

@@ -358,7 +358,7 @@ LEAST_EDGES = 1_000_000
 FREQUENT_SHARE = 1 / 256
 """Share of the passages above which an entity is frequent; chosen, flat between 1/64 and 1/1024 at 300,000 passages."""
 
-COLUMN_BYTES = 128 * 2**20  # Of the columns that are kept per walk: 53 of 300,000 passages, 6 of 2,500,000.
+COLUMN_BYTES = 256 * 2**20  # Of the columns of a walk: of 16 entities and 5 steps at a million passages.
 
 _WHOLE_STEP_SHARE = 1 / 8
 """A step along more than this share of the edges is one product with the whole matrix, which reads them in order."""
@@ -453,7 +453,8 @@ class TouchedWalk:
         passage_count, entity_count = self._from_entities.shape
         degrees = np.diff(self._from_entities.indptr)
         least = passage_count * FREQUENT_SHARE if frequent is None else frequent
-        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count)))
+        stops = max(1, (self._steps - 1) // 2)  # half-steps at which an entity may have a column
+        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
         order = np.argsort(-degrees, kind="stable")[:most]
         self._frequent = np.sort(order[degrees[order] > least])
         self._place_of = np.full(entity_count, -1, dtype=np.int32)
@@ -606,8 +607,6 @@ class TouchedWalk:
         for step in range(steps_left):
             matrix = self._transition.to_passages if step % 2 == 0 else self._transition.to_entities
             column = np.asarray(matrix @ (column * keep))
-        while len(self._columns) * column.nbytes >= COLUMN_BYTES:
-            self._columns.pop(next(iter(self._columns)), None)
         self._columns[key] = column, float(column.max(initial=0.0))
         return self._columns[key]
 

@@ -4,7 +4,7 @@ Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,12 @@ _BLOCK_VALUES = 1 << 24  # Cosines computed at once, 64 MB: 800 questions on 20,
 
 _BLOCK_ROWS = 512
 """Rows multiplied with all vectors of a block while the cache has them. Measured (benchmarks/products.py)."""
+
+
+class Rows(Protocol):
+    """An array, or what reads rows of one, by their numbers."""
+
+    def __getitem__(self, numbers: NDArray[np.intp], /) -> NDArray[np.float32]: ...
 
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -84,9 +90,7 @@ def cosine_error(dimension: int) -> float:
     return 1.01 * dimension * float(np.finfo(np.float32).eps)
 
 
-def exact_cosines(
-    matrix: NDArray[np.float32], rows: NDArray[np.intp], vector: NDArray[np.float32]
-) -> NDArray[np.float64]:
+def exact_cosines(matrix: Rows, rows: NDArray[np.intp], vector: NDArray[np.float32]) -> NDArray[np.float64]:
     """Cosines of one vector with a few rows, in float64: the same bits for a row whatever the others are.
 
     Args:

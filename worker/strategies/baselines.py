@@ -178,17 +178,18 @@ class DenseStrategy(RankedStrategy):
 
     def __init__(self, reader: IndexReader, _parameters: Any = None, _services: Services | None = None) -> None:
         super().__init__(reader)
+        self._large = reader.artefact(PARTITIONED_PASSAGES)
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._error = cosine_error(self._vectors.shape[1])
-        self._nearest = reader.artefact(PARTITIONED_PASSAGES)
 
     def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
         """The vectors are read once for all questions."""
         vectors = [question_vector(question) for question in questions]
-        if self._nearest is not None:
+        if self._large is not None:
             for vector in vectors:
-                found = np.unique(np.asarray(self._nearest(vector, max(NEAR, 2 * count), NEAR), dtype=np.intp))
-                scores = exact_cosines(self._vectors, found, vector)
+                nearest = self._large.nearest(vector, max(NEAR, 2 * count), NEAR)
+                found = np.unique(np.asarray(nearest, dtype=np.intp))
+                scores = exact_cosines(self._large.vectors, found, vector)
                 first = best(scores, count)
                 yield found[first], scores[first]
             return

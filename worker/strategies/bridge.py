@@ -79,7 +79,7 @@ class Similarity:
     error: float  # The most by which the difference of two of them may be wrong.
     # Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
     exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-    rows: NDArray[np.intp] | None = None  # Ascending numbers of the candidates; None: all passages.
+    rows: NDArray[np.intp] | None = None  # Ascending numbers of the candidates, all exact; None: all passages.
 
 
 @strategy(
@@ -151,9 +151,12 @@ class BridgeLexicalStrategy(RankedStrategy):
         count = max(limit, POOL)
         if similarity.rows is None:
             near = contenders(similarity.fusing + beside.least, count, similarity.error + beside.error)
+            similar = similarity.exact(near)[1]
         else:
             near = np.union1d(similarity.rows, beside.most(max(count, NEAR)))
-        scores = beside.exact(near) + similarity.exact(near)[1]
+            is_new, similar = ~np.isin(near, similarity.rows, assume_unique=True), np.empty(len(near))
+            similar[~is_new], similar[is_new] = similarity.fusing, similarity.exact(near[is_new])[1]
+        scores = beside.exact(near) + similar
         first = best(scores, count)
         if self.is_positive_only:
             first = first[scores[first] > 0]
@@ -192,19 +195,20 @@ class BridgeStrategy(BridgeLexicalStrategy):
             scaled = {name: getattr(parameters, name) * scale for name in self.in_cosines}
             parameters = parameters.model_copy(update=scaled)
         super().__init__(reader, parameters, services)
-        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
-        self._error = cosine_error(self._vectors.shape[1])
-        self._nearest = reader.artefact(PARTITIONED_PASSAGES)
+        self._large = reader.artefact(PARTITIONED_PASSAGES)
+        self._matrix = np.asarray(reader.artefact(vectors_of("passage")))
+        self._rows = self._matrix if self._large is None else self._large.vectors
+        self._error = cosine_error(self._matrix.shape[1])
 
     def _candidates(
         self, vectors: Iterable[NDArray[np.float32]], words: NDArray[np.float64], limit: int
     ) -> NDArray[np.intp] | None:
         """Ascending numbers of the passages nearest to any of these vectors, or best by BM25; None: of all passages."""
-        if self._nearest is None:
+        if self._large is None:
             return None
         count = max(NEAR, limit, self._parameters.seeds)
         first = contenders(words, count)
-        found = [self._nearest(vector, count, count) for vector in vectors]
+        found = [self._large.nearest(vector, count, count) for vector in vectors]
         return np.unique(np.concatenate([first[words[first] > 0], *found]).astype(np.intp))
 
     def _similarities(
@@ -215,10 +219,10 @@ class BridgeStrategy(BridgeLexicalStrategy):
         def exact(
             vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
         ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            cosine = exact_cosines(self._vectors, rows, vector)
+            cosine = exact_cosines(self._rows, rows, vector)
             return cosine + weight * words[rows], cosine
 
-        rough = rough_cosines(self._vectors, asked)
+        rough = rough_cosines(self._matrix, asked)
         for vector, words in zip(asked, lexical, strict=True):
             rows, find = self._candidates([vector], words, limit), partial(exact, vector, words)
             if rows is None:

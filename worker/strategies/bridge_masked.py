@@ -102,7 +102,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
         self._common = common_count(graph.passage_count, COMMON_SHARE)
-        self._error = cosine_error(self._vectors.shape[1] + _BLEND_ROUNDINGS)
+        self._error = cosine_error(self._matrix.shape[1] + _BLEND_ROUNDINGS)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks, and what was read in the question."""
@@ -116,7 +116,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         wanted: list[NDArray[np.float32]] = []
         for vector, other in zip(vectors, others, strict=True):
             wanted += [vector] if other is None else [vector, (1 - mask_share) * vector + mask_share * other]
-        rough = rough_cosines(self._vectors, wanted)
+        rough = rough_cosines(self._matrix, wanted)
         # One after the other, so that arrays by passage are held for one of them.
         asked = iter(wanted)
         for question, read, vector, other in zip(questions, reads, vectors, others, strict=True):
@@ -171,7 +171,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
         self, vector: NDArray[np.float32], near: NDArray[np.intp], scores: NDArray[np.float64], stems: list[int]
     ) -> Trust:
         """How far BM25 is trusted; the nearest passages are among `near`. Source: bridge-masked.md 3, 0c and 0d."""
-        by_cosine = near[best(exact_cosines(self._vectors, near, vector), DEPTH)]
+        by_cosine = near[best(exact_cosines(self._rows, near, vector), DEPTH)]
         by_words = best(scores, DEPTH)
         by_words = by_words[scores[by_words] > 0]
         if not len(by_words):
@@ -187,8 +187,8 @@ class BridgeMaskedStrategy(BridgeStrategy):
         rows: NDArray[np.intp],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Similarities of a few passages for seeding and for fusing (s), each by itself in float64."""
-        cosine = exact_cosines(self._vectors, rows, vector)
+        cosine = exact_cosines(self._rows, rows, vector)
         fused, share = cosine, self._parameters.mask_weight
         if masked is not None:
-            fused = (1 - share) * cosine + share * exact_cosines(self._vectors, rows, masked)
+            fused = (1 - share) * cosine + share * exact_cosines(self._rows, rows, masked)
         return cosine + words[rows], fused
