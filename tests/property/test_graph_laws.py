@@ -170,15 +170,17 @@ def test_paths_cover_the_region_and_nothing_else_and_each_ends_in_a_triple_of_it
 
 
 @given(cases())
-def test_paths_end_for_the_reason_that_is_given(case: Case) -> None:
-    found, steps = case.paths(), case.distances()
+def test_paths_end_for_the_reason_that_is_given_level_by_level(case: Case) -> None:
+    """A step that meets a hub or its own path ends there; all others end when their turn comes."""
+    found, steps, turns = case.paths(), case.distances(), list[int]()
     for path, kind in zip(found.paths, found.end_kinds, strict=True):
-        end = case.triples[path[-1]][2]
+        end, passed = case.triples[path[-1]][2], {case.triples[triple][0] for triple in path}
+        turns.append(len(path) - (kind == HUB or end in passed))
         expected = (
             HUB
             if end in case.hubs
             else REVISIT
-            if end in passed(case, path) or (steps[end] < len(path) and case.is_within(steps[end]))
+            if end in passed or (steps[end] < len(path) and case.is_within(steps[end]))
             else kind
         )
         assert kind == expected
@@ -187,21 +189,6 @@ def test_paths_end_for_the_reason_that_is_given(case: Case) -> None:
         if kind == LIMIT:
             assert len(path) == case.max_length
             assert case.leaving(end)
-
-
-def passed(case: Case, path: tuple[int, ...]) -> set[int]:
-    """Subjects of a path."""
-    return {case.triples[triple][0] for triple in path}
-
-
-@given(cases())
-def test_paths_come_level_by_level(case: Case) -> None:
-    """A step that meets a hub or its own path ends there; all others end when their turn comes."""
-    found = case.paths()
-    turns = [
-        len(path) - (kind == HUB or case.triples[path[-1]][2] in passed(case, path))
-        for path, kind in zip(found.paths, found.end_kinds, strict=True)
-    ]
     assert turns == sorted(turns)
 
 

@@ -1,13 +1,12 @@
 """Extraction that keeps rows of the version before gives what extraction from scratch gives, whatever was edited."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.flows.index import run_index
@@ -84,26 +83,6 @@ def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     manifest: Manifest = read_manifest(folder.version(int(folder.current.read_text())))
     tables = {name: record.checksum for name, record in manifest.tables.items() if name != "version_stages"}
     return tables, manifest.arrays
-
-
-@pytest.mark.rare
-@settings(max_examples=4)
-@given(before=corpora, data=st.data())
-def test_an_edited_index_is_the_one_made_from_scratch(
-    tmp_path_factory: pytest.TempPathFactory, before: Corpus, data: st.DataObject
-) -> None:
-    root = tmp_path_factory.mktemp("edited")
-    index(root, before)
-    corpus = before
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polyhop.tasks.resolution.stage._MOST_CHANGED", math.inf)
-        for _ in range(2):
-            corpus = data.draw(edits(corpus))
-            index(root, corpus)
-    edited = content(root)
-    assert "extraction_mentions.parquet" in edited[1]
-    index(root, corpus, full=True)
-    assert content(root) == edited
 
 
 PAGES = {f"p{n}": (f"Town {n}", f"Town {n} lies near Mount Tall.") for n in range(9)}

@@ -8,26 +8,23 @@ a ratio that looks too steep, or nearly so, is measured again before it counts.
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count, pairwise
+from itertools import count
 from time import sleep
-from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memory_index import MemoryIndex
 
-from polyhop.schemas import text as normalisers
-from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import language, plain_tokens, stem_tokens
-from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, name_tokens, split_sentences, title_forms
+from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
 from polyhop.schemas.records import Passage, Section, SourceRecord
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
 from polyhop.schemas.types import HEADS, PLACES, TITLES_OF_PERSONS, mention_type, name_type, title_type
-from polyhop.schemas.values import find_dates, find_numbers, values_in
+from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
@@ -43,7 +40,7 @@ from polyhop.worker.reading.models import lines_within_tokens, within_tokens
 from polyhop.worker.reading.pages import Similarity, StemWeights, own_page, pages_of
 from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.reading.word_lists import nationalities, places_in
+from polyhop.worker.reading.word_lists import places_in
 
 pytestmark = pytest.mark.rare
 
@@ -320,10 +317,6 @@ STORED = ANY_TEXT.filter(lambda text: "\0" not in text).map(lambda text: text.en
 KEYS = st.lists(st.sampled_from(["of", "the", "act", "king", "university", "film", *_WORDS]), min_size=1, max_size=8)
 
 
-def is_inside(mentions: Sequence[Mention], text: str) -> bool:
-    return all(0 <= one.start < one.end <= len(text) for one in mentions)
-
-
 @given(KEYS.map(" ".join))
 @example("of the securities exchange act of")
 @example("of of")
@@ -331,35 +324,6 @@ def test_any_words_have_a_type_or_none_with_a_confidence(key: str) -> None:
     kind, confidence = name_type(key)
     assert kind in TYPES
     assert 0 < confidence <= 1
-
-
-@given(ANY_TEXT, st.integers(0, 60), st.integers(0, 60))
-def test_names_values_and_sentences_lie_inside_the_text(text: str, first: int, second: int) -> None:
-    start, end = sorted((min(first, len(text)), min(second, len(text))))
-    assert mention_type("ada", text, start, end)[0] in TYPES
-    for found in (TITLED.find(text), RegexNames().find(text), find_dates(text), find_numbers(text)):
-        assert is_inside(found, text)
-    spans = split_sentences(text)
-    assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(before <= after for (_, before), (after, _) in pairwise(spans))
-
-
-@pytest.mark.parametrize(
-    "normalise",
-    [normalisers.norm_ws, normalisers.norm_simple, normalisers.norm_answer, normalisers.fold],
-    ids=lambda function: function.__name__,
-)
-@given(text=ANY_TEXT)
-def test_a_normalised_text_is_a_text(normalise: Any, text: str) -> None:
-    assert isinstance(normalise(text), str)
-
-
-@given(ANY_TEXT)
-def test_tokens_and_keys_hold_no_whitespace(text: str) -> None:
-    for word in (*plain_tokens(text), *stem_tokens(text), *name_tokens(text)):
-        assert word == word.strip() != ""
-    assert all(key == " ".join(key.split()) != "" for key, _ in title_forms(text))
-    assert isinstance(key_of(text), str)
 
 
 @given(STORED, STORED)
@@ -371,45 +335,6 @@ def test_extraction_by_rules_fails_on_no_passage(title: str, text: str) -> None:
     bundle = bundle_of([page])
     for table in (bundle.mentions, bundle.relations, bundle.propositions):
         table.validate(full=True)
-
-
-@given(STORED, STORED, st.lists(STORED, max_size=5))
-def test_what_others_state_about_any_passage_is_placed(title: str, text: str, names: list[str]) -> None:
-    stated = Stated([named(name) for name in names], [], [(text, [key_of(name) for name in names])])
-    pieces = [passage(text, title), passage(text[::-1], title)]
-    for piece, share in zip(pieces, distribute(stated, pieces), strict=True):
-        page = stated_page(piece, share, "model")
-        assert all(0 <= a < b <= len(piece.text) for row in page.rows.values() for a, b in row.spans)
-    placed = PlacedText(text)
-    assert all(0 <= a < b <= len(text) for name in names for a, b in placed.find(key_of(name)))
-
-
-@given(STORED, st.integers(200, 400))
-def test_pieces_of_a_record_are_parts_of_its_text(text: str, most: int) -> None:
-    whole = text * (1 + 1000 // max(1, len(text)))
-    record = SourceRecord("r", "T", whole, "s", 1)
-    for piece in split_record(record, max_characters=most):
-        assert whole[piece.start : piece.end] == piece.text
-        assert 0 < len(piece.text) <= most
-
-
-@given(ANY_TEXT, ANY_TEXT)
-def test_a_page_about_anything_can_be_read(title: str, lead: str) -> None:
-    assert title_type(title, "ada", lead)[0] in TYPES
-    page = own_page(title, lead)
-    assert page.is_person in {True, False}
-    for place in (*places_in(lead), *nationalities(lead)):
-        assert 0 <= place.start < place.end <= len(lead)
-    for value in values_in(lead):
-        assert 0 <= value.start < value.end <= len(lead)
-
-
-@given(ANY_TEXT)
-def test_any_question_can_be_taken_apart(text: str) -> None:
-    parsed = parse_question(text, TITLED.find(text))
-    assert is_inside(parsed.names, text)
-    (naming,) = RuleNaming(TITLED).name([Question(text, "q")])
-    assert all(name.key for name in naming.names)
 
 
 @given(ANY_TEXT, st.lists(st.tuples(STORED, STORED), min_size=1, max_size=4))

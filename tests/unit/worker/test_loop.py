@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from queue_parts import Clock
 from small_indexes import wait_for
 
-from polyhop.schemas.chat import ChatOutcome, ChatTask, Prompt, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, Usage
 from polyhop.schemas.errors import (
     ModelKeyError,
     ModelRateLimitError,
@@ -58,7 +58,7 @@ from polyhop.worker.loop import (
     grouped,
     serve_metrics,
 )
-from polyhop.worker.reading.models import outage_of, use_of
+from polyhop.worker.reading.models import outage_of
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
@@ -246,15 +246,6 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline_and_no_
     assert pool.loud.calls == [["a"], ["d"], ["d"]]
 
 
-def test_a_batch_is_retrieved_in_one_call_with_the_results_of_one_by_one() -> None:
-    texts, together, apart = ["ab", "c", "defg"], Pool(), Pool(batches=False)
-    questions = [Question(text, text) for text in texts]
-    found, expected = (pool.answerer.answer(questions, limit=5) for pool in (together, apart))
-    assert (together.loud.calls, apart.loud.calls) == ([texts], [[text] for text in texts])
-    assert [(one.retrieval, one.reading) for one in found] == [(one.retrieval, one.reading) for one in expected]
-    assert [one.reading.answer for one in found] == ["AB", "C", "DEFG"]
-
-
 def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
     """The order of parameters and the job do not."""
     changes: dict[str, dict[str, Any]] = {
@@ -378,9 +369,6 @@ class Reply(BaseModel):
     text: str
 
 
-TASK = ChatTask("qa.answer", Prompt("qa.answer", "{{question}}"), Reply)
-
-
 def outcome_of(error_class: str, error: str = "Why.", wait: float | None = None) -> ChatOutcome[Reply]:
     return ChatOutcome(None, "a/b", False, None, 3, error_class, error, Usage(3, 30, 1), wait)
 
@@ -402,14 +390,6 @@ def test_a_server_without_a_reply_is_an_outage_in_its_own_words(name: str, kind:
     for other, error, words in (("ModelRejectedError", "No such model.", "No such model"), ("Odd", "", "Odd")):
         with pytest.raises(ModelRejectedError, match=words):
             outage_of(outcome_of(other, error))
-
-
-def test_what_a_question_took_has_its_prompt_and_what_went_wrong() -> None:
-    use = use_of(TASK, outcome_of("MalformedReplyError"))
-    assert (use.model, use.prompt, use.prompt_hash, use.rung) == ("a/b", "qa.answer", TASK.prompt.hash, "")
-    assert (use.error_class, use.error, use.spent) == ("MalformedReplyError", "Why.", Usage(3, 30, 1))
-    paid = use_of(TASK, ChatOutcome(Reply(text="x"), "a/b", True, Rung.REPAIRED, 1, "", "", Usage(1, 10, 2)))
-    assert (paid.rung, paid.is_cached, paid.usage, paid.spent) == ("repaired", True, Usage(1, 10, 2), Usage())
 
 
 def heart(overdue: tuple[str, ...] = ()) -> tuple[Heartbeat, Mock, WorkerMetrics]:
@@ -580,28 +560,6 @@ def test_every_question_of_the_named_queues_gets_its_answer_in_submitted_order(q
     ]
     assert states(queue, other) == {"f": "queued"}
     assert (states(queue, job)["d"], queue.job(job).errors[0].error_class) == ("dead", "ContractError")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("error", "times", "spec", "row", "said", "counts"),
-    [
-        (StoreUnavailableError("busy"), 1, {}, ("done", "A", 2), "None", (1, 1)),
-        (StoreUnavailableError("busy"), 9, {"max_attempts": 2}, ("dead", None, 2), "busy", (0, 2)),
-        (ZeroDivisionError("division by zero"), 9, {}, ("dead", None, 1), "division by zero", (0, 1)),
-        (None, 0, {"index": "nil"}, ("dead", None, 1), "Unknown index 'nil'", (0, 1)),
-    ],
-    ids=["passes", "never passes", "poison", "unknown index"],
-)
-def test_only_an_error_that_may_pass_is_tried_again(
-    queue: QuestionQueue, error: Any, times: int, spec: dict[str, Any], row: Any, said: str, counts: Any
-) -> None:
-    job = submit(queue, "a", **spec)
-    report = work(queue, Pool(raising(error, "a", times=times)))
-    (found,) = queue.results(job)
-    assert (found.state.value, found.answer, found.attempts) == row
-    assert str(found.error).startswith(said)
-    assert (report.finished, report.failed) == counts
 
 
 @pytest.mark.slow

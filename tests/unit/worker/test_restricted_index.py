@@ -104,15 +104,6 @@ def test_alone_or_in_a_batch_a_filtered_question_has_the_same_bits(strategy: str
     assert {p.passage_id for one in together for p in one.passages} <= set(left.passage_ids)
 
 
-@given(SUBSETS)
-@settings(max_examples=20, deadline=None)
-def test_hubs_state_what_allowed_passages_state(numbers: list[int]) -> None:
-    left, part = whole_and_part(numbers)
-    for one in retrieved(left, part, "hub-facets", QUESTIONS):
-        assert {passage.passage_id for passage in one.passages} <= set(left.passage_ids)
-        assert len({triple.relation_id for triple in one.triples}) == len(one.triples)
-
-
 def test_what_does_not_say_what_is_left_of_it_is_refused() -> None:
     handle: Artefact[int] = Artefact("other", lambda stored: len(stored.passage_ids), is_optional=False)
     index = RestrictedIndex(MemoryIndex(PASSAGES, {handle: 13}), np.array([1], dtype=np.int64))

@@ -243,6 +243,7 @@ TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
         ("Who directed The Wizard of Oz?", "Who directed"),
         ("Where was Marie Curie born?", "Where was born"),
         ("What is Texas?", "What is"),
+        ("Is Texas s large?", "Is s large"),  # without an apostrophe
     ],
 )
 def test_golden_masks(question: str, expected: str) -> None:
@@ -262,24 +263,6 @@ def test_golden_masks(question: str, expected: str) -> None:
 )
 def test_nested_names_are_no_seeds_and_only_whole_words_nest(names: list[str], expected: list[bool]) -> None:
     assert is_unnested(names).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "spans", "expected"),
-    [
-        ("Texas’s capital", [(0, 5)], "capital"),
-        ("Texas s capital", [(0, 5)], "s capital"),
-        ("Texas' s", [(0, 5)], "s"),
-        ("the capital's s", [(4, 11)], "the s"),
-        ("a_b Curie-Sklodowska", [(4, 9)], "a b Sklodowska"),
-        ("half a word", [(2, 6)], "word"),
-        ("nothing  is, masked!", [], "nothing is masked"),
-    ],
-)
-def test_words_that_touch_a_mask_go_and_the_others_stay_as_written(
-    text: str, spans: list[tuple[int, int]], expected: str
-) -> None:
-    assert masked_text(text, spans) == expected
 
 
 @given(st.text("aB é's’_-., ", max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4))

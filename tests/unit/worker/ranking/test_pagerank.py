@@ -230,22 +230,6 @@ def test_weights_keep_the_df_from_before_pruning() -> None:
     assert matrices.dangling.tolist() == [False, True, True]
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 20.0, 60.0, 100.0]), st.integers(0, 3))
-def test_what_is_left_is_still_a_walk(seed: int, percent: float, cap: int) -> None:
-    """Columns sum to 1, or to 0 where no edge is left."""
-    rng = np.random.default_rng(seed)
-    graph = graph_from([{key: 1.0 for key in "abcdef" if rng.random() < 0.4} for _ in range(8)])
-    kept = kept_edges(graph, percent, cap)
-    matrices = bipartite_transition(graph, hub_penalty=0.5, kept=kept)
-    edges = np.arange(len(graph.indices)) if kept is None else np.flatnonzero(kept)
-    left = np.bincount(graph.rows[edges], minlength=8) > 0
-    assert matrices.to_entities.sum(axis=0) == pytest.approx(left.astype(float))
-    assert matrices.dangling.tolist() == (~left).tolist()
-    per_entity = np.bincount(graph.indices[edges], minlength=graph.entity_count)
-    assert matrices.to_passages.sum(axis=0) == pytest.approx((per_entity > 0).astype(float))
-    assert cap == 0 or per_entity.max(initial=0) <= cap
-
-
 def test_a_share_of_all_passages_is_all_of_them() -> None:
     shares = [(100, 0.29), (30, 0.1), (7, 1.0), (9, 0.1)]
     assert [most_passages(count, share) for count, share in shares] == [29, 3, 7, 0]

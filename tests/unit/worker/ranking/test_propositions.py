@@ -192,12 +192,6 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     return {"members": members, "sources": sources, "cosines": cosines, "shape": (propositions, entities, passages)}
 
 
-def built(case: dict[str, Any]) -> PropositionGraph:
-    """The ends of synonyms the other way round."""
-    cosines = {pair[::-1]: cosine for pair, cosine in case["cosines"].items()}
-    return propositions_from(case["members"], case["sources"], cosines, case["shape"])
-
-
 def test_a_name_is_no_synonym_of_itself() -> None:
     nothing = np.empty((0, 2), dtype=np.int64)
     graph = proposition_graph(nothing, nothing, np.array([[0, 0], [1, 0]]), np.array([1.0, 0.9]), (0, 2, 0))
@@ -206,7 +200,9 @@ def test_a_name_is_no_synonym_of_itself() -> None:
 
 @given(tables())
 def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
-    graph, (propositions, entities, passages) = built(case), case["shape"]
+    propositions, entities, passages = case["shape"]
+    turned = {pair[::-1]: cosine for pair, cosine in case["cosines"].items()}
+    graph = propositions_from(case["members"], case["sources"], turned, case["shape"])
     members = [[*dict.fromkeys(row)] for row in case["members"]]
     assert graph.shape == case["shape"]
     assert lists(graph.entities) == members
@@ -219,7 +215,7 @@ def test_arrays_hold_what_plain_dictionaries_hold(case: dict[str, Any]) -> None:
     counts = Counter(pair for row in members for pair in combinations(sorted(row), 2))
     found = zip(pairs_of(graph.cliques), graph.clique_counts.tolist(), strict=True)
     assert dict(found) == {**counts, **{pair[::-1]: count for pair, count in counts.items()}}
-    both = case["cosines"] | {pair[::-1]: cosine for pair, cosine in case["cosines"].items()}
+    both = case["cosines"] | turned
     ordered = sorted(both, key=lambda pair: (pair[0], -both[pair], pair[1]))
     assert pairs_of(graph.synonyms) == ordered
     assert graph.similarities.tolist() == [both[pair] for pair in ordered]
@@ -420,15 +416,11 @@ class Counted:
 @pytest.mark.parametrize(("restart", "most"), [(0.25, 37), (0.55, 21)])
 def test_acceleration_saves_steps(restart: float, most: int) -> None:
     """By power iteration 104 and 37 steps are needed for the same accuracy on a graph that mixes slowly."""
-    walk = weighted_graph(chain_of_entities(60), 2.0)
+    pairs = [(n, n + 1) for n in range(59)]  # each entity shares a proposition with the next one
+    walk = weighted_graph(propositions_from(pairs, [], {}, (59, 60, 1)), 2.0)
     counted = Counted(walk.weights)
     pagerank(replace(walk, weights=counted), np.eye(len(walk.strengths))[0], restart)  # type: ignore[arg-type]
     assert counted.products <= most
-
-
-def chain_of_entities(count: int) -> PropositionGraph:
-    """Each entity shares a proposition with the next one; no passage holds any."""
-    return propositions_from([(n, n + 1) for n in range(count - 1)], [], {}, (count - 1, count, 1))
 
 
 def test_golden_first_walk() -> None:
@@ -492,14 +484,6 @@ def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them() ->
     assert [named.passages[number] for number in first.order] == ["d2", "d1", "d4", "d3"]
 
 
-def test_a_second_walk_without_seeds_is_none() -> None:
-    index = G_PROP_6.index()
-    part = subgraph(index.graph, index.walk, np.array([0]), np.ones(7, dtype=np.bool_))
-    assert walk_subgraph(part, {}, np.zeros(5), PathRule()) is None
-    assert walk_subgraph(part, {}, np.ones(5), PathRule(passage_weight=0)) is None
-    assert walk_subgraph(part, {}, np.ones(5), PathRule()) is not None
-
-
 @pytest.mark.parametrize(
     ("given_values", "expected"),
     [
@@ -534,15 +518,6 @@ def is_close(found: dict[str, float], expected: dict[str, float], tolerance: flo
     return list(found) == list(expected) and [*found.values()] == pytest.approx([*expected.values()], abs=tolerance)
 
 
-def found(named: Any, universe: str, rule: PathRule) -> Any:
-    return search_paths(named.graph, [named.search(universe)], rule, named.texts_of, named.encode)[0]
-
-
-def scores(named: Any, universe: str, rule: PathRule) -> dict[str, float]:
-    written: dict[str, float] = named.written(found(named, universe, rule).paths)
-    return written
-
-
 def of(text: str) -> dict[str, float]:
     """Scores by path, in order, of `p1>p4 0.9, p4 0.8`."""
     return {path: float(score) for path, score in map(str.split, text.split(","))}
@@ -569,7 +544,9 @@ GREEDY = "p4 0.933333, p4>p3 0.825887, p4>p3>p2 0.792696"
 )
 def test_golden_paths(name: str, universe: str, changes: dict[str, Any], expected: str) -> None:
     named = {"1": G_PROP_1, "4": G_PROP_4}[name]
-    assert is_close(scores(named, universe, replace(GOLDEN_2, **changes)), of(expected))
+    rule = replace(GOLDEN_2, **changes)
+    (found,) = search_paths(named.graph, [named.search(universe)], rule, named.texts_of, named.encode)
+    assert is_close(named.written(found.paths), of(expected))
 
 
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
@@ -642,40 +619,34 @@ def solved(plain_walk: Any, nodes: list[str], seeds: dict[str, float], restart: 
     return dict(zip(nodes, plain_walk(rows, reset, restart).tolist(), strict=True))
 
 
-def test_golden_6_first_walk(plain_walk: Any) -> None:
-    """G-PROP-6: p1 counts once although two passages hold it, so that A-B weighs 4; A-C is clique and synonym."""
-    index = G_PROP_6.index()
-    nodes = [*G_PROP_6.entities, *G_PROP_6.passages]
-    assert nodes == NODES_6
-    weights = index.walk.weights.toarray()
+def test_golden_6() -> None:
+    """G-PROP-6: p1 counts once although two passages hold it, so that A-B weighs 4; A-C is clique and synonym.
+
+    p1>p5 goes from A to its synonym C, though both name B: A comes first. Similarities are normalised over the corpus;
+    d5 is scaled by the score of an entity, the smallest.
+    """
+    weights = G_PROP_6.index().walk.weights.toarray()
     rows, columns = np.nonzero(np.triu(weights))
-    found = {f"{nodes[row]}-{nodes[column]}": weights[row, column] for row, column in zip(rows, columns, strict=True)}
+    assert [*G_PROP_6.entities, *G_PROP_6.passages] == NODES_6
+    found = {
+        f"{NODES_6[row]}-{NODES_6[column]}": weights[row, column] for row, column in zip(rows, columns, strict=True)
+    }
     assert found == pytest.approx(WEIGHTS_6)
-    first = ranked(G_PROP_6, GOLDEN_6).focus
+    ranking = ranked(G_PROP_6, GOLDEN_6)
+    first, paths = ranking.focus, ranking.found
     assert first is not None
     assert [G_PROP_6.entities[entity] for entity in first.entities] == ["A", "B", "C"]
     assert first.scores == pytest.approx([0.038306, 0.038306, 0.036713, 0.052045, 0.012384], abs=1e-6)
     assert [G_PROP_6.passages[passage] for passage in first.order[:4]] == ["d4", "d1", "d2", "d3"]
-
-
-def test_golden_6_paths_and_seeds() -> None:
-    """G-PROP-6: p1>p5 goes from A to its synonym C, though both name B: A comes first."""
-    ranking = ranked(G_PROP_6, GOLDEN_6)
-    assert ranking.found is not None
-    paths = G_PROP_6.written(ranking.found.paths)
-    assert is_close(paths, {"p2>p5": 0.935898, "p1>p5": 0.928179, "p1": 0.866025, "p2": 0.819152})
-    a, c = (G_PROP_6.entities.index(entity) for entity in "AC")
-    connections = [path.connections[0] for path in ranking.found.paths[:2]]
-    assert [(link.kind, link.source, link.target) for link in connections] == [("synonym", a, c)] * 2
+    assert paths is not None
+    expected = {"p2>p5": 0.935898, "p1>p5": 0.928179, "p1": 0.866025, "p2": 0.819152}
+    assert is_close(G_PROP_6.written(paths.paths), expected)
+    assert [path.connections for path in paths.paths[:2]] == [(Connection("synonym", *map("ABC".index, "AC")),)] * 2
     assert is_close(by_entity(G_PROP_6, ranking, "explore"), {"A": 1, "B": 0.687485})
     assert is_close(by_entity(G_PROP_6, ranking, "exploit"), {"B": 1, "C": 0.811495})
     assert is_close(by_entity(G_PROP_6, ranking, "weight"), {"A": 1, "B": 1, "C": 0.811495})
-
-
-def test_golden_6_second_walk() -> None:
-    """G-PROP-6: similarities are normalised over the corpus; d5 is scaled by the score of an entity, the smallest."""
-    found = by_passage(G_PROP_6, ranked(G_PROP_6, GOLDEN_6))
     inside = {"d4": 0.038511, "d1": 0.036303, "d2": 0.03163, "d3": 0.027838}
+    found = by_passage(G_PROP_6, ranking)
     assert is_close(found, {**inside, "d5": 0.0000268})
     assert found["d5"] == pytest.approx(0.0000268, abs=1e-7)
 
@@ -704,19 +675,6 @@ def test_one_set_of_seeds_alone(plain_walk: Any, seeds: Any, expected: dict[str,
     assert by_passage(G_PROP_6, ranking) == pytest.approx({name: judged[name] for name in DENSE_6}, abs=1e-6)
 
 
-def test_stage_1_alone_ranks_every_passage_by_the_first_walk() -> None:
-    """G-PROP-6, without the subgraph; nothing is encoded."""
-
-    def refuse(texts: Any) -> Any:
-        raise AssertionError(texts)
-
-    rule = replace(GOLDEN_6, stage1_only=True)
-    ranking = rank_passages(G_PROP_6.index(), [G_PROP_6.similarities()], rule, 5, refuse)[0]
-    expected = {"d4": 0.052045, "d1": 0.038306, "d2": 0.038306, "d3": 0.036713, "d5": 0.012384}
-    assert is_close(by_passage(G_PROP_6, ranking), expected)
-    assert (ranking.fallback, ranking.found, ranking.seeds) == ("", None, ())
-
-
 def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: Any) -> None:
     """G-PROP-6's graph: of the five most similar propositions, p1, p2 and p3 name A, which is in d1, d2 and d3."""
     sim = dict(zip(G_PROP_6.names, G_PROP_6.similarities().propositions.tolist(), strict=True))
@@ -729,6 +687,7 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: 
         "E": sim["p6"],
     }
     ranking = ranked(G_PROP_6, HIPPORAG2)
+    assert (ranking.fallback, ranking.found, ranking.seeds) == ("", None, ())
     assert ranking.focus is not None
     found = {
         G_PROP_6.entities[entity]: weight
@@ -739,17 +698,13 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: 
     assert by_passage(G_PROP_6, ranking) == pytest.approx({name: judged[name] for name in G_PROP_6.passages}, abs=1e-9)
 
 
-def changed(similarities: Similarities, **parts: Any) -> Similarities:
-    return replace(similarities, **{name: np.array(values, dtype=np.float64) for name, values in parts.items()})
-
-
 def test_without_a_similar_proposition_similarity_ranks() -> None:
     """Without vectors; or, with the preset, from negative similarities."""
-    question = changed(G_PROP_6.similarities(), propositions=[np.nan] * 7)
+    question = replace(G_PROP_6.similarities(), propositions=np.full(7, np.nan))
     ranking = rank_passages(G_PROP_6.index(), [question], GOLDEN_6, 3, G_PROP_6.encode)[0]
     assert (ranking.fallback, ranking.focus) == ("dense", None)
     assert by_passage(G_PROP_6, ranking) == {"d1": 0.9, "d4": 0.7, "d2": 0.5}
-    question = changed(G_PROP_5.similarities(), propositions=[-0.2, -0.1])
+    question = replace(G_PROP_5.similarities(), propositions=np.array([-0.2, -0.1]))
     assert rank_passages(G_PROP_5.index(), [question], HIPPORAG2, 1, G_PROP_5.encode)[0].fallback == "dense"
 
 
@@ -768,7 +723,7 @@ def test_what_ranks_where_nothing_can_start_or_be_searched(
     named = NamedGraph(
         {"p1": ("d1", first), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2}
     )
-    question = changed(named.similarities(), propositions=similar)
+    question = replace(named.similarities(), propositions=np.array(similar, dtype=np.float64))
     ranking = rank_passages(named.index(), [question], rule, 2, named.encode)[0]
     assert ranking.fallback == fallback
     assert [named.passages[number] for number in ranking.passages] == passages
@@ -780,6 +735,14 @@ def test_without_a_seed_above_zero_the_first_walk_ranks() -> None:
     ranking = ranked(replace(G_PROP_5, question=(-1, 0)), PathRule(passage_weight=0))
     assert (ranking.fallback, ranking.seeds) == ("stage1", ())
     assert ranking.found is not None
+
+
+def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
+    """The first walk lets similarity decide between d1 and d2, the second one does not."""
+    named = NamedGraph({"p1": ("d1 d2", "A")}, {}, {"p1": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2})
+    rule = PathRule(passage_weight=0)
+    assert [*by_passage(named, ranked(named, replace(rule, stage1_only=True)))] == ["d2", "d1"]
+    assert [*by_passage(named, ranked(named, rule))] == ["d1", "d2"]
 
 
 @pytest.mark.parametrize(
@@ -798,14 +761,6 @@ def test_only_the_entity_that_synonymy_leads_to_gets_one_entry_more(
     path = PropositionPath((1, 2), (Connection(kind, *ends),), 0.5)
     entries = path_entries(G_PROP_1.graph, [path])
     assert {G_PROP_1.entities[entity]: scores for entity, scores in sorted(entries.items())} == expected
-
-
-def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
-    """The first walk lets similarity decide between d1 and d2, the second one does not."""
-    named = NamedGraph({"p1": ("d1 d2", "A")}, {}, {"p1": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2})
-    rule = PathRule(passage_weight=0)
-    assert [*by_passage(named, ranked(named, replace(rule, stage1_only=True)))] == ["d2", "d1"]
-    assert [*by_passage(named, ranked(named, rule))] == ["d1", "d2"]
 
 
 def test_negative_weights_are_dropped_before_the_division() -> None:

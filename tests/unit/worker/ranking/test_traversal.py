@@ -20,7 +20,6 @@ from polyhop.worker.ranking import similarity
 from polyhop.worker.ranking.fusion import (
     Scored,
     best,
-    best_positive,
     contenders,
     kth_largest,
     min_max,
@@ -116,22 +115,6 @@ def test_equal_scores_are_all_one() -> None:
 def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
     order = sorted(range(len(scores)), key=lambda number: (-np.round(scores[number], 12), number))
     return order[: max(count, 0)]
-
-
-@pytest.mark.parametrize(
-    ("scores", "count", "expected"),
-    [
-        ([0.5, 0.9, 0.5, 0.9], 3, [1, 3, 0]),
-        ([0.3, 0.1 + 0.2, 0.7], 2, [2, 0]),  # differ by the order of a sum only
-        ([0.1 + 0.2] * 7 + [0.3] + [0.1 + 0.2] * 992, 8, [*range(8)]),  # the tie across the cut is an ulp lower
-        ([1.0, 2.0], -1, []),
-        ([1.0, 2.0], 0, []),
-        ([], 5, []),
-    ],
-)
-def test_ties_go_to_the_smaller_number(scores: list[float], count: int, expected: list[int]) -> None:
-    assert best(np.array(scores), count).tolist() == expected
-    assert best_positive(np.array([*scores, 0.0, -1.0]), count).tolist() == expected  # 0 and less are left out
 
 
 @given(

@@ -94,6 +94,7 @@ def test_an_answer_comes_with_its_rule_and_all_values(
         ("Are Ann Roe and Dan Moe from the same country?", "Dan Moe"),
         ("Were Ann Roe and Dan Moe born in the same year?", "Dan Moe"),
         ("Is Zed Xoe older than 20 years?", "Zed Xoe"),
+        ("Which film has the director born first, Up High or Guitar World?", "Guitar World"),
         # nothing is answered "no" because nothing was found
         ("Is Zed Xoe a painter?", None),
         ("Was Ann Roe a scientist?", None),
@@ -107,6 +108,7 @@ def test_without_all_values_there_is_no_answer_and_the_missing_one_is_shown(
 ) -> None:
     reading = ask(question, *EVERYTHING)
     assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
+    assert None not in reading.sentences
     assert missing is None or missing in {value.name for value in reading.values if value.value == MISSING}
 
 

@@ -11,7 +11,7 @@ from memory_index import ReadingIndex
 from polyhop.schemas.query import Reading
 from polyhop.tasks.evaluation.metrics import exact_match
 from polyhop.worker.reading.pages import CorpusPages, own_page
-from polyhop.worker.reading.word_lists import geography, nationalities, places_in, senses, shared_countries, words
+from polyhop.worker.reading.word_lists import geography, nationalities, places_in, senses, words
 
 LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
 ULM = ("Ulm", "Ulm (from the old Hulma) is a town on the Danube. It is old.")
@@ -57,12 +57,6 @@ def test_a_definition_says_more_than_places_of_birth_and_death() -> None:
     assert [place.country for place in places_in(lead)] == ["france", "denmark", "spain"]
     assert [place.country for place in nationalities(lead)] == ["denmark"]
     assert [place.country for place in nationalities("A village in Iran.")] == ["iran"]
-
-
-def test_a_part_of_the_kingdom_shares_with_the_whole_only() -> None:
-    assert shared_countries({"england"}, {"united kingdom"}) == {"united kingdom"}
-    assert shared_countries({"england"}, {"scotland"}) == set()
-    assert shared_countries({"france", "italy"}, {"italy"}) == {"italy"}
 
 
 def test_lists_are_complete_and_in_lower_case() -> None:

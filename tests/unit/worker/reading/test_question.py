@@ -105,12 +105,6 @@ def test_parts_of_a_question(parsed: Parse, question: str, part: str, expected: 
     assert getattr(parsed(question, *titles), part) == expected
 
 
-def test_overlapping_names_leave_the_longest(parsed: Parse) -> None:
-    found = parsed("Were the Beatles from Liverpool?", "The Beatles", "Beatles", "Liverpool")
-    assert [name.surface for name in found.names] == ["the Beatles", "Liverpool"]
-    assert found.name_keys == {"the beatles", "beatles", "liverpool"}
-
-
 Ask = Callable[..., Reading]
 
 ADA = ("Ada Low", "Ada Low was a writer born in Elmton in 1815. She was taught by Eve Doe.")

@@ -13,7 +13,6 @@ from polyhop.worker.reading.pages import MOST_CHARACTERS
 from polyhop.worker.reading.reader import RuleReader
 
 Ask = Callable[..., Reading]
-Titled = tuple[str, str]
 
 CURIE = (
     "Marie Curie",
@@ -98,28 +97,6 @@ def test_vectors_decide_which_page_is_close_to_the_question() -> None:
         assert reader.read([item(question, context)])[0].answer == answer
     question = Question("Who designed the Eiffel Tower?", vector=np.ones(2, dtype=np.float32))
     assert reader.read([item(question, [ContextPassage("x", *TOWER, 1, 1.0)])])[0].answer == "Stephen Sauvestre"
-
-
-ODD = (
-    "| 1 | 2,000 |\n| Ann | 3 May 1999 |\n" * 20,
-    "- Ann Roe\n- Ben Poe (1900 – 1950)\n" * 20,
-    "x = {'a': [1, 2]}; print(\"born\", (died 1204)\n" * 20,
-    "(" * 500 + '"' * 500 + "." * 500,
-    "Aa " * 30_000,
-    "born in " * 10_000,
-)
-
-
-@pytest.mark.parametrize(
-    "question", ["Who is older, Aa or Bb?", "When was Aa born?", "How many has Aa?", "What is Aa?"]
-)
-def test_odd_texts_are_read_without_harm(ask: Ask, question: str) -> None:
-    """As tests/property/test_rules_on_any_text.py does for texts of chance."""
-    for text in ODD:
-        reading = ask(question, ("Aa", text), ("Bb", text[::2]))
-        assert (reading.kind == "none") == (reading.guess == "")
-        for sentence in reading.sentences:
-            assert (text, text[::2])[int(sentence.passage_id[1:])][sentence.start : sentence.end] == sentence.text
 
 
 def test_only_the_beginning_of_an_endless_text_is_read(ask: Ask) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.warehouse.artefacts import NEAREST_PASSAGES, vectors_of
+from polyhop.warehouse.artefacts import NEAREST_PASSAGES
 from polyhop.worker.strategies.baselines import DenseAnnParameters
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
@@ -21,27 +21,6 @@ RIVER = "Which river flows through the birthplace of Marie Curie?"
 
 def ids(index: Any, name: str, text: str, limit: Any = 13, **parameters: Any) -> list[str]:
     return ids_of(retrieved(index, name, text, limit, **parameters))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "parameters", "expected"),
-    [
-        ("bm25", "Helen Troy", {}, ["p10", "p09"]),
-        ("bm25", "zzz", {}, []),
-        ("bm25", "england", {"b": 0}, ["p02", "p04"]),
-        ("naive-vector", "Vistula", {"entities": 1}, ["p06", "p07"]),
-    ],
-    ids=["share a word", "share none", "equal counts without length norming", "of the nearest entity only"],
-)
-def test_searches(memory_index: Any, name: str, text: str, parameters: dict[str, object], expected: list[str]) -> None:
-    assert ids(memory_index, name, text, **parameters) == expected
-
-
-def test_dense_returns_all_passages_by_cosine(memory_index: Any) -> None:
-    text = "The Vistula is the longest river of Poland."
-    vectors, question = memory_index.artefact(vectors_of("passage")), memory_index.encode([text])[0]
-    expected = np.argsort(-(vectors @ question), kind="stable")
-    assert ids(memory_index, "dense", text) == [f"p{number:02}" for number in expected]
 
 
 def test_rrf_reads_both_lists_to_a_depth(memory_index: Any) -> None:
@@ -111,14 +90,6 @@ def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, 
     first = list(found.evidence.seed_weights("passage"))
     assert first
     assert first == ids_of(found)[: len(first)]
-
-
-@pytest.mark.parametrize("name", ["bm25-rm3", "bm25-2step"])
-def test_feedback_of_no_passage_and_of_more_than_there_are(memory_index: Any, name: str) -> None:
-    nothing = retrieved(memory_index, name, "zzz qqq")
-    assert (nothing.passages, nothing.evidence.seeds, added_to(nothing)) == ((), (), {})
-    every, more = (retrieved(memory_index, name, RIVER, fb_docs=count) for count in (13, 10_000))
-    assert more.passages == every.passages
 
 
 def test_two_steps_reach_a_passage_by_entities_that_are_neither_too_frequent_nor_too_many(memory_index: Any) -> None:
@@ -196,13 +167,6 @@ def test_the_lexical_reranker_prefers_more_words_to_repetition_and_near_ones_amo
     plain, near = (retrieved(MemoryIndex(rows), "bm25-ce", "green river", proximity_weight=weight) for weight in (0, 1))
     assert scores_of(plain) == {"far": 1.0, "near": 1.0}
     assert (ids_of(plain), ids_of(near)) == (["far", "near"], ["near", "far"])
-
-
-@pytest.mark.parametrize("judge", [None, len])
-def test_rerank_after_bm25_is_bm25_ce(memory_index: Any, judge: Any) -> None:
-    after, _ = judged(memory_index, judge, "bm25", 5, rerank="true")
-    own, _ = judged(memory_index, judge, "bm25-ce", 5)
-    assert (after.passages, after.evidence) == (own.passages, own.evidence)
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))

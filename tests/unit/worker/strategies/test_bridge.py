@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from memory_index import PASSAGES, MemoryIndex, ids_of, memory_services, names_of, retrieved, scores_of
+from memory_index import PASSAGES, MemoryIndex, ids_of, memory_services, retrieved, scores_of
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE, GRAPH
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH
 from polyhop.worker.answer import Answerer
 from polyhop.worker.strategies import bridge, bridge_masked
 from polyhop.worker.strategies.bridge import ENTITY_PENALTY
@@ -15,10 +15,11 @@ from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMas
 from polyhop.worker.strategies.registry import make
 
 HOPS = "Which river flows through the capital of Poland, Warsaw?"
-BORN = "Where was Countess Lovelace born?"
 
 
-def test_the_evidence_names_entities_and_seeds(memory_index: Any) -> None:
+def test_the_evidence_names_what_starts_the_walk(
+    memory_index: Any,
+) -> None:
     evidence = retrieved(memory_index, "bridge", "Who knew Ada Lovelace and John Doe?").evidence
     assert evidence.names == QuestionNames(("ada lovelace",), ("john doe",))
     assert list(evidence.seed_weights("entity")) == ["ada lovelace"]
@@ -26,9 +27,6 @@ def test_the_evidence_names_entities_and_seeds(memory_index: Any) -> None:
     assert evidence.fallback is None
     parts = [seed.weight for seed in evidence.seeds]
     assert sum(parts) == pytest.approx(1, abs=1e-5)
-
-
-def test_without_a_known_entity_passages_start_the_walk(memory_index: Any) -> None:
     evidence = retrieved(memory_index, "bridge", "longest river").evidence
     assert evidence.fallback == PASSAGES_ONLY
     assert evidence.seed_weights("entity") == {}
@@ -39,13 +37,6 @@ def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory
     for given, is_reached in (({"graph_weight": 0}, False), ({}, True)):
         found = retrieved(memory_index, "bridge-lexical", "Paris (mythology)", **given)
         assert ("p10" in ids_of(found)) is is_reached
-
-
-@pytest.mark.parametrize("name", ["bridge", "bridge-masked"])
-def test_scores_are_fused_scores_whatever_the_cover_did(memory_index: Any, name: str) -> None:
-    covered, plain = (scores_of(retrieved(memory_index, name, HOPS, **given)) for given in ({}, {"coverage_weight": 0}))
-    assert covered == plain
-    assert list(plain.values()) == sorted(plain.values(), reverse=True)
 
 
 def test_bridge_lexical_starts_from_no_passage_that_shares_no_word_and_counts_a_word_once(memory_index: Any) -> None:
@@ -130,41 +121,10 @@ def test_a_mask_that_leaves_no_stem_or_has_no_weight_is_none_and_never_encoded(
     assert found.passages == ask(memory_index, text, mask_weight=0).passages[:5]
 
 
-def test_a_frequent_name_is_a_seed_and_is_not_masked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six passages of Rome, more than five: c is sqrt(5 / 6)."""
-    rows = [(f"p{n}", f"Town {'ABCDEFG'[n]}x", f"It is near Rome, says no {n}.") for n in range(6)]
-    index = MemoryIndex([*rows, ("p6", "Oslo", "Oslo is cold.")])
-    found = ask(index, "Who is cold near Rome?")
-    assert list(found.evidence.seed_weights("entity")) == ["rome"]
-    masked, values = noted(found)
-    assert masked == "none"
-    assert values["c"] == pytest.approx((5 / 6) ** 0.5, abs=1e-6)
-    monkeypatch.setattr(bridge_masked, "COMMON_SHARE", 6 / 7)
-    assert noted(ask(index, "Who is cold near Rome?"))[0] == "Who is cold near"
-
-
 def test_a_question_of_unknown_words_trusts_nothing(memory_index: Any) -> None:
     found = ask(memory_index, "zzz qqq")
     assert noted(found) == ("none", {"c": 0, "kappa": 0, "o": 0, "r": 0})
     assert len(found.passages) == 13
-
-
-@pytest.mark.parametrize(
-    ("aliases", "text", "matched", "seeds", "masked"),
-    [
-        ({}, "Who was in Paris Mythology with Paris?", ("paris", "paris mythology"), ["paris mythology"], "none"),
-        ({"countess lovelace": "ada lovelace"}, BORN, ("ada lovelace",), ["ada lovelace"], "Where was born"),
-        ({}, BORN, (), [], "none"),
-    ],
-    ids=["nested at the same place", "alias", "unknown"],
-)
-def test_nested_and_merged_names_are_masked_and_the_longest_is_the_seed(
-    aliases: dict[str, str], text: str, matched: tuple[str, ...], seeds: list[str], masked: str
-) -> None:
-    found = ask(MemoryIndex(PASSAGES, {ALIASES: aliases}), text)
-    assert names_of(found.evidence).matched == matched
-    assert list(found.evidence.seed_weights("entity")) == seeds
-    assert noted(found)[0] == masked
 
 
 def test_similarity_is_a_mixture_of_both_cosines(memory_index: Any) -> None:

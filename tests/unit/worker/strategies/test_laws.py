@@ -1,13 +1,12 @@
 """What holds for every strategy."""
 
 import json
-import random
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_index import PASSAGES, MemoryIndex, Passage, ids_of, memory_services, retrieved, scores_of
+from memory_index import MemoryIndex, Passage, ids_of, memory_services, retrieved, scores_of
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import as_row, evidence_of
@@ -64,14 +63,6 @@ def test_a_question_s_result_does_not_depend_on_its_batch(
         assert [(ranking(r), r.evidence) for r in together] == [
             (ranking(alone[number]), alone[number].evidence) for number in batch
         ]
-
-
-def test_the_order_of_the_corpus_changes_no_ranking(memory_index: MemoryIndex, strategy: Strategy, name: str) -> None:
-    shuffled = list(PASSAGES)
-    random.Random(13).shuffle(shuffled)
-    index = MemoryIndex(shuffled)
-    other = make(name, index, {}, memory_services(index)).retrieve(questions_of(index), limit=13)
-    assert list(map(ranking, other)) == list(map(ranking, strategy.retrieve(questions_of(memory_index), limit=13)))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 7])

@@ -11,27 +11,11 @@ from memory_index import PASSAGES, MemoryIndex, memory_services
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownStrategyError
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.query import Question
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
-from polyhop.warehouse.artefacts import (
-    CHUNK_GRAPH,
-    ENTITIES,
-    EXACT_NAMES,
-    GRAPH,
-    NEAREST_PASSAGES,
-    RELATIONS,
-    lexical_of,
-    vectors_of,
-)
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import Parameters, strategy
 from polyhop.worker.strategies.registry import MODULES, STRATEGIES, make, parse_parameters, spec_of
 
-HANDLES = (
-    *(GRAPH, CHUNK_GRAPH, RELATIONS, ENTITIES, EXACT_NAMES, NEAREST_PASSAGES),
-    *map(lexical_of, ("plain", "stems")),
-    *map(vectors_of, ("passage", "entity", "proposition", "triple")),
-    *(STORED_PROPOSITIONS, STORED_TRIPLES),
-)
+HANDLES = [handle for handle in MemoryIndex(PASSAGES)._makers if handle.is_optional and handle.strategy != "STRATEGY"]
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

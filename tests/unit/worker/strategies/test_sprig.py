@@ -1,6 +1,5 @@
 """SPRIG: golden walks, seeds and fallbacks; nodes (norms, title aliases, pruning, terms); and RRF+PPR."""
 
-import random
 import re
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import PASSAGES, MemoryIndex, graph_from, lexical_from, names_of, retrieved, scores_of
+from memory_index import MemoryIndex, graph_from, lexical_from, names_of, retrieved, scores_of
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
 from polyhop.schemas.graph import BipartiteGraph, Mention
@@ -212,26 +211,6 @@ def test_other_norms_undo_what_resolution_merged() -> None:
     assert {name: score > 0 for name, score in scores_of(apart).items()} == {"d0": False, "d1": True}
 
 
-@pytest.mark.parametrize(("norm", "planet"), [("simple", "mercury planet"), ("lower", "mercury (planet)")])
-def test_a_title_alias_joins_question_text_and_title(norm: Any, planet: str) -> None:
-    """`Mercury` is the title `Mercury (planet)` wherever it stands; the other Paris keeps both apart."""
-    index = MemoryIndex(
-        [
-            ("a", "Mercury (planet)", "The planet has no moon."),
-            ("b", "", "NASA sent Messenger to Mercury."),
-            ("c", "Paris", "Paris is a city."),
-            ("d", "Paris (mythology)", "Paris saw Helen."),
-        ]
-    )
-    nodes = entity_nodes(index, NodeParameters(title_aliases=True, entity_norm=norm))
-    assert "mercury" not in nodes.graph.keys
-    assert nodes.match("Who went to Mercury?").matched == (planet,)
-    assert nodes.graph.df[nodes.graph.number_of[planet]] == 2
-    assert nodes.match("Who saw Paris?").matched == ("paris",)
-    assert nodes.label("Mercury (planet)") == planet
-    assert entity_nodes(index, NodeParameters()).match("Who went to Mercury?").matched == ("mercury",)
-
-
 def test_title_aliases_follow_what_resolution_merged() -> None:
     """A name merged into `mercury` leads on to the title; without aliases it stops there."""
     passages = [("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")]
@@ -267,17 +246,6 @@ def test_pruning_nothing_is_no_pruning(memory_index: Any, name: str) -> None:
     assert rankings(name, memory_index, **given) == rankings(name, memory_index)
 
 
-@pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("norm", ["key", "none", "simple", "lower"])
-def test_a_shuffle_changes_nothing(memory_index: Any, name: str, norm: str) -> None:
-    parameters = {"title_aliases": True, "hub_top_percent": 10.0, "entity_norm": norm, "edge_cap": 2}
-    shuffled = list(PASSAGES)
-    random.Random(13).shuffle(shuffled)
-    found = rankings(name, memory_index, **parameters)
-    assert found == rankings(name, MemoryIndex(shuffled), **parameters)
-    assert found != rankings(name, memory_index)
-
-
 def test_terms_are_nodes_under_their_tokens_and_label_titles(memory_index: Any) -> None:
     nodes = term_nodes(memory_index, TermParameters(min_df=2, max_df_ratio=0.25))
     found = nodes.match("Which RIVER is the capital's?")
@@ -306,16 +274,6 @@ def test_golden_walk_from_terms() -> None:
     assert found.evidence.names == QuestionNames(("alice", "bob"), ("and",), "terms")
     assert found.evidence.seed_weights("term") == {"alice": 0.585786, "bob": 0.414214}
     assert ask_terms("bob alice", **UNFILTERED).evidence.seed_weights("term") == {"alice": 0.5, "bob": 0.5}
-
-
-def test_frequent_and_rare_terms_are_no_nodes_and_without_any_all_passages_are_seeds() -> None:
-    rows = [["common", "good"]] * 3 + [["common", "rare"]] + [["common"]] * 26
-    found = ask_terms("common good rare", rows)
-    assert found.evidence.names == QuestionNames(("good",), ("common", "rare"), "terms")
-    assert [passage.passage_id for passage in found.passages[:3]] == ["p00", "p01", "p02"]
-    found = ask_terms("alice bob")
-    assert found.evidence.fallback == UNIFORM
-    assert [passage.score for passage in found.passages] == pytest.approx([0.2] * 5)
 
 
 def stretched(found: dict[str, float]) -> dict[str, float]:
