@@ -369,6 +369,12 @@ class VectorRows:
     vectors: NDArray[np.float32]  # Shape (n, d), float32.
 
 
+class VectorRowsByNumber(Protocol):
+    """A matrix of vectors, or what reads rows of one."""
+
+    def __getitem__(self, numbers: NDArray[np.intp], /) -> NDArray[np.float32]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SyncedTable:
     """A table that was brought up to date, and what that took."""

@@ -4,7 +4,7 @@ Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,12 @@ from polyhop.worker.ranking.fusion import DECIMALS
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from polyhop.schemas.ports import VectorRowsByNumber
+
 _BLOCK_VALUES = 1 << 24  # Cosines computed at once, 64 MB: 800 questions on 20,748 passages, 55 on 300,000.
 
 _BLOCK_ROWS = 512
 """Rows multiplied with all vectors of a block while the cache has them. Measured (benchmarks/products.py)."""
-
-
-class Rows(Protocol):
-    """An array, or what reads rows of one, by their numbers."""
-
-    def __getitem__(self, numbers: NDArray[np.intp], /) -> NDArray[np.float32]: ...
 
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -90,7 +86,9 @@ def cosine_error(dimension: int) -> float:
     return 1.01 * dimension * float(np.finfo(np.float32).eps)
 
 
-def exact_cosines(matrix: Rows, rows: NDArray[np.intp], vector: NDArray[np.float32]) -> NDArray[np.float64]:
+def exact_cosines(
+    matrix: "VectorRowsByNumber", rows: NDArray[np.intp], vector: NDArray[np.float32]
+) -> NDArray[np.float64]:
     """Cosines of one vector with a few rows, in float64: the same bits for a row whatever the others are.
 
     Args:
