@@ -145,11 +145,9 @@ class LanceVectors:
         A table with at least one row may have an HNSW graph for approximate search, or else partitions.
         """
         with translated(self._database):
-            import lancedb
+            connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
             from lancedb.index import FTS, BTree, IvfFlat, IvfHnswFlat, IvfRq
 
-            os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
-            connection, schema = lancedb.connect(self._database), _schema(rows.vectors.shape[1])
             held: Any = connection.create_table(table, schema=schema, exist_ok=True)
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
                 held = connection.create_table(table, schema=schema, mode="overwrite")
@@ -344,10 +342,16 @@ class LanceTable:
         return found
 
 
-def _open_table(database: Path, name: str) -> Any:
+def _connect(database: Path) -> Any:
+    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns; nobody reads them
+    os.environ.setdefault("LANCEDB_LOG", "error")  # likewise of partitions that it skips
     import lancedb
 
-    return lancedb.connect(database).open_table(name)
+    return lancedb.connect(database)
+
+
+def _open_table(database: Path, name: str) -> Any:
+    return _connect(database).open_table(name)
 
 
 def _is_indexed(table: Any) -> bool:

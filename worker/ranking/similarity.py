@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.ports import VectorRowsByNumber
 from polyhop.worker.ranking.fusion import DECIMALS
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-    from polyhop.schemas.ports import VectorRowsByNumber
 
 _BLOCK_VALUES = 1 << 24  # Cosines computed at once, 64 MB: 800 questions on 20,748 passages, 55 on 300,000.
 
@@ -87,7 +86,7 @@ def cosine_error(dimension: int) -> float:
 
 
 def exact_cosines(
-    matrix: "VectorRowsByNumber", rows: NDArray[np.intp], vector: NDArray[np.float32]
+    matrix: VectorRowsByNumber, rows: NDArray[np.intp], vector: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Cosines of one vector with a few rows, in float64: the same bits for a row whatever the others are.
 

@@ -1,5 +1,6 @@
 """What can be wrong with a record is yielded as a BadRecord; what is wrong with a source is one sentence."""
 
+import codecs
 import datetime
 import gzip
 import json
@@ -268,7 +269,8 @@ def powerless() -> Iterator[Path]:
             write(folder / file, GOOD)
         for closed in ("secret", "c.jsonl", "hidden.txt"):
             (folder / closed).chmod(0)
-        text_reader(".txt")  # readers are imported when used, which that user may not do
+        text_reader(".txt")  # readers and codecs are imported when used, which that user may not do
+        codecs.lookup("utf-8-sig")
         if user == 0:
             os.seteuid(65534)
         try:

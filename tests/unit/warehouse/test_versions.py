@@ -191,7 +191,7 @@ def test_a_manifest_keeps_the_name_under_which_the_version_of_a_table_is_stored(
     """Versions that were published when the store was called by its maker's name must open, and be written alike."""
     stored = {"table": "passages", "lance_version": 4, "rows": 2, "dimension": 3, "model": "m", "hnsw": None}
     record = VectorRecord.model_validate(stored)
-    assert list(record.model_dump(mode="json", exclude={"encoder"}).items()) == list(stored.items())
+    assert record.model_dump(mode="json", exclude={"encoder"}) == {**stored, "partitions": None}
     assert record == VectorRecord(table="passages", table_version=4, rows=2, dimension=3, model="m")
 
 
