@@ -138,30 +138,14 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
         scores = score(index, counts)
         numbers = best_positive(scores, count)
         return numbers, scores[numbers]
-    totals = scores_of(index, counts, found)
-    order = best_positive(totals, count)
-    return found[order].astype(np.intp), totals[order]
-
-
-def scores_of(index: TermImpacts, counts: Mapping[int, float], passages: NDArray[np.int32]) -> NDArray[np.float64]:
-    """BM25 of a few passages, as `score` gives it bit by bit.
-
-    Args:
-        index: From `impacts`.
-        counts: As of `top`, of terms that occur.
-        passages: Shape (m,): passage numbers in any order.
-
-    Returns:
-        Shape (m,).
-    Cost: O(m log postings) per term.
-    """
-    totals = np.zeros(len(passages))
+    totals = np.zeros(len(found))
     for term, times in counts.items():
         start, end = int(index.indptr[term]), int(index.indptr[term + 1])
-        offsets = start + np.minimum(np.searchsorted(index.passages[start:end], passages), end - start - 1)
+        offsets = start + np.minimum(np.searchsorted(index.passages[start:end], found), end - start - 1)
         weights = index.weights[offsets] if times == 1 else index.weights[offsets] * times
-        totals += np.where(index.passages[offsets] == passages, weights, 0.0)
-    return totals
+        totals += np.where(index.passages[offsets] == found, weights, 0.0)
+    order = best_positive(totals, count)
+    return found[order].astype(np.intp), totals[order]
 
 
 def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> NDArray[np.int32] | None:

@@ -15,8 +15,8 @@ from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, Partitioned, lexical_of, vectors_of
-from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score, scores_of, top
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, lexical_of, vectors_of
+from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import Masses, TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
@@ -114,7 +114,8 @@ class BridgeLexicalStrategy(RankedStrategy):
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
         """Rankings with the seeds of their walks."""
         stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in questions]
-        similarities = self._similarities(questions, stems, limit)
+        lexical = (relative(score(self._impacts, dict.fromkeys(some, 1))) for some in stems)
+        similarities = self._similarities(questions, lexical, limit)
         for question, some in zip(questions, stems, strict=True):
             similarity = next(similarities)
             entities = self._match(question.text)
@@ -166,12 +167,11 @@ class BridgeLexicalStrategy(RankedStrategy):
         return near[shown], scores[shown]
 
     def _similarities(
-        self, questions: Sequence[Question], stems: Sequence[Sequence[int]], limit: int
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
     ) -> Iterator[Similarity]:
         """Similarities of questions by their relative BM25, in order, one after the other."""
         del questions, limit
-        for some in stems:
-            words = relative(score(self._impacts, dict.fromkeys(some, 1)))
+        for words in lexical:
             yield Similarity(words, words, 0.0, lambda rows, words=words: (words[rows], words[rows]))  # type: ignore[misc]
 
 
@@ -201,43 +201,32 @@ class BridgeStrategy(BridgeLexicalStrategy):
         self._error = cosine_error(self._matrix.shape[1])
 
     def _candidates(
-        self, large: Partitioned, vectors: Iterable[NDArray[np.float32]], stems: Sequence[int], limit: int
-    ) -> tuple[NDArray[np.intp], float]:
-        """Candidates of a large version.
-
-        Returns:
-            Ascending numbers of the passages nearest to any of these vectors and of the best by BM25, and the largest
-            BM25, 1 if there is none.
-        """
+        self, vectors: Iterable[NDArray[np.float32]], words: NDArray[np.float64], limit: int
+    ) -> NDArray[np.intp] | None:
+        """Ascending numbers of the passages nearest to any of these vectors, or best by BM25; None: of all passages."""
+        if self._large is None:
+            return None
         count = max(NEAR, limit, self._parameters.seeds)
-        numbers, scores = top(self._impacts, dict.fromkeys(stems, 1), count)
-        found = [large.nearest(vector, count, count) for vector in vectors]
-        return np.unique(np.concatenate([numbers, *found]).astype(np.intp)), float(scores[0]) if len(scores) else 1.0
+        first = contenders(words, count)
+        found = [self._large.nearest(vector, count, count) for vector in vectors]
+        return np.unique(np.concatenate([first[words[first] > 0], *found]).astype(np.intp))
 
     def _similarities(
-        self, questions: Sequence[Question], stems: Sequence[Sequence[int]], limit: int
+        self, questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]], limit: int
     ) -> Iterator[Similarity]:
         asked, weight = [question_vector(question) for question in questions], self._parameters.lexical_weight
 
         def exact(
-            vector: NDArray[np.float32],
-            words: Callable[[NDArray[np.intp]], NDArray[np.float64]],
-            rows: NDArray[np.intp],
+            vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
         ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             cosine = exact_cosines(self._rows, rows, vector)
-            return cosine + weight * words(rows), cosine
+            return cosine + weight * words[rows], cosine
 
         rough = rough_cosines(self._matrix, asked)
-        for vector, some in zip(asked, stems, strict=True):
-            if self._large is None:
-                words, cosine = relative(score(self._impacts, dict.fromkeys(some, 1))), next(rough)
-                find = partial(exact, vector, words.__getitem__)
+        for vector, words in zip(asked, lexical, strict=True):
+            rows, find = self._candidates([vector], words, limit), partial(exact, vector, words)
+            if rows is None:
+                cosine = next(rough)
                 yield Similarity(cosine + weight * words, cosine, self._error, find)
             else:
-                rows, largest = self._candidates(self._large, [vector], some, limit)
-                find = partial(exact, vector, partial(self._relative_words, some, largest))
                 yield Similarity(*find(rows), 0.0, find, rows)
-
-    def _relative_words(self, stems: Sequence[int], largest: float, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Relative BM25 of a few passages."""
-        return scores_of(self._impacts, dict.fromkeys(stems, 1), rows.astype(np.int32)) / largest

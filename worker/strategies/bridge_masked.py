@@ -124,7 +124,7 @@ class BridgeMaskedStrategy(BridgeStrategy):
             stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
             scores = score(self._impacts, dict.fromkeys(stems, 1))
             lexical = relative(scores)
-            rows = None if self._large is None else self._candidates(self._large, own, stems, limit)[0]
+            rows = self._candidates(own, lexical, limit)
             cosines = [next(rough) for _ in own] if rows is None else []
             near = contenders(cosines[0], DEPTH, self._error) if rows is None else rows
             trust = self._trust(vector, near, scores, stems)
