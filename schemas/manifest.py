@@ -45,8 +45,10 @@ class TableRecord(_Frozen):
 
 HNSW_M = 32  # neighbours of a vector in the HNSW graph; chosen, and the manifest states the recall that it gives
 HNSW_EF_CONSTRUCTION = 200  # candidates looked at when a vector is added; chosen likewise
-PROBES = 128  # partitions that a search reads; measured by benchmarks/scale.py, as the next one
-NEAR = 200  # candidates of a search by partitions, whose exact cosines a question computes: their codes are rough
+PROBES = (
+    128  # partitions that a search reads, half of those of a million rows; chosen, and the manifest states the recall
+)
+NEAR = 200  # candidates of such a search, whose exact cosines a question computes; algorithms.md 2B.3
 
 
 class HnswRecord(_Frozen):

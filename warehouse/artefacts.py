@@ -400,14 +400,16 @@ class RowsOnDisk:
         mapped = cast("np.memmap[Any, Any]", array.base)
         self.shape = array.shape
         self._offset, self._row_bytes = mapped.offset, array.strides[0]
-        self._file = os.open(str(mapped.filename), os.O_RDONLY)
+        self._path = Path(str(mapped.filename))
+        self._file = os.open(self._path, os.O_RDONLY)
         finalize(self, os.close, self._file)
 
     def __getitem__(self, numbers: NDArray[np.intp]) -> NDArray[np.float32]:
         """Rows of these numbers, shape (m, d)."""
         rows = np.empty((len(numbers), self.shape[1]), np.float32)
         for row, number in zip(rows, numbers.tolist(), strict=True):
-            os.preadv(self._file, [row.data], self._offset + number * self._row_bytes)
+            if os.preadv(self._file, [row.data], self._offset + number * self._row_bytes) != self._row_bytes:
+                raise DamagedStoreError(self._path, index_of(self._path), f"row {number:,} of it is missing")
         return rows
 
 

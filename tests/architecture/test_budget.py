@@ -19,11 +19,11 @@ from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODULES = 227
-PRODUCT_LINES = 57_684
+PRODUCT_LINES = 57_688
 SETTINGS = 67
 PARAMETERS = 199  # of all strategies together
 FLAGS = 225  # of all commands together, as docs/cli.md lists them
-TEST_LINES = 46_642
+TEST_LINES = 46_656
 TEST_FILES = 189
 FILES = {"index": 91, "ask": 59}
 """Files of ours that a command runs through."""

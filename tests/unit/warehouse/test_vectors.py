@@ -1,6 +1,7 @@
 """Vectors of a version: HNSW graphs and texts over LanceDB, vectors copied from the version before, cosines scaled."""
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -18,6 +19,7 @@ from real_index import RealIndex, pages
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import VectorRows
 from polyhop.schemas.query import Question
+from polyhop.warehouse.artefacts import RowsOnDisk, open_array
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.vectors.kinds import (
@@ -235,3 +237,14 @@ def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path)
     document[CHECKSUM] = document_checksum(document)
     path.write_text(json.dumps(document), encoding="utf-8")
     assert scores() == expected[0.25]
+
+
+def test_rows_on_disk_are_those_of_the_array_and_a_row_that_is_cut_off_is_damage(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).random((9, 5), dtype=np.float32)
+    np.save(tmp_path / "vectors-passage_matrix.npy", matrix)
+    rows = RowsOnDisk(open_array(tmp_path, "vectors-passage_matrix"))
+    some = np.array([8, 0, 3, 3])
+    assert rows[some].tolist() == matrix[some].tolist()
+    os.truncate(tmp_path / "vectors-passage_matrix.npy", (tmp_path / "vectors-passage_matrix.npy").stat().st_size - 4)
+    with pytest.raises(DamagedStoreError, match="row 8 of it is missing"):
+        rows[some]
