@@ -32,7 +32,9 @@ class Watched:
     """A window that shows one page after the other, and what the present one did: a window each takes .6 s more."""
 
     def __init__(self, browser: Browser, *, has_scripts: bool) -> None:
-        self.page = browser.new_context(java_script_enabled=has_scripts).new_page()
+        # colours that change slowly would be looked at half-way
+        context = browser.new_context(java_script_enabled=has_scripts, reduced_motion="reduce")
+        self.page = context.new_page()
         self.did: dict[str, list[str]] = {"requests": [], "messages": [], "dialogs": [], "downloads": []}
         self.page.on("request", lambda sent: self.did["requests"].append(sent.url))
         self.page.on("console", lambda message: self.did["messages"].append(message.text))
@@ -48,7 +50,7 @@ class Watched:
         try:
             self.page.context.clear_cookies()
             self.page.set_viewport_size({"width": request["width"], "height": request["height"]})
-            self.page.emulate_media(color_scheme=request["scheme"])
+            self.page.emulate_media(color_scheme=request["scheme"], reduced_motion="reduce")
             self.did = {"requests": [], "messages": [], "dialogs": [], "downloads": []}
             return self._look(request) | self.did
         except Error as error:  # the test raises it again

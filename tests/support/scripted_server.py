@@ -133,9 +133,8 @@ def _groups(blocks: list[str]) -> dict[str, Any]:
 
 
 def _listed_names(block: str) -> list[str]:
-    value = json.loads(block)
-    value = next(iter(value.values())) if isinstance(value, dict) else value
-    return [item["name"] if isinstance(item, dict) else str(item) for item in value]
+    items = [json.loads(line) for line in block.splitlines()]  # as tasks/resolution/prompts has them, one a line
+    return [item["name"] for item in items]
 
 
 def _answer(blocks: list[str]) -> dict[str, Any]:
