@@ -5,7 +5,8 @@ Arrays are plain numpy so that they can be memory-mapped and shared; no ranking 
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -154,6 +155,28 @@ def gathered(indptr: Integers, rows: Integers) -> tuple[Numbers, Numbers]:
     return new, np.arange(new[-1], dtype=np.int64) + np.repeat(starts - new[:-1], lengths)
 
 
+class Positions(Mapping[str, int]):
+    """The position of each of some ascending, distinct texts, found by halving: no dictionary of a million of them.
+
+    Cost: O(log n) comparisons of texts, some 2 microseconds of a million.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, text: str) -> int:
+        place = bisect_left(self._texts, text)
+        if place == len(self._texts) or self._texts[place] != text:
+            raise KeyError(text)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 def row_starts(lengths: Integers) -> Numbers:
     """Shape (rows + 1,): where rows of these lengths begin."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
@@ -183,9 +206,9 @@ class BipartiteGraph:
         return len(self.keys)
 
     @cached_property
-    def number_of(self) -> dict[str, int]:
+    def number_of(self) -> Positions:
         """Entity number by key."""
-        return {key: number for number, key in enumerate(self.keys)}
+        return Positions(self.keys)
 
     @cached_property
     def df(self) -> NDArray[np.int64]:

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError, MissingArtefactError
-from polyhop.schemas.graph import Activation, ChainRule, Entity, Mention, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.graph import (
+    Activation,
+    ChainRule,
+    Entity,
+    Mention,
+    Positions,
+    SeedRule,
+    SpreadQuestion,
+    SpreadRule,
+)
 from polyhop.schemas.manifest import HnswRecord, PartitionsRecord
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.records import Location, PassageOrigin
@@ -148,12 +157,16 @@ class IndexReader(Protocol):
     name: str
     version: int
     passage_ids: Sequence[str]
-    passage_titles: Sequence[str]
     artefacts: frozenset[str]  # Names of those that the version was built with.
 
     @property
     def number_of_passage(self) -> Mapping[str, int]:
         """Passage number by id."""
+        ...
+
+    @property
+    def passage_titles(self) -> Sequence[str]:
+        """Titles by passage number."""
         ...
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
@@ -293,12 +306,12 @@ class RestrictedIndex:
         self.name, self.version, self.artefacts = whole.name, whole.version, whole.artefacts
         self.record_of, self.locations = whole.record_of, whole.locations
         self.passage_ids: Sequence[str] = [whole.passage_ids[number] for number in allowed.tolist()]
-        self.passage_titles: Sequence[str] = [whole.passage_titles[number] for number in allowed.tolist()]
+        self.number_of_passage = Positions(self.passage_ids)
 
     @cached_property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
-        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
+    def passage_titles(self) -> Sequence[str]:
+        """Titles by passage number."""
+        return [self.whole.passage_titles[number] for number in self.allowed.tolist()]
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         """(passage id, title, text) by number, in the order asked."""

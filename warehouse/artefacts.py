@@ -123,7 +123,9 @@ def open_lexical(arrays: ArrayFolder | Stored, analyser: str, language: str = "e
 
 
 def _column(stored: Stored, name: str) -> list[Any]:
-    return [row[0] for row in stored.rows(statement("read", name))]
+    (column,) = stored.columns(statement("read", name)).values()
+    values: list[Any] = column.tolist()
+    return values
 
 
 def _graph(stored: Stored) -> BipartiteGraph:

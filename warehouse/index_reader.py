@@ -17,6 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.graph import Positions
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.ports import Artefact
 from polyhop.schemas.records import Location, PassageOrigin
@@ -62,17 +63,15 @@ class PublishedIndex(ArrayFolder):
             with translated(self._folder.tables):
                 self._connection = duckdb.connect(str(self._folder.tables), read_only=True)
             opened.callback(self._connection.close)
-            rows = self.rows(statement("read", "passage_ids"))
+            ids = self.columns(statement("read", "passage_ids"))
             self._closing = opened.pop_all()
-        self.passage_ids: Sequence[str] = [row[0] for row in rows]
-        self.passage_titles: Sequence[str] = [row[1] for row in rows]
-        self._record_of: dict[str, str] = {row[0]: row[2] for row in rows if row[0] != row[2]}
+        self.passage_ids: Sequence[str] = ids["passage_id"].tolist()
+        self.number_of_passage = Positions(self.passage_ids)
 
     def close(self) -> None:
         """Releases the version, and all that was opened of it: arrays stay mapped while anybody knows them."""
         for kept in (self._opened, self._passages, self._origins, self._vector_tables):
             kept.clear()
-        self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
     def stage_timings(self) -> "Mapping[str, StageTiming]":
@@ -97,9 +96,14 @@ class PublishedIndex(ArrayFolder):
         return self.manifest.settings
 
     @cached_property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
-        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
+    def passage_titles(self) -> Sequence[str]:
+        """Titles by passage number."""
+        titles: list[str] = self.columns(statement("read", "passage_titles"))["title"].tolist()
+        return titles
+
+    @cached_property
+    def _record_of(self) -> Mapping[str, str]:
+        return dict(self.rows(statement("read", "records_of_pieces")))
 
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""

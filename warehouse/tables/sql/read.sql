@@ -1,8 +1,16 @@
 -- Statements of readers on a published version.
 
 -- name: passage_ids
--- Ids and titles in number order.
-SELECT passage_id, title, record_id FROM passages ORDER BY passage_id;
+-- Ids in number order.
+SELECT passage_id FROM passages ORDER BY passage_id;
+
+-- name: passage_titles
+-- Titles in number order.
+SELECT title FROM passages ORDER BY passage_id;
+
+-- name: records_of_pieces
+-- Ids of passages that are pieces of a record, and of their records.
+SELECT passage_id, record_id FROM passages WHERE record_id <> passage_id;
 
 -- name: ledger_tokens
 -- Tokens of the replies that the extraction rests on, whoever paid for them.
