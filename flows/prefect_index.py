@@ -17,7 +17,16 @@ from polyhop.flows.export import ExportReport, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import repair as repair_stores
 from polyhop.flows.maintain import run_maintenance, run_verify
-from polyhop.flows.runner import BatchWork, DaskPool, DirectRunner, Pool, batch_pool, do_on_worker, portable_work
+from polyhop.flows.runner import (
+    BatchWork,
+    DaskPool,
+    DirectRunner,
+    Pool,
+    batch_pool,
+    do_on_worker,
+    fetched,
+    portable_work,
+)
 from polyhop.schemas.errors import StoreError, WaitingError, has_secret
 from polyhop.schemas.records import Address, source_of
 from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
@@ -78,7 +87,7 @@ class PrefectRunner(DirectRunner):
                     self._is_group_done = number == group[-1]
                     yield result
             return
-        work = portable_work(stage, build)
+        work = pool.prepared(portable_work(stage, build))
         runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=pool.width)
         do_batch = partial(pool.run, work)
         if isinstance(pool, DaskPool):
@@ -90,7 +99,7 @@ class PrefectRunner(DirectRunner):
         try:
             with runner as started:
                 for future in [started.submit(each, {}) for each in tasks]:
-                    yield from future.result()
+                    yield from (fetched(build, result) for result in future.result())
         except pool.losses as error:
             raise work.given_up() from error
 

@@ -6,11 +6,13 @@ costs the batches in flight: they are done again.
 
 import multiprocessing
 import os
+import shutil
 import signal
+import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
@@ -22,9 +24,10 @@ from polyhop.flows.reports import ModelUse
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
 from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
+from polyhop.schemas.text import content_hash
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Stage, run_or_wait
-from polyhop.warehouse.build import Build
+from polyhop.warehouse.build import Build, Freight
 from polyhop.warehouse.machine import usable_cores
 from polyhop.warehouse.open_models import chats_usage, close_chats
 
@@ -77,6 +80,8 @@ class BatchWork:
     stage: Stage
     build: Build
     version: str = VERSION
+    # What the batches read, in `index.remote`; None where all processes see the root.
+    freight: Freight | None = None
 
     def given_up(self) -> StoreError:
         """The error of a run that gives up on a batch."""
@@ -103,20 +108,64 @@ def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
             f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
             "on all hosts."
         )
-    if not build.staging.tables.is_file():
-        raise ConfigurationError(
-            f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on "
-            "storage that all workers of the cluster mount at the same path, or set runner.kind=processes."
-        )
+    if not build.folder.staging.is_dir():
+        raise _unseen(build)
     with _one_batch:
         return work.stage.run(replace(build, settings=build.settings.model_copy(update={"cores": threads})), number)
 
 
+def _unseen(build: Build) -> ConfigurationError:
+    return ConfigurationError(
+        f"A process that does batches does not see {Path(build.settings.root)}; put the root folder on storage that "
+        "all workers of the cluster mount at the same path, or name a store that they reach (index.remote=s3://…)."
+    )
+
+
+def is_elsewhere(root: Path) -> bool:
+    """Whether this process does not see a run's root, or has another one of its own (POLYHOP_ROOT)."""
+    own = os.environ.get("POLYHOP_ROOT")
+    return not root.is_dir() or (own is not None and Path(own).expanduser().resolve() != root)
+
+
 def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """Does one batch on a Dask worker; 0 threads: as many as the worker was given."""
+    """Does one batch on a Dask worker; 0 threads: as many as the worker was given.
+
+    One that is elsewhere works in a folder of its own: what the batch reads comes from the store, its parts go there.
+    """
     from distributed import get_worker
 
-    return do_batch(work, number, threads or get_worker().state.nthreads)
+    from polyhop.warehouse.files.remote import receive_files, send_files
+
+    worker = get_worker()
+    threads = threads or worker.state.nthreads
+    if not is_elsewhere(work.build.settings.root):
+        return do_batch(work, number, threads)
+    if work.freight is None:
+        raise _unseen(work.build)
+    freight = work.freight
+    # A folder per stage, for files of one name differ between stages and runs; that of the stage before goes.
+    root = Path(worker.local_directory, "polyhop", freight.folder, content_hash(*sum(freight.files, ())))
+    build = replace(work.build, settings=work.build.settings.model_copy(update={"root": root}))
+    with _one_batch:
+        if not (root / "whole").exists():
+            shutil.rmtree(root.parent, ignore_errors=True)
+            receive_files(build.folder, freight)
+            (root / "whole").touch()
+    result = do_batch(replace(work, build=build), number, threads)
+    parts = sorted(build.parts(work.stage.name).glob(f"*{number:06d}.*"), key=lambda path: path.suffix == ".done")
+    sent = send_files(build.folder, freight.url, freight.folder, parts)
+    for part in parts:
+        part.unlink()
+    return replace(result, parts=sent)
+
+
+def fetched(build: Build, result: BatchResult) -> BatchResult:
+    """The result of a batch, whose parts are in the run's folder now."""
+    if result.parts is not None:
+        from polyhop.warehouse.files.remote import receive_files
+
+        receive_files(build.folder, result.parts)
+    return result
 
 
 MOST_DEATHS = 3  # processes that may die on one batch before the run gives up; chosen: as Dask does
@@ -139,6 +188,10 @@ class ProcessPool:
         self._may_do_without, self._has_done_any = may_do_without, False
         self._executor: ProcessPoolExecutor | None = None
         self._changing = Lock()
+
+    def prepared(self, work: BatchWork) -> BatchWork:
+        """The work: all processes see the root."""
+        return work
 
     def run(self, work: BatchWork, number: int) -> BatchResult:
         """Does one batch and waits for it, again if a process dies meanwhile; safe for many threads."""
@@ -230,6 +283,19 @@ class DaskPool:
         self._opened = ExitStack()
         self._client: Any = None
         self._changing = Lock()
+        self._sent: set[tuple[str, str]] = set()
+
+    def prepared(self, work: BatchWork) -> BatchWork:
+        """The work for workers that may not see the root: what its batches read is put into `index.remote`, if any."""
+        build, url = work.build, work.build.settings.index.remote
+        if not (url and self._address):
+            return work
+        # of this run: another one, of the same index on another host, has another folder
+        folder = f"{build.index}/run-{content_hash(socket.gethostname(), str(build.folder.staging))[:12]}"
+        from polyhop.warehouse.files.remote import send_files
+
+        self._sent.add((url, folder))
+        return replace(work, freight=send_files(build.folder, url, folder, work.stage.reads_files(build)))
 
     @property
     def address(self) -> str:
@@ -249,10 +315,19 @@ class DaskPool:
             return result
         except self.losses as error:
             raise work.given_up() from error
+        except (CancelledError, self._distributed.comm.CommClosedError) as error:
+            raise StoreUnavailableError(
+                f"The Dask scheduler at {self._address} broke off; run again, finished batches are kept."
+            ) from error
 
     def close(self) -> None:
-        """Disconnects, and ends the cluster if it was started for the run."""
+        """Disconnects, and ends the cluster if it was started for the run; what travelled is removed from the store."""
         self._opened.close()
+        for url, folder in self._sent:
+            from polyhop.warehouse.files.remote import Remote
+
+            with suppress(StoreError, FileNotFoundError):  # a later run of the index removes it
+                Remote(url, folder).remove()
 
     def _started(self) -> Any:
         dask, where = self._distributed, self._address
@@ -320,12 +395,12 @@ class DirectRunner:
         if pool is None:
             yield from (run_or_wait(stage, build, number) for number in numbers)
             return
-        work = portable_work(stage, build)
+        work = pool.prepared(portable_work(stage, build))
         with ThreadPoolExecutor(pool.width, "polyhop-batch") as waiting:
             futures = [waiting.submit(pool.run, work, number) for number in numbers]
             try:
                 for future in futures:
-                    yield future.result()
+                    yield fetched(build, future.result())
             finally:
                 for future in futures:
                     future.cancel()

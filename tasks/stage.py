@@ -15,7 +15,7 @@ from polyhop.schemas.errors import SourceError, WaitingError
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.records import SOURCE_KINDS, SourceKind
 from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
-from polyhop.warehouse.build import Build, chain_fingerprint
+from polyhop.warehouse.build import Build, Freight, chain_fingerprint
 
 if TYPE_CHECKING:
     from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
@@ -64,7 +64,8 @@ Counts = dict[str, int]
 class BatchResult:
     """What a batch did: its units, how many no cache could answer; files that it did not read, the first by name.
 
-    `waits` if what it asks of a model waits for replies; it did nothing then.
+    `waits` if what it asks of a model waits for replies; it did nothing then. `parts`: its files, where they wait in a
+    store to be fetched.
     """
 
     units: int
@@ -72,6 +73,7 @@ class BatchResult:
     unread: Mapping[str, int] = field(default_factory=dict)
     unread_files: tuple[str, ...] = ()
     waits: bool = False
+    parts: Freight | None = None
 
 
 def language_setting(build: Build) -> dict[str, object]:
@@ -126,6 +128,10 @@ class Stage:
         part files and caches.
         """
         return False
+
+    def reads_files(self, build: Build) -> list[Path]:
+        """Files below the index's folder that `run` reads, for hosts that do not have that folder."""
+        return [build.staging.tables]
 
     def run(self, build: Build, batch: int) -> BatchResult:
         """Does one batch; safe to repeat, safe beside other batches."""

@@ -262,6 +262,15 @@ class Build:
             yield connection
 
 
+@dataclass(frozen=True, slots=True)
+class Freight:
+    """Files of a build in a store, in the order in which they are to appear: paths below the index's folder, sha256."""
+
+    url: str
+    folder: str  # In the store; of one run.
+    files: tuple[tuple[str, str], ...]
+
+
 def start_build(build: Build, tables: Iterable[Table] = TABLES) -> None:
     """An empty staging version with these tables; parts of an interrupted run stay."""
     with writing("the staging folder", build.folder.staging):

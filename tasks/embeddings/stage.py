@@ -96,6 +96,10 @@ class EmbedStage(Stage):
         name = build.settings.encoder.choice_of(self.kind.space).name
         return not name.startswith(("litellm:", "sentence-transformers:"))
 
+    def reads_files(self, build: Build) -> list[Path]:
+        """The list of what is embedded, and the vectors of the version before."""
+        return [self._things(build), *self._earlier_files(build)]
+
     def plan(self, build: Build, planner: "Planner") -> "Iterator[PlannedEmbedding]":
         """What is embedded of the source itself; what only other stages find is known when they have run."""
         if not is_known_in_advance(self.kind, build):
@@ -195,8 +199,10 @@ class EmbedStage(Stage):
 
     def _earlier(self, build: Build, dimension: int) -> EarlierVectors:
         """The vectors of this kind in the version before, if they may be copied."""
-        files = build.earlier_files(f"{self.arrays}_hashes.npy", f"{self.arrays}_matrix.npy")
-        return open_earlier(files, dimension)
+        return open_earlier(self._earlier_files(build), dimension)
+
+    def _earlier_files(self, build: Build) -> list[Path]:
+        return build.earlier_files(f"{self.arrays}_hashes.npy", f"{self.arrays}_matrix.npy")
 
 
 def is_known_in_advance(kind: VectorKind, build: Build) -> bool:

@@ -363,6 +363,11 @@ class Extract(Stage):
         """Of rules: a model's budget and rate are one process's, a file would be read by each."""
         return build.settings.extraction.extractor == "rules"
 
+    def reads_files(self, build: Build) -> list[Path]:
+        """The tables, and what the version before was extracted from."""
+        extracted = _files_before(build).get(EXTRACTED_FILE)
+        return [build.staging.tables, *([] if extracted is None else [extracted])]
+
     def run(self, build: Build, batch: int) -> BatchResult:
         """Extracts one batch and writes its part."""
         extractor = build.settings.extraction.extractor

@@ -3,6 +3,7 @@
 Run by hand with more questions: POLYHOP_CHAOS_QUESTIONS=10000 uv run pytest tests/e2e/test_worker_chaos.py
 """
 
+import dataclasses
 import fcntl
 import itertools
 import os
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from small_indexes import wait_for
 
-from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 pytestmark = pytest.mark.real_time
@@ -98,3 +99,40 @@ def test_fifty_questions_are_answered_after_everything_was_killed(
         (report,) = towns.good(f"{WORKER} 2 --until-empty --json")
         assert done(queue) == 50
         assert 0 < report["finished"] < 50
+
+
+@pytest.mark.rare
+@pytest.mark.postgres
+def test_eight_workers_on_two_hosts_lose_nothing_of_a_thousand_questions_a_second(
+    towns: Any, postgres_url: str, tmp_path: Path
+) -> None:
+    """Each host has a folder of its own, pulled from a store; one worker of each is killed at work."""
+    queue_url = ("--set", f"queue.url={postgres_url}")
+    hosts = [dataclasses.replace(towns, settings=queue_url, folder=tmp_path / name, started=[]) for name in ("a", "b")]
+    store, seconds, rate = f"file://{tmp_path}/store", 5, 1000
+    towns.good(f"versions push {store} --index towns --json")
+    for host in hosts:
+        host.folder.mkdir()
+        host.good(f"versions pull {store} --index towns --json")
+    workers = [host.start(f"{WORKER} 32") for host in hosts for _ in range(4)]
+    with hosts[0].queue() as queue:
+        wait_for(lambda: len(queue.workers()) == len(workers), 120)
+        jobs, spent = [], 0.0
+        for second in range(seconds):
+            begun = time.monotonic()
+            asked = [NewQuestion(f"q{n}", f"Which river does Town {n % 7} lie on?") for n in range(rate)]
+            jobs.append(queue.submit(JobSpec("towns", strategy="bm25"), asked))
+            spent += time.monotonic() - begun
+            if second == 1:
+                for victim in (workers[0], workers[4]):
+                    victim.kill()
+            time.sleep(max(0.0, 1 - (time.monotonic() - begun)))
+        assert spent < seconds, f"{seconds * rate / spent:.0f} questions a second were queued"
+        wait_for(lambda: done(queue) == seconds * rate, 300)
+        rows = [row for job in jobs for row in queue.results(job)]
+    for host in hosts:
+        host.kill_all()
+    assert [row.question_id for row in rows] == [f"q{n}" for n in range(rate)] * seconds
+    assert all(row.result["passages"] for row in rows)
+    assert len({row.worker_id for row in rows}) >= 6
+    assert "Traceback" not in "".join(host.log() for host in hosts)

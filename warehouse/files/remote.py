@@ -9,7 +9,7 @@ nobody.
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.text import plural
+from polyhop.warehouse.build import Freight
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy, remove_paths, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import (
@@ -199,6 +200,11 @@ class Remote:
 
     def _object(self, checksum: str) -> str:
         return f"{self.name}/files/{checksum[:2]}/{checksum}"
+
+    def remove(self) -> None:
+        """Removes all that is in the store under this name."""
+        with self._reaching():
+            self._store.rm(self._root, recursive=True)
 
     def listing(self, pointer: Pointer, target: Path) -> Files:
         """The files of the version that a pointer names."""
@@ -390,3 +396,26 @@ def has_newer(layout: Layout, name: str, url: str) -> bool:
     """Whether a store has a newer version than the newest that is here."""
     pointer = Remote(url, name).pointer()
     return pointer is not None and pointer.version > max(published_versions(layout.index(name)), default=0)
+
+
+# Files of a run on their way between hosts that share no disk.
+
+
+def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path]) -> Freight:
+    """Puts files of an index's folder into a store; only what is missing there travels."""
+    remote, files = Remote(url, folder), []
+    for path in paths:
+        checksum = file_checksum(path)
+        if not remote.has(checksum, path.stat().st_size):
+            remote.put(path, checksum)
+        files.append((path.relative_to(index.path).as_posix(), checksum))
+    return Freight(url, folder, tuple(files))
+
+
+def receive_files(index: IndexFolder, freight: Freight) -> None:
+    """Fetches the files that an index's folder does not have like that, each whole or not at all."""
+    remote = Remote(freight.url, freight.folder)
+    for path, checksum in freight.files:
+        target = index.path / path
+        if not target.is_file() or file_checksum(target) != checksum:
+            remote.get(checksum, target)
