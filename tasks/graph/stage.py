@@ -166,10 +166,10 @@ class TitleChunkStage(Stage):
         indptr = np.asarray(open_array(arrays, "bipartite_indptr"), dtype=np.int64)
         indices = np.asarray(open_array(arrays, "bipartite_indices"), dtype=np.int32)
         with build.tables() as connection:
-            passages = connection.execute(statement("read", "passage_ids")).fetchall()
+            passages = connection.execute(statement("graph", "passage_titles")).fetchall()
             entities = connection.execute(statement("graph", "entity_numbers")).fetchall()
             number_of = {key: number for number, (key, _) in enumerate(entities)}
-            starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
+            starts, numbers = chunk_edges([title for _, title in passages], number_of, indptr, indices)
             rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
             ids = [passages[row][0] for row in rows], [entities[number][1] for number in numbers.tolist()]
             connection.register("found_chunks", pa.table(list(ids), schema=TITLE_CHUNKS.arrow))

@@ -1,8 +1,8 @@
 """Postings from token lists (pure)."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,19 @@ def build_postings(passages: Iterable[Sequence[str]]) -> LexicalIndex:
     Cost: O(tokens); memory O(postings).
     """
     first_seen: dict[str, int] = {}
-    terms: list[list[int]] = []
-    counts: list[list[int]] = []
-    lengths: list[int] = []
+    terms, counts, lengths, per_passage = array("i"), array("i"), array("i"), array("i")
     for tokens in passages:
         frequencies = Counter(tokens)
-        terms.append([first_seen.setdefault(term, len(first_seen)) for term in frequencies])
-        counts.append(list(frequencies.values()))
+        terms.extend([first_seen.setdefault(term, len(first_seen)) for term in frequencies])
+        counts.extend(frequencies.values())
         lengths.append(len(tokens))
+        per_passage.append(len(frequencies))
     ordered = sorted(first_seen)
-    number = np.empty(len(ordered), dtype=np.int64)
+    number = np.empty(len(ordered), dtype=np.int32)
     number[[first_seen[term] for term in ordered]] = np.arange(len(ordered))
-    per_passage = [len(row) for row in terms]
-    total = sum(per_passage)
-    term_of = number[np.fromiter(chain.from_iterable(terms), dtype=np.int64, count=total)]
+    term_of = number[np.frombuffer(terms, dtype=np.int32)]
     passage_of = np.repeat(np.arange(len(lengths), dtype=np.int32), per_passage)
-    tf = np.fromiter(chain.from_iterable(counts), dtype=np.int32, count=total)
+    tf = np.frombuffer(counts, dtype=np.int32)
     order = np.argsort(term_of, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(term_of, minlength=len(ordered)))])
     return LexicalIndex(

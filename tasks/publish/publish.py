@@ -4,12 +4,14 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import (
@@ -172,6 +174,7 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
             }
 
 
+T = TypeVar("T")
 Row = tuple[str, str]  # what is embedded of a thing: first and second
 
 
@@ -190,7 +193,7 @@ def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: 
     if kind.name != "passage" or choice.name == LOCAL:
         return made
     # spreads of the configured encoder and of the local one, over the same sample
-    chosen = sampled_texts([kind.text(*row) for row in rows])
+    chosen = sampled_texts(_Lazy(len(rows), lambda number: kind.text(*rows[number])))
     texts = [kind.text(*rows[number]) for number in chosen]
     questions = sampled_sentences([rows[number][1] for number in chosen])
     encoder = open_encoder(build.settings)
@@ -436,24 +439,37 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
     return records
 
 
-def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, list[tuple[str, str]], str]:
+def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, Sequence[Row], str]:
     """All rows of a kind as they are published, what was embedded of them, and the model that did it."""
     values = {**kind.parameters(build.settings), "kind": kind.name}
     with build.tables(read_only=True) as connection, no_search_for_cycles():
-        rows = connection.execute(kind.statement("published_things"), values).fetchall()
+        rows: pa.Table = connection.sql(kind.statement("published_things"), params=values).to_arrow_table()
+    ids, first, second, hashes, models = (column.combine_chunks() for column in rows.columns)
+    embedded = _Lazy(len(rows), lambda number: (first[number].as_py(), second[number].as_py()))
     matrix = open_array(build.staging.arrays, f"vectors-{kind.name}_matrix").astype(np.float32, copy=False)
     if len(rows) != len(matrix):
         raise InvariantError(
             f"Not published: {len(rows)} things have vectors of kind '{kind.name}', but {len(matrix)} were embedded. "
             "This is a defect in what declares that kind; the published version is unchanged."
         )
-    made = VectorRows(
-        ids=[row[0] for row in rows],
-        texts=[kind.shown(row[1], row[2]) for row in rows],
-        hashes=[row[3] for row in rows],
-        vectors=matrix,
-    )
-    return made, [(row[1], row[2]) for row in rows], rows[0][4] if rows else ""
+    texts = _Lazy(len(rows), lambda number: kind.shown(*embedded[number]))
+    model = models[0].as_py() if len(rows) else ""
+    return VectorRows(ids.to_pylist(), texts, hashes.to_pylist(), matrix), embedded, model
+
+
+class _Lazy(Sequence[T]):
+    """Values by number, made when asked for: a million texts as Python's strings take a gigabyte."""
+
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> T:  # type: ignore[override]  # nobody asks for slices
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        return self._make(number)
 
 
 def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from heapq import nsmallest
 from pathlib import Path
 from typing import cast
 
@@ -245,7 +246,7 @@ Vectors = NDArray[np.float32]
 
 def sampled_texts(texts: Sequence[str]) -> list[int]:
     """Places of the sample; which texts are in it, only their content decides."""
-    return sorted(range(len(texts)), key=lambda number: content_hash(texts[number]))[:TEXTS]
+    return nsmallest(TEXTS, range(len(texts)), key=lambda number: content_hash(texts[number]))
 
 
 def sampled_sentences(bodies: Sequence[str]) -> list[str]:

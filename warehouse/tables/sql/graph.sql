@@ -42,3 +42,7 @@ SELECT key, entity_id FROM entities WHERE is_named ORDER BY key;
 -- name: fill_title_chunks
 -- Edges of passages to names that are part of their titles, as found.
 INSERT INTO title_chunks SELECT passage_id, entity_id FROM found_chunks ORDER BY passage_id, entity_id;
+
+-- name: passage_titles
+-- Ids and titles of passages in number order.
+SELECT passage_id, title FROM passages ORDER BY passage_id;
