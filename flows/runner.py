@@ -152,7 +152,8 @@ def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
             receive_files(build.folder, freight)
             (root / "whole").touch()
     result = do_batch(replace(work, build=build), number, threads)
-    parts = sorted(build.parts(work.stage.name).glob(f"*{number:06d}.*"), key=lambda path: path.suffix == ".done")
+    folder = build.parts(work.stage.name)
+    parts = [*folder.glob(f"*-{number:06d}.parquet"), *folder.glob(f"{number:06d}.done")]  # the mark appears last
     sent = send_files(build.folder, freight.url, freight.folder, parts)
     for part in parts:
         part.unlink()

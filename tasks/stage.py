@@ -124,8 +124,8 @@ class Stage:
     def is_portable(self, build: Build) -> bool:
         """Whether `run` may run in another process.
 
-        Then the stage can be pickled, asks no model (the run's own process keeps their budget), and writes nothing but
-        part files and caches.
+        Then the stage can be pickled, asks no model (the run's own process keeps their budget), reads `reads_files`
+        alone, and writes nothing but part files and caches.
         """
         return False
 

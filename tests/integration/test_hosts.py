@@ -58,7 +58,7 @@ class Cluster:
         file = self._folder / "scheduler.json"
         file.unlink(missing_ok=True)
         scheduler = self.start("scheduler", "--port", "0", "--no-dashboard")
-        wait_for(file.exists)
+        wait_for(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
         workers = []
         for host in ("a", "b"):
             folder = self._folder / host

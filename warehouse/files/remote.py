@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -401,9 +402,13 @@ def has_newer(layout: Layout, name: str, url: str) -> bool:
 # Files of a run on their way between hosts that share no disk.
 
 
+_opened = lru_cache(maxsize=4)(Remote)
+"""Stores of runs: opening one for each batch would take longer than many a batch."""
+
+
 def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path]) -> Freight:
     """Puts files of an index's folder into a store; only what is missing there travels."""
-    remote, files = Remote(url, folder), []
+    remote, files = _opened(url, folder), []
     for path in paths:
         checksum = file_checksum(path)
         if not remote.has(checksum, path.stat().st_size):
@@ -414,7 +419,7 @@ def send_files(index: IndexFolder, url: str, folder: str, paths: Iterable[Path])
 
 def receive_files(index: IndexFolder, freight: Freight) -> None:
     """Fetches the files that an index's folder does not have like that, each whole or not at all."""
-    remote = Remote(freight.url, freight.folder)
+    remote = _opened(freight.url, freight.folder)
     for path, checksum in freight.files:
         target = index.path / path
         if not target.is_file() or file_checksum(target) != checksum:
