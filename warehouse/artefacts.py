@@ -19,7 +19,7 @@ from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Relation
 from polyhop.schemas.languages import ENGLISH, recorded_language
 from polyhop.schemas.names import StoredTitleKeys
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
-from polyhop.schemas.settings import ExtractionSettings, stored_section
+from polyhop.schemas.settings import ExtractionSettings, ResolutionSettings, stored_section
 from polyhop.warehouse.files.disk import file_checksum, writing
 from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
@@ -265,9 +265,16 @@ ALIASES: Artefact[Mapping[str, str]] = Artefact(
 )
 """Key of its entity by the key of a name that resolution, or a person, made another form of it."""
 
+
+def _namesakes(stored: Stored) -> Mapping[str, Sequence[str]]:
+    if stored_section(ResolutionSettings, stored.settings["resolution"]).identity == "name":
+        return {}  # nobody was told apart; looking through a million aliases takes half a second
+    return {key: tuple(bearers) for key, bearers in stored.rows(statement("read", "namesakes"))}
+
+
 NAMESAKES: Artefact[Mapping[str, Sequence[str]]] = Artefact(
     "aliases",
-    lambda stored: {key: tuple(bearers) for key, bearers in stored.rows(statement("read", "namesakes"))},
+    _namesakes,
     is_optional=False,
     restrict=unrestricted,
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.worker.ranking.fusion import DECIMALS, best, contenders, kth_largest
+from polyhop.worker.ranking.fusion import DECIMALS, best, kth_largest
 from polyhop.worker.ranking.pagerank import Masses
 
 _LEAST_REFERENCE = 1 / 100  # algorithms.md 2B.3, step 3.
@@ -81,12 +81,13 @@ def walk_parts(
 
     A root of a sum is at most the sum of the roots, so the error of a part is the part of the error.
     """
-    reference = walk_reference(masses.exact(contenders(masses.least, rank, masses.error)), rank)
+    reference = walk_reference(masses.exact(masses.contenders(rank)), rank)
     return Masses(
         masses.held,
         float(part(np.array([masses.error]), weight, reference)[0]),
         lambda rows: part(masses.exact(rows), weight, reference),
         lambda held: part(held, weight, reference),
+        masses.rows,
     )
 
 

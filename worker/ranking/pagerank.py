@@ -131,7 +131,9 @@ def bipartite_transition(
     if kept is not None:
         weights, rows, indices, is_title = weights[kept], rows[kept], indices[kept], is_title[kept]
     shape = (graph.passage_count, graph.entity_count)
-    out_of_passages = weights * graph.df.astype(np.float64)[indices] ** -hub_penalty
+    out_of_passages = (
+        weights * (graph.df.astype(np.float64) ** -hub_penalty)[indices] if hub_penalty else weights.copy()
+    )
     out_of_passages /= np.bincount(rows, out_of_passages, shape[0])[rows]
     out_of_entities = np.where(is_title, weights * title_boost, weights)
     out_of_entities /= np.bincount(indices, out_of_entities, shape[1])[indices]
@@ -385,24 +387,31 @@ _FEW_ROWS = 1 / 64  # Share of the passages up to which masses are summed one by
 class Masses:
     """What passages hold after a walk: bounds for all, exactly for the few that are asked for."""
 
-    held: NDArray[np.float64]  # Shape (n,): at least this much, as an argument of `part`.
+    held: NDArray[np.float64]  # Shape (n,), or that of `rows`: at least this much, as an argument of `part`.
     error: float  # And at most so much more, up to the order of sums.
     exact: Callable[[NDArray[np.intp]], NDArray[np.float64]]  # Passage numbers to masses.
     part: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None  # Never decreases; None: the mass itself.
+    rows: NDArray[np.integer] | None = None  # Ascending numbers of the only passages that hold some; None: all may.
 
     @property
     def least(self) -> NDArray[np.float64]:
-        """Shape (n,): at least this much."""
+        """As `held`: at least this much."""
         return self.held if self.part is None else self.part(self.held)
+
+    def contenders(self, count: int) -> NDArray[np.intp]:
+        """Ascending numbers of all passages that can be among the `count` that hold most, and few others."""
+        near = contenders(self.least, count, self.error)
+        return near if self.rows is None else self.rows[near].astype(np.intp)
 
     def most(self, count: int) -> NDArray[np.intp]:
         """Ascending numbers of the `count` passages that hold most by these bounds, and few others that hold some."""
         near = contenders(self.held, count)
-        return near[self.held[near] > 0]
+        near = near[self.held[near] > 0]
+        return near if self.rows is None else self.rows[near].astype(np.intp)
 
     def best(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Numbers and masses of the `count` passages that hold most; see `fusion.best`."""
-        near = contenders(self.least, count, self.error)
+        near = self.contenders(count)
         masses = self.exact(near)
         first = best(masses, count)
         return near[first], masses[first]
@@ -427,6 +436,7 @@ class TouchedWalk:
         return_dangling: See `walk_passages`.
         least_edges: A graph with fewer is walked by `walk_passages`.
         frequent: Passages that an entity must exceed to be frequent; None: `FREQUENT_SHARE` of all.
+        thinnest: Mass that spreads thinner than this share of the thickest is not followed; 0: all of it is.
     """
 
     def __init__(
@@ -438,11 +448,13 @@ class TouchedWalk:
         return_dangling: bool,
         least_edges: int = LEAST_EDGES,
         frequent: int | None = None,
+        thinnest: float = 0.0,
     ) -> None:
         self._transition = transition
         self._restart = restart
         self._steps = steps
         self._return_dangling = return_dangling
+        self._thinnest = thinnest
         self._is_small = transition.to_passages.nnz < least_edges
         if not self._is_small:
             self._prepare(frequent)
@@ -454,13 +466,15 @@ class TouchedWalk:
         degrees = np.diff(self._from_entities.indptr)
         least = passage_count * FREQUENT_SHARE if frequent is None else frequent
         stops = max(1, (self._steps - 1) // 2)  # half-steps at which an entity may have a column
-        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
+        most = 0 if self._thinnest else max(1, COLUMN_BYTES // (8 * max(1, passage_count) * stops))
         order = np.argsort(-degrees, kind="stable")[:most]
         self._frequent = np.sort(order[degrees[order] > least])
         self._place_of = np.full(entity_count, -1, dtype=np.int32)
         self._place_of[self._frequent] = np.arange(len(self._frequent), dtype=np.int32)
         self._columns: dict[tuple[int, int], tuple[NDArray[np.float64], float]] = {}
-        self._largest = self._transition.to_passages.max(axis=0).toarray().ravel()  # share of one passage, by entity
+        self._largest = np.zeros(entity_count)  # share of one passage, by entity
+        starts = self._from_entities.indptr[:-1]
+        self._largest[degrees > 0] = np.maximum.reduceat(self._from_entities.data, starts[degrees > 0])
         self._most_entities = int(np.diff(self._transition.to_passages.indptr).max(initial=0))
 
     def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
@@ -479,6 +493,8 @@ class TouchedWalk:
     def masses(self, seeds: WalkSeeds) -> Masses:
         """As `passages`, bit by bit, without the small parts of the last half-step for passages nobody asks for.
 
+        Without thin mass, only the passages that the rest arrives at hold some: no array has a place for every passage.
+
         Source: algorithms.md 2.6.
         Cost: O(edges of the infrequent nodes touched before the last half-step + edges by which much mass arrives +
             edges of the passages asked for + passages for what is returned).
@@ -486,6 +502,8 @@ class TouchedWalk:
         if self._is_small:
             return exact_masses(self.passages(seeds))
         held, added, columns = self._walked(seeds)
+        if self._thinnest and added is None:
+            return Masses(held[1], 0.0, lambda rows: _at(held, rows), rows=held[0])
         passage_count = self._from_entities.shape[0]
         kept, error = (held[0], held[1] * (1 - self._restart)), 0.0
         if added is None:
@@ -537,6 +555,7 @@ class TouchedWalk:
                 dangling = back * stuck
             start = (seeds.passages, seeds.passage_weights) if at_passages else (seeds.entities, seeds.entity_weights)
             added = (start[0], start[1] * back)
+            held = self._thick(held, to_passages=at_passages)
             if step == self._steps and self._is_wide(held, to_passages=at_passages):
                 return held, added, columns
             held = self._moved(held, added, to_passages=at_passages)
@@ -544,6 +563,14 @@ class TouchedWalk:
                 held = self._without_frequent(held, self._steps - step, columns)
             at_passages = not at_passages
         return held, None, columns
+
+    def _thick(self, held: Mass, *, to_passages: bool) -> Mass:
+        """What is held without what spreads too thin to be followed: over passages; a passage has few entities."""
+        if not self._thinnest:
+            return held
+        spread = held[1] * self._largest[held[0]] if to_passages else held[1]
+        is_thick = spread >= self._thinnest * spread.max(initial=0.0)
+        return held[0][is_thick], held[1][is_thick]
 
     def _all(self, held: Mass, added: Mass | None, columns: list[_Column]) -> NDArray[np.float64]:
         """What every passage holds after a walk, from `_walked`."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -15,7 +16,7 @@ from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, Partitioned, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
@@ -29,6 +30,7 @@ K1, B = 1.2, 0.75  # algorithms.md 2B.2.
 ENTITY_PENALTY, ENTITY_WEIGHT = 0.5, 2.0  # a question entity starts with omega / df ** q; algorithms.md 2B.3.
 REFERENCE_RANK = 10  # m: the walk's mass at this rank counts as 1; algorithms.md 2B.3.
 POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they add, and how many; algorithms.md 2B.3.
+THINNEST = 1e-4  # In large versions; chosen: benchmarks/README.md, "A million passages".
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
 
@@ -96,6 +98,7 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     is_positive_only = True
     graph = GRAPH
+    _large: Partitioned | None = None
     steps = 5  # T, half-steps of the walk; algorithms.md 2B.3.
 
     def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
@@ -105,10 +108,13 @@ class BridgeLexicalStrategy(RankedStrategy):
         self._keys = graph.keys
         self._match = entity_matcher(reader)
         self._entity_weights = ENTITY_WEIGHT * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
-        transition = bipartite_transition(graph, title_boost=parameters.title_boost)
-        self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False)
         lexical = reader.artefact(lexical_of(ANALYSER))
-        self._impacts = impacts(lexical, K1, B)
+        with ThreadPoolExecutor(1) as beside:  # both take half a second of a million passages
+            weighed = beside.submit(impacts, lexical, K1, B)
+            transition = bipartite_transition(graph, title_boost=parameters.title_boost)
+            self._impacts = weighed.result()
+        thinnest = 0.0 if self._large is None else THINNEST
+        self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False, thinnest=thinnest)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
     def find_each(self, questions: Sequence[Question], limit: int) -> Iterator[Found]:
@@ -194,8 +200,8 @@ class BridgeStrategy(BridgeLexicalStrategy):
         if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
             scaled = {name: getattr(parameters, name) * scale for name in self.in_cosines}
             parameters = parameters.model_copy(update=scaled)
-        super().__init__(reader, parameters, services)
         self._large = reader.artefact(PARTITIONED_PASSAGES)
+        super().__init__(reader, parameters, services)
         self._matrix = np.asarray(reader.artefact(vectors_of("passage")))
         self._rows = self._matrix if self._large is None else self._large.vectors
         self._error = cosine_error(self._matrix.shape[1])

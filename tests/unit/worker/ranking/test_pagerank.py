@@ -15,7 +15,7 @@ from scipy import sparse
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.worker.ranking import pagerank as touched_walk
-from polyhop.worker.ranking.fusion import best
+from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.pagerank import (
     Mixing,
     TouchedWalk,
@@ -305,6 +305,30 @@ def test_bounds_leave_masses_and_ranking_unchanged(
     assert found.tolist() == expected[numbers].tolist()
     if least == 0.5 and whole_step == 0.0:
         assert masses.error > 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("whole_step", [0.125, 2.0])
+def test_a_walk_without_thin_mass_holds_no_more_than_the_whole_one_where_it_arrives(
+    seed: int, whole_step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
+    transition, seeds = bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0), random_seeds(seed, 70, 25)
+    expected, everywhere = walk_passages(transition, seeds, 0.15, 5, return_dangling=False), np.arange(70)
+    held = []
+    for thinnest in (1e-12, 0.05, 0.5):
+        walk = TouchedWalk(transition, 0.15, 5, return_dangling=False, least_edges=0, thinnest=thinnest)
+        masses = walk.masses(seeds)
+        held.append(masses.exact(everywhere))
+        found = np.flatnonzero(held[-1])
+        assert masses.contenders(3).tolist() == found[contenders(held[-1][found], 3)].tolist()
+        assert masses.most(3).tolist() == masses.contenders(3).tolist()
+        numbers, amounts = masses.best(5)
+        assert numbers.tolist() == best(held[-1], 5).tolist()
+        assert amounts.tolist() == held[-1][numbers].tolist()
+    assert held[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert (held[1] <= held[0] + 1e-15).all()
+    assert 0 < held[2].sum() < held[1].sum() < held[0].sum()
 
 
 def test_as_many_entities_have_columns_as_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
