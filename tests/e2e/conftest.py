@@ -17,12 +17,14 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from click.testing import Result
 from command_processes import SHORT_LEASE, Commands, Started
-from small_indexes import TOWNS, indexed, town_records, wait_for, write_rows
+from small_indexes import TOWNS, Call, indexed, record, town_records, wait_for, write_rows
 from typer.testing import CliRunner
 
-from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.schemas.errors import WaitingError
+from polyhop.schemas.settings import Settings, as_environment, flatten, parse_settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
@@ -51,13 +53,9 @@ class Towns:
         self.folder.mkdir(parents=True, exist_ok=True)
         return write_rows(self.folder / f"corpus-{edition}.jsonl", town_records(edition))
 
-    def questions(self, count: int, name: str = "questions.jsonl") -> Path:
-        """A file of so many questions with answers."""
-        rows = (
-            {"id": f"q{n}", "question": f"Which river does Town {n % TOWNS} lie on?", "answers": [f"River {n % 7}"]}
-            for n in range(count)
-        )
-        return write_rows(self.folder / name, rows)
+    def questions(self, count: int) -> Path:
+        asked = ({"id": f"q{n}", "question": f"Which river does Town {n % TOWNS} lie on?"} for n in range(count))
+        return write_rows(self.folder / "questions.jsonl", asked)
 
     def start(self, line: str, *arguments: str | Path) -> Started:
         """A command to be watched and killed; its output goes to a file, so that no pipe can fill up."""
@@ -96,6 +94,67 @@ class Towns:
 
 
 @dataclass
+class ModelRuns:
+    """Index runs in a folder, with the scripted server as the model: by single calls, or as `mode` says."""
+
+    folder: Path
+    server: Any
+    commands: Commands
+    mode = "single"
+    people = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
+
+    def corpus(self, count: int, first: int = 0, name: str = "corpus") -> Path:
+        """Villages, each a passage of three units."""
+        rows = []
+        for n in range(first, first + count):
+            person = self.people[n % 4]
+            text = f"Village {n} lies on the River {n % 7}. It was founded by {person} in {1500 + n}. "
+            rows.append(record(f"p{n:05d}", f"Village {n}", f"{text}{person} was born in Town {n % 5}."))
+        return write_rows(self.folder / f"{name}.jsonl", rows)
+
+    def settings(self, root: str = "one", mode: str = "", **more: object) -> Settings:
+        """Settings of a root by name; the dot in a setting's name is written as two underscores."""
+        index = {"root": str(self.folder / root), "strategies": "bridge-lexical", "extraction__extractor": "model"}
+        models = {"extract": "openai/scripted", "api_base": self.server.url, "concurrency": 8, "price": "1.0,2.0"}
+        models |= {"batch_price": "0.5,1.0", "mode": mode or self.mode}
+        given = {**index, **{f"models__{name}": value for name, value in models.items()}, **more}
+        return parse_settings({"test": {name.replace("__", "."): value for name, value in given.items()}})
+
+    def start(self, settings: Settings, corpus: Path, *options: str, name: str = "towns") -> Started:
+        """`polyhop index` with these settings, in a process of its own."""
+        written = {
+            name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in flatten(settings.model_dump(mode="json", exclude_unset=True)).items()
+        }
+        command = ["index", str(corpus), "--index", name, "--json", *options]
+        with (self.folder / "log").open("a") as log:
+            return self.commands.start(command, self.folder, as_environment(written), log)
+
+    def to_the_end(self, settings: Settings, corpus: Path) -> list[str]:
+        """Runs until one publishes; the sentences of those that waited."""
+        waited: list[str] = []
+        for _ in range(20):
+            try:
+                indexed(settings, corpus)
+            except WaitingError as waiting:
+                waited.append(str(waiting))
+            else:
+                return waited
+        pytest.fail(f"not published after 20 runs: {waited}")
+
+    def tables(self, settings: Settings, name: str = "towns") -> dict[str, Any]:
+        """Checksums of the current version's tables, but for history: attempts and prices differ after faults."""
+        manifest = read_manifest(require_version(Layout(settings.root), name)[1])
+        history = {"extraction_ledger", "version_stages"}
+        return {table: record for table, record in manifest.tables.items() if table not in history}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, model_server: Any, commands: Commands) -> ModelRuns:
+    return ModelRuns(tmp_path, model_server, commands)
+
+
+@dataclass
 class Window:
     """A running `polyhop ui`: its address, and its process, whose output is in a file."""
 
@@ -105,7 +164,7 @@ class Window:
 
 
 @pytest.fixture(scope="session")
-def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Window]]:
+def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
     """Starts `polyhop ui`, or `mcp`, on a root and a free port, and waits until it answers."""
     started: list[Started] = []
 
@@ -135,9 +194,9 @@ def serve(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="session")
-def window(serve: Callable[..., Window], demo_root: Path) -> str:
+def window(serve: Call, demo_root: Path) -> str:
     """The address of a `polyhop ui` on the demo's index, which changes nothing."""
-    return serve(demo_root).url
+    return str(serve(demo_root).url)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
@@ -193,7 +252,7 @@ def root(published: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     """A command in this process, on that root: a line, and words of which each is one argument."""
     from polyhop.cli import app
 
@@ -204,7 +263,19 @@ def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[Any, str, str]]:
+def good(command: Call) -> Call:
+    """The JSON lines of such a command, which must succeed."""
+
+    def run(line: str, *arguments: str) -> list[Any]:
+        done = command(line, *arguments)
+        assert done.exception is None, done.exception
+        return [json.loads(printed) for printed in done.stdout.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """A command in this process as the program ends it: a line, and words of which each is one argument.
 
     Returns exit code, standard output and standard error.

@@ -1,61 +1,44 @@
 """Asking with a filter, asking several indexes, asking how two entities are connected."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import Result
-from small_indexes import publish, write_rows
+from small_indexes import Call, publish, record, write_rows
 
 import polyhop
 from polyhop.api import Index, open_index
 from polyhop.schemas import errors
 
-Command = Callable[..., Result]
+TEXT = "Town {0} lies on the River {1}. A mill stands in Town {0}. It was built in {2}."
 TOWNS = [
-    {
-        "id": f"p{n:02d}",
-        "title": f"Town {n}",
-        "text": f"Town {n} lies on the River {n % 7}. A mill stands in Town {n}. It was built in {1800 + n}.",
-        "metadata": {"year": 2000 + n, "kind": "old" if n < 10 else "new", "checked": n % 2 == 0},
-    }
+    record(f"p{n:02d}", f"Town {n}", TEXT.format(n, n % 7, 1800 + n))
+    | {"metadata": {"year": 2000 + n, "kind": "old" if n < 10 else "new", "checked": n % 2 == 0}}
     for n in range(20)
 ]
 QUESTIONS = [
-    {
-        "id": f"q{n}",
-        "question": f"Which river does Town {n} lie on?",
-        "answers": [f"River {n % 7}"],
-        "supporting": [f"p{n:02d}"],
-    }
-    for n in (3, 15)
+    {"id": f"q{n}", "question": f"Which river does Town {n} lie on?", "supporting": [f"p{n:02d}"]} for n in (3, 15)
 ]
-SHARED = {"title": "Thames", "text": "The River Thames flows through London."}
+SHARED = "Thames", "The River Thames flows through London."
 PEOPLE = [
-    {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London in 1815."},
-    {"id": "common", **SHARED},
-    {"id": "same", "title": "Charles Babbage", "text": "Charles Babbage was born in London in 1791."},
+    record("ada", "Ada Lovelace", "Ada Lovelace was born in London in 1815."),
+    record("common", *SHARED),
+    record("same", "Charles Babbage", "Charles Babbage was born in London in 1791."),
 ]
-PLACES = [
-    {"id": "river", **SHARED},
-    {"id": "same", "title": "London", "text": "London is the capital of England, on the Thames."},
-]
+PLACES = [record("river", *SHARED), record("same", "London", "London is the capital of England, on the Thames.")]
 CONNECTED = [
-    {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage."},
-    {"id": "p2", "title": "Charles Babbage", "text": "Charles Babbage was born in London."},
-    {"id": "p3", "title": "Charles Babbage", "text": "London honoured Charles Babbage."},
-    {"id": "p4", "title": "Lists", "text": "Vistula. Then: Warsaw. Then: Krakow."},
-    {"id": "p6", "title": "Byron", "text": "Byron was an English poet."},
-    {"id": "p7", "title": "Thames", "text": "Thames is an English river."},
-    {"id": "p5", "title": "Nowhere", "text": "Nowhere is far from Atlantis."},
-    *({"id": f"r{n}", "title": "Rome", "text": "Rome is the capital of Italy."} for n in range(5)),
+    record("p1", "Ada Lovelace", "Ada Lovelace worked with Charles Babbage."),
+    record("p2", "Charles Babbage", "Charles Babbage was born in London."),
+    record("p3", "Charles Babbage", "London honoured Charles Babbage."),
+    record("p4", "Lists", "Vistula. Then: Warsaw. Then: Krakow."),
+    record("p6", "Byron", "Byron was an English poet."),
+    record("p7", "Thames", "Thames is an English river."),
+    record("p5", "Nowhere", "Nowhere is far from Atlantis."),
+    *(record(f"r{n}", "Rome", "Rome is the capital of Italy.") for n in range(5)),
 ]
-
-
 MILL = "In which town does a mill stand?"
 BORN = "Where was Ada Lovelace born?"
+BOTH = "ask --index people,places --strategy bm25"
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +50,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     publish(folder, CONNECTED, "connected", "graph-search")
     write_rows(folder / "questions.jsonl", QUESTIONS)
     return folder
-
-
-@pytest.fixture
-def good(command: Command) -> Callable[..., Any]:
-    """The JSON lines of a command that must succeed."""
-
-    def run(line: str, *arguments: str) -> Any:
-        done = command(line, *arguments)
-        assert done.exit_code == 0, done.output
-        return [json.loads(printed) for printed in done.stdout.splitlines()]
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -117,25 +88,18 @@ def test_two_large_filters_stay_ready_and_a_third_takes_the_place_of_the_older(p
     ("first", "where", "said"),
     [
         ("ask Where? --strategy bm25", "metadata.yaer > 2000", "metadata.year"),
-        ("ask Where? --strategy bm25", "metadata.year > 2000; DROP TABLE passages", "Only SELECT"),
-        ("submit questions.jsonl --strategy bm25", "metadata.kind > 2000", "column"),
         ("submit questions.jsonl --strategy bm25", "date.berth = 1900", "did you mean date.birth?"),
         ("eval questions.jsonl", "date.birth > 'soon'", "holds dates; write one as '2020'"),
-        ("eval questions.jsonl", "(" * 100 + "id = 'a'", "column"),
     ],
 )
-def test_a_mistake_in_a_filter_is_one_sentence_and_nothing_is_done(
-    command: Command, good: Callable[..., Any], first: str, where: str, said: str
-) -> None:
+def test_a_wrong_filter_is_told_and_does_nothing(command: Call, good: Call, first: str, where: str, said: str) -> None:
     done = command(f"{first} --index towns --where", where)
     assert isinstance(done.exception, errors.FilterError)
-    assert said in str(done.exception)
-    assert "\n" not in str(done.exception)
-    assert done.stdout == ""
+    assert (said in str(done.exception), "\n" in str(done.exception), done.stdout) == (True, False, "")
     assert good("jobs --json") == [[]]
 
 
-def test_a_job_keeps_its_filter_to_the_end(command: Command, good: Callable[..., Any]) -> None:
+def test_a_job_keeps_its_filter_to_the_end(command: Call, good: Call) -> None:
     where, submit = "metadata.kind = 'old'", "submit questions.jsonl --index towns --strategy bridge-lexical --json"
     jobs = [good(submit, *more)[0]["job_id"] for more in (("--where", where), ("--key", "plain"))]
     assert command("worker --until-empty").exit_code == 0
@@ -146,22 +110,16 @@ def test_a_job_keeps_its_filter_to_the_end(command: Command, good: Callable[...,
     assert rows["q3"]["passages"][0]["id"] == "p03"
     assert others["q15"]["passages"][0]["id"] == "p15"
     assert not others["q15"].get("filter")
-    replayed = command(f"replay {jobs[0]} q15 --json")
-    assert replayed.exit_code == 0, replayed.output
+    assert good(f"replay {jobs[0]} q15 --json")
 
 
 @pytest.mark.parametrize(("options", "recall"), [((), 1.0), (("--where", "metadata.kind = 'old'"), 0.5)])
-def test_an_evaluation_counts_what_the_filter_leaves(
-    good: Callable[..., Any], options: tuple[str, ...], recall: float
-) -> None:
+def test_an_evaluation_counts_what_the_filter_leaves(good: Call, options: tuple[str, ...], recall: float) -> None:
     (report,) = good("eval questions.jsonl --index towns --strategies bm25 --json --no-store", *options)
     assert report["strategies"]["bm25"]["recall@5"] == recall
 
 
-BOTH = "ask --index people,places --strategy bm25"
-
-
-def test_passages_of_indexes_are_fused_by_rank_and_name_their_index(good: Callable[..., Any], root: Path) -> None:
+def test_passages_of_indexes_are_fused_by_rank_and_name_their_index(good: Call, root: Path) -> None:
     (found,) = good(f"{BOTH} --json", "river thames london")
     ranks = {}
     for name in ("people", "places"):
@@ -180,9 +138,7 @@ def test_passages_of_indexes_are_fused_by_rank_and_name_their_index(good: Callab
     assert scores == sorted(scores, reverse=True)
 
 
-def test_the_most_certain_index_answers_and_every_answer_is_there_whole(
-    command: Command, good: Callable[..., Any], root: Path
-) -> None:
+def test_the_most_certain_index_answers_and_every_answer_is_whole(command: Call, good: Call, root: Path) -> None:
     (found,) = good(f"{BOTH} --json", BORN)
     assert (found["answer"], found["index"]) == ("London", "people")
     assert [one["index"] for one in found["answers"]] == ["people", "places"]
@@ -193,10 +149,10 @@ def test_the_most_certain_index_answers_and_every_answer_is_there_whole(
         answer = indexes.ask(BORN, limit=1, strategy="bm25")
         assert (indexes.names, [*answer.answers]) == (("places", "people"), ["places", "people"])
         assert (answer.answer, answer.index, len(answer.passages)) == ("London", "people", 1)
-    lines = command(f"{BOTH} --limit 2", BORN).stdout.splitlines()
-    assert lines[0] == f"Question  {BORN}"
-    assert lines[1].startswith("Answer    London  (possible, confidence 0.")
-    assert lines[1].endswith("(from the index people)")
+    question, shown, *lines = command(f"{BOTH} --limit 2", BORN).stdout.splitlines()
+    assert question == f"Question  {BORN}"
+    assert shown.startswith("Answer    London  (possible, confidence 0.")
+    assert shown.endswith("(from the index people)")
     assert "Passages  (people: bm25, version 1, places: bm25, version 1)" in lines
     assert sum(line.endswith("  in people") for line in lines) == 2
     for options, words in (("people,people", "'people' is named twice"), ("people,places --explain", "show one index")):
@@ -225,7 +181,7 @@ def connected(published: Path) -> Iterator[Index]:
     ],
 )
 def test_what_people_and_scripts_read_of_a_connection_agrees(
-    command: Command, good: Callable[..., Any], names: tuple[str, str], options: str, said: str
+    command: Call, good: Call, names: tuple[str, str], options: str, said: str
 ) -> None:
     lines = command(f"connect --index connected {options}", *names).stdout.splitlines()
     assert lines[0].startswith(said)
@@ -234,16 +190,12 @@ def test_what_people_and_scripts_read_of_a_connection_agrees(
     assert (document["index"], document["version"], document["a"], document["b"]) == ("connected", 1, *names)
 
 
-def test_a_connection_names_the_passages_of_its_relations_in_their_direction(
-    connected: Index, command: Command
-) -> None:
+def test_a_connection_names_the_passages_of_its_relations_in_their_direction(connected: Index, command: Call) -> None:
     document = connected.graph.connect("London", "Ada Lovelace").to_json()
     (path,) = document["paths"]
     assert [entity["name"] for entity in path["entities"]] == ["London", "Charles Babbage", "Ada Lovelace"]
-    back = [relation for relation in path["hops"][0] if not relation["forward"]]
-    assert [passage["id"] for relation in back for passage in relation["passages"]] == ["p2"] * len(back)
-    forward = [relation for relation in path["hops"][0] if relation["forward"]]
-    assert {passage["id"] for relation in forward for passage in relation["passages"]} <= {"p3"}
+    for relation in path["hops"][0]:
+        assert [passage["id"] for passage in relation["passages"]] == ["p3" if relation["forward"] else "p2"]
     stored = connected.sql("SELECT DISTINCT relation FROM relation_provenance").to_pydict()["relation"]
     assert {relation["relation"] for hop in path["hops"] for relation in hop} <= set(stored)
     shown = command("connect Rome Italy --index connected").stdout
@@ -261,9 +213,7 @@ def test_a_connection_names_the_passages_of_its_relations_in_their_direction(
         ("Byron", "English", 2, [("relation", "Byron --[related to]--> English")]),
     ],
 )
-def test_what_connects_two_entities(
-    connected: Index, a: str, b: str, length: int, found: list[tuple[str, str]]
-) -> None:
+def test_what_connects_two_entities(connected: Index, a: str, b: str, length: int, found: list[object]) -> None:
     paths = connected.graph.connect(a, b, max_length=length).paths
     assert [(path.via, path.text) for path in paths] == found
 

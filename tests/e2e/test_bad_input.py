@@ -5,19 +5,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
-from small_indexes import Run, printed, publish, town_records, write_rows
+from small_indexes import Call, Run, printed, publish, town_records, write_rows
 from typer.testing import CliRunner
 
 from polyhop.cli import app
 
 GOOD = town_records()
-PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
+T = "--index towns"
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +28,13 @@ def published(published_towns: Path, tmp_path_factory: pytest.TempPathFactory) -
     write_rows(folder / "half.jsonl", GOOD[:1], '{"text": ')
     write_rows(folder / "questions.jsonl", [{"id": "q1", "question": "Which river does Town 1 lie on?"}])
     (folder / "blank.jsonl").write_bytes(b"\n\n")
-    (folder / "picture.png").write_bytes(PICTURE)
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
     return folder
 
 
 def _current(root: Path) -> tuple[str, list[str]]:
     index = root / "indexes" / "towns"
     return (index / "CURRENT").read_text(), sorted(path.name for path in (index / "versions").iterdir())
-
-
-T = "--index towns"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +55,7 @@ T = "--index towns"
         ("index --index none", 2, "SOURCE"),
         ("index --index none --add-strategy dense", 1, "Unknown index 'none'"),
         (f"index . {T} --set batch_sise=3", 2, "did you mean 'batch_size'"),
+        (f"index good.jsonl {T} --set corpus.language=xx", 2, "there is no language 'xx'"),
         (f"index good.jsonl {T} --graph g.jsonl", 2, "an index is made from one of them"),
         (f"index good.jsonl {T} --graph-sources t.jsonl", 2, "texts for nodes need their graph"),
         (f"index {T} --graph g.jsonl --extractor rules", 2, "nothing is extracted from it"),
@@ -84,7 +81,7 @@ T = "--index towns"
     ],
 )
 def test_a_wrong_command_gives_one_sentence_and_its_exit_code_and_changes_no_version(
-    root: Path, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, line: str, code: int, sentence: str
+    root: Path, said: Call, monkeypatch: pytest.MonkeyPatch, line: str, code: int, sentence: str
 ) -> None:
     monkeypatch.chdir(root.parent)
     monkeypatch.setenv("POLYHOP_ROOT", str(root))
@@ -99,24 +96,22 @@ def test_a_wrong_command_gives_one_sentence_and_its_exit_code_and_changes_no_ver
 
 
 @pytest.mark.parametrize(("broken", "code"), [(5, 0), (6, 1)])
-def test_broken_lines_and_ids_used_twice_are_quarantined_up_to_the_allowed_share(
-    said: Callable[..., Any], tmp_path: Path, broken: int, code: int
+def test_broken_lines_and_ids_used_twice_are_set_aside_up_to_the_allowed_share(
+    said: Call, tmp_path: Path, broken: int, code: int
 ) -> None:
     """Also an id of a record that is the id of a piece of a longer one."""
-    text = {"id": "p001", "title": "Town 1", "text": "Something else."}
-    pieces: list[dict[str, Any]] = [
-        {"id": "long", "title": "Long", "text": "A sentence. " * 400},
-        {**GOOD[0], "id": "long#1"},
-    ]
-    corpus = write_rows(tmp_path / "corpus.jsonl", [*GOOD[:96], text, *pieces], *["{broken"] * (broken - 2))
+    twice = {**GOOD[1], "text": "Something else."}
+    long: dict[str, object] = {"id": "long", "title": "Long", "text": "A sentence. " * 400}
+    records = [*GOOD[:96], twice, long, {**GOOD[0], "id": "long#1"}]
+    corpus = write_rows(tmp_path / "corpus.jsonl", records, *["{broken"] * (broken - 2))
     own = ("--root", tmp_path / "root")
     ended, out, told = said(f"index {corpus} {T} --set strategies=bm25 --json", *own)
     assert ended == code, told
     if code:
-        assert "of 103 records" in told
-        assert not (tmp_path / "root/indexes/towns/CURRENT").exists()
+        assert ("of 103 records" in told, (tmp_path / "root/indexes/towns/CURRENT").exists()) == (True, False)
         return
-    assert (json.loads(out)["counts"]["passages"], json.loads(out)["counts"]["quarantined"]) == (99, broken)
+    counts = json.loads(out)["counts"]
+    assert (counts["passages"], counts["quarantined"]) == (99, broken)
     rows = json.loads(said(f"sql 'FROM quarantine ORDER BY line' {T} --json", *own)[1])
     assert [row["line"] for row in rows] == [97, 99, 100, 101, 102]
     assert rows[0]["reason"] == "id 'p001' was already used with other text in corpus.jsonl line 2"
@@ -127,10 +122,9 @@ def test_broken_lines_and_ids_used_twice_are_quarantined_up_to_the_allowed_share
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, check=False)
+    (folder := tmp_path / "disk").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, check=False)
     if mounted.returncode:
         if os.environ.get("CI"):
             pytest.fail(f"CI must be able to mount a tmpfs: {mounted.stderr!r}")
@@ -191,12 +185,8 @@ for line in sys.argv[1:]:
     print(json.dumps([done.exit_code, f"{done.output}{done.exception or ''}"]))
 """
 READING = (
+    *("explain 1 q1", "jobs", "results 1", "sql 'SELECT count(*) FROM results' --index small", "verify --index small"),
     "ask 'Which town lies on a river?' --index small --strategy dense",
-    "explain 1 q1",
-    "jobs",
-    "results 1",
-    "sql 'SELECT count(*) FROM results' --index small",
-    "verify --index small",
 )
 WRITING = {
     "index {folder}/small.jsonl --index small": "no permission|read-only",
@@ -205,7 +195,7 @@ WRITING = {
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
-def test_commands_that_read_need_no_place_to_write_and_those_that_write_say_that_they_cannot(read_only: Path) -> None:
+def test_commands_that_read_need_no_place_to_write_and_the_others_say_that_they_cannot(read_only: Path) -> None:
     """In a process of a user whom modes of files bind; root loses its right to pass them over."""
     lines = [line.format(folder=read_only) + f" --root {read_only}/root" for line in (*READING, *WRITING)]
     bound = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"] if os.geteuid() == 0 else []
@@ -214,5 +204,4 @@ def test_commands_that_read_need_no_place_to_write_and_those_that_write_say_that
     assert {line: end for line, end in ends.items() if line in READING and (end[0] or "annot" in end[1])} == {}
     assert "annot" not in ran.stderr
     for line, words in WRITING.items():
-        assert ends[line][0] == 1
-        assert any(word in ends[line][1] for word in words.split("|")), ends[line]
+        assert (ends[line][0], any(word in ends[line][1] for word in words.split("|"))) == (1, True), ends[line]

@@ -1,21 +1,17 @@
 """`polyhop cache`: counting, removing, carrying elsewhere."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
+from small_indexes import Call
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
-
-Command = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +36,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cache(command: Command) -> Callable[..., Any]:
+def cache(command: Call) -> Call:
     """The JSON of `polyhop cache`."""
     return lambda line: json.loads(command(f"cache {line} --json").stdout)
 
 
-def test_stats_count_all_caches_and_what_was_spent(cache: Callable[..., Any], command: Command) -> None:
+def test_stats_count_all_caches_and_what_was_spent_and_evict_says_what_it_removed(cache: Call, command: Call) -> None:
     document = cache("stats")
     assert (document["vectors"]["count"], document["paths"]["count"]) == (1, 2)
     replies = document["replies"]
@@ -53,19 +49,14 @@ def test_stats_count_all_caches_and_what_was_spent(cache: Callable[..., Any], co
     tokens = {"prompt_tokens": 205, "completion_tokens": 25}
     assert replies["spent"] == {"calls": 3, **tokens, "cost_usd": 1.25, "seconds": 3.0}
     rows = [(row["model"], row["task"], row["replies"], row["failures"], row["calls"]) for row in replies["by_task"]]
-    assert rows == [
-        ("openai/a", "kg.extract", 1, 0, 1),
-        ("openai/a", "kg.resolve", 0, 1, 1),
-        ("openai/b", "kg.extract", 1, 0, 1),
-    ]
+    done, failed = ("kg.extract", 1, 0, 1), ("kg.resolve", 0, 1, 1)
+    assert rows == [("openai/a", *done), ("openai/a", *failed), ("openai/b", *done)]
     nothing = cache("stats --root none")
     assert nothing["replies"]["count"] == nothing["vectors"]["count"] == nothing["replies"]["bytes"] == 0
     plain = command("cache stats").stdout
     assert "replies: 2 valid, 3 raw, 1 failed requests" in plain
     assert "spent: 3 calls, 1.25 USD" in plain
 
-
-def test_evict_says_what_it_removed_and_keeps_what_was_spent(cache: Callable[..., Any], command: Command) -> None:
     said = command("cache evict --failures").stdout
     assert said == "Removed: 0 replies, 1 failed request, 1 raw reply\n"
     assert cache("evict --model openai/a") == {"replies": 1, "raw_replies": 1, "failures": 0}
@@ -74,9 +65,7 @@ def test_evict_says_what_it_removed_and_keeps_what_was_spent(cache: Callable[...
     assert (left["count"], left["failures"], left["spent"]["calls"]) == (1, 0, 3)
 
 
-def test_an_export_is_imported_into_another_root_once(
-    cache: Callable[..., Any], command: Command, tmp_path: Path
-) -> None:
+def test_an_export_is_imported_into_another_root_once(cache: Call, command: Call, tmp_path: Path) -> None:
     file, again, other = tmp_path / "replies.parquet", tmp_path / "again.parquet", f"--root {tmp_path / 'other'}"
     assert cache(f"export {file}") == {"exported": 2}
     assert cache(f"import {file} {other}") == {"added": 2, "known": 0}

@@ -1,14 +1,12 @@
 """Entities as a person meets them: merged names, namesakes told apart, names as written, and decisions that hold."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from memory_index import names_of
-from small_indexes import indexed, write_rows
+from small_indexes import Call, indexed, record, write_rows
 
 from polyhop.api import open_index
 from polyhop.schemas.errors import PolyhopError
@@ -25,7 +23,6 @@ from polyhop.warehouse.tables.version_rows import read_name_records
 from polyhop.warehouse.user_files import change_edits
 from polyhop.worker.strategies.registry import make
 
-Command = Callable[..., Result]
 Passages = dict[str, tuple[str, str]]
 ZORGON: Passages = {
     "p1": ("Zorgon Corp", "Zorgon Corp is an American company. It was founded in Ulm."),
@@ -58,7 +55,7 @@ TABLES = ("entities", "mentions", "relations", "propositions", "proposition_enti
 
 def build(root: Path, name: str, passages: Passages, *, full: bool = False, **settings: str) -> None:
     """A run of an index in this process."""
-    rows = [{"id": own, "title": title, "text": text} for own, (title, text) in passages.items()]
+    rows = [record(own, *page) for own, page in passages.items()]
     given = {name.replace("__", "."): value for name, value in settings.items()}
     known = parse_settings({"test": {"root": str(root), "strategies": "bridge-lexical", **given}})
     indexed(known, write_rows(root.parent / "corpus.jsonl", rows), name, source_name="corpus", full=full)
@@ -78,7 +75,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def edit(command: Command) -> Callable[..., Any]:
+def edit(command: Call) -> Call:
     """`polyhop entities edit`: the JSON, or the sentence of a refusal."""
 
     def run(line: str, *names: str) -> Any:
@@ -92,13 +89,10 @@ def edit(command: Command) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def explained(command: Command) -> Callable[..., Any]:
+def explained(command: Call) -> Call:
     """The JSON of `polyhop entities explain`."""
-
-    def run(a: str, b: str, index: str = "linked") -> Any:
-        return json.loads(command(f"entities explain --index {index} --json", "--", a, b).stdout)
-
-    return run
+    line = "entities explain --json --index"
+    return lambda a, b, index="linked": json.loads(command(f"{line} {index}", "--", a, b).stdout)
 
 
 def rows(root: Path, query: str, name: str = "edited") -> list[tuple[Any, ...]]:
@@ -114,9 +108,7 @@ def entities(root: Path) -> dict[str, tuple[str, str | None]]:
 
 
 @pytest.mark.rare
-def test_every_edit_holds_from_the_next_run_on_and_after_edits_of_the_corpus(
-    edit: Callable[..., Any], explained: Callable[..., Any], root: Path
-) -> None:
+def test_edits_hold_from_the_next_run_on_and_after_edits_of_the_corpus(edit: Call, explained: Call, root: Path) -> None:
     before = tables(root)
     edit("merge Danube Donau")
     edit("split Zorgon", "Zorgon Corp")
@@ -124,9 +116,9 @@ def test_every_edit_holds_from_the_next_run_on_and_after_edits_of_the_corpus(
     edit("retype Ulm organization")
     edit("delete American")
     build(root, "edited", EDITED)
-    found = entities(root)
-    assert (found["zorgon corp"], found["zorgon"]) == (("Zorgon & Sons", "ORGANIZATION"), ("Zorgon", "ORGANIZATION"))
-    assert (found["ulm"], found["donau"]) == (("Ulm", "ORGANIZATION"), ("Donau", "LOCATION"))
+    found, firm = entities(root), "ORGANIZATION"
+    assert (found["zorgon corp"], found["zorgon"]) == (("Zorgon & Sons", firm), ("Zorgon", firm))
+    assert (found["ulm"], found["donau"]) == (("Ulm", firm), ("Donau", "LOCATION"))
     assert {"american", "danube"}.isdisjoint(found)
     why = explained("Danube", "Donau", "edited")
     assert (why["same"], "edits.jsonl line 1" in why["reason"]) == (True, True)
@@ -146,9 +138,7 @@ def test_every_edit_holds_from_the_next_run_on_and_after_edits_of_the_corpus(
     assert tables(root) == before
 
 
-def test_the_last_decision_counts_and_one_that_cannot_be_is_refused_in_one_sentence(
-    edit: Callable[..., Any], command: Command, root: Path
-) -> None:
+def test_the_last_decision_counts_and_one_that_cannot_be_is_one_sentence(edit: Call, command: Call, root: Path) -> None:
     for line in ("merge Danube Donau", "retype Ulm PERSON", "split Donau Danube", "retype Ulm NONE"):
         edit(line)
     for line, said in (
@@ -169,13 +159,13 @@ def test_the_last_decision_counts_and_one_that_cannot_be_is_refused_in_one_sente
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"edit": "paint", "key": "ulm", "other": "red"}'])
-def test_a_broken_file_of_edits_stops_a_run_in_one_sentence(said: Callable[..., Any], root: Path, line: str) -> None:
+def test_a_broken_file_of_edits_stops_a_run_in_one_sentence(said: Call, root: Path, line: str) -> None:
     (root / "indexes" / "edited" / "edits.jsonl").write_text(line)
     ended, _, told = said("index --index edited --root", root)
     assert (ended, "edits.jsonl line 1: " in told, told.count("\n")) == (2, True, 1)
 
 
-def test_names_are_explained_and_lead_to_passages(explained: Callable[..., Any], command: Command) -> None:
+def test_names_are_explained_and_lead_to_passages(explained: Call, command: Call) -> None:
     one = explained("Zorgon", "Zorgon Corp")
     assert (one["same"], one["reason"]) == (True, "'zorgon corp' only adds corp to 'zorgon'")
     assert explained("Blue Giant", "zorgon")["same"] is True
@@ -193,13 +183,9 @@ def test_names_are_explained_and_lead_to_passages(explained: Callable[..., Any],
 
 
 def test_each_passage_mentions_the_namesake_that_it_means_and_a_question_starts_from_all(root: Path) -> None:
-    assert rows(root, MEANT, "namesakes") == [
-        ("a1", "mercury planet"),
-        ("a2", "mercury mythology"),
-        ("a3", "mercury planet"),
-        ("a4", "mercury mythology"),
-        ("a5", "mercury"),
-    ]
+    planet, god = "mercury planet", "mercury mythology"
+    meant = [("a1", planet), ("a2", god), ("a3", planet), ("a4", god), ("a5", "mercury")]
+    assert rows(root, MEANT, "namesakes") == meant
     with open_index("namesakes", root=root) as opened:
         found = opened.ask("Where is Mercury?", strategy="bridge-lexical")
     assert {passage["id"] for passage in found.passages} >= NAMESAKES.keys()
@@ -208,8 +194,7 @@ def test_each_passage_mentions_the_namesake_that_it_means_and_a_question_starts_
 def test_namesakes_are_explained_and_a_merge_by_hand_joins_them_again(root: Path) -> None:
     asked, layout = ("Mercury (planet)", "Mercury"), Layout(root)
     told = explain(*asked, read_name_records(layout, "namesakes", keys_of(*asked)))
-    assert not told.same
-    assert "'mercury' is the name of 2 entities" in told.reason
+    assert (told.same, "'mercury' is the name of 2 entities" in told.reason) == (False, True)
     merges = [EntityEdit("merge", key, "mercury") for key in ("mercury planet", "mercury mythology")]
     change_edits(layout.index("namesakes"), lambda _: merges)
     build(root, "namesakes", NAMESAKES, resolution__identity="context")
@@ -219,9 +204,8 @@ def test_namesakes_are_explained_and_a_merge_by_hand_joins_them_again(root: Path
 @pytest.mark.rare
 @pytest.mark.parametrize("identity", ["name_type", "context"])
 def test_an_edit_of_a_corpus_of_namesakes_ends_like_a_fresh_build(tmp_path: Path, identity: str) -> None:
-    changed = dict(list(NAMESAKES.items())[:3]) | {
-        "a6": ("Jupiter", "Jupiter is the father of Mercury. He loves Maia.")
-    }
+    kept = {own: NAMESAKES[own] for own in ("a1", "a2", "a3")}
+    changed = kept | {"a6": ("Jupiter", "Jupiter is the father of Mercury. He loves Maia.")}
     sums = []
     for name, editions in {"edited": (NAMESAKES, changed), "fresh": (changed,)}.items():
         for passages in editions:

@@ -1,6 +1,5 @@
 """An index made from a knowledge graph: without texts, with texts for its nodes, with paths in the words of a model."""
 
-import json
 import random
 import re
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from polyhop.flows.reports import IndexReport
 from polyhop.schemas.errors import LossRefusedError, SourceError
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.records import GraphServer, SourceKind
-from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import node_id
 from polyhop.tasks.resolution.resolve import explain, keys_of
 from polyhop.warehouse.artefacts import GRAPH as BIPARTITE
@@ -52,6 +51,18 @@ GRAPH = [
     stated(LONDON, "twinned with", node("t2", "Berlin", "City")),
 ]
 CORPUS = [{"id": "a", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage."}]
+PAPERS = [
+    stated(node(own_id, name, "Paper"), "about", node(subject, subject))
+    for own_id, name, subject in (("p1", "Engines", "steam"), ("p2", "Rivers", "water"), ("p3", "Bridges", "steel"))
+]
+TEXTS: list[dict[str, object]] = [
+    {"id": "p1", "title": "Engines", "text": "Boilers drive pistons with hot vapour.", "metadata": {"doi": "10/1"}},
+    {"id": "p2", "title": "Rivers", "text": "The Danube flows through ten countries."},
+    {"id": "p2", "title": "Rivers", "text": "The Rhine rises in the Alps."},
+    {"id": "p3", "title": "Bridges", "text": "Cables carry the deck of a suspension bridge."},
+]
+COUNT = 12
+"""Papers, of two paths each, whose words a scripted model chooses over real HTTP."""
 
 
 @pytest.fixture
@@ -80,14 +91,9 @@ def test_a_graph_is_indexed_asked_and_verified_from_the_command_line(polyhop: Ru
     assert (report["version"], report["changed"]) == (1, True)
     nothing = dict.fromkeys(("documents", "passages", "propositions"), 0)
     assert report["counts"] == nothing | {"entities": 9, "relations": 7, "quarantined": 1}
-    query = (
-        "SELECT source_id = target_id AS is_loop, count FROM relations WHERE relation = 'knows' "
-        "UNION ALL SELECT NULL, line FROM quarantine"
-    )
-    assert printed(polyhop("sql", query, *of_people, "--json")) == [
-        {"is_loop": True, "count": 3},
-        {"is_loop": None, "count": 22},
-    ]
+    loops = "SELECT source_id = target_id AS is_loop, count FROM relations WHERE relation = 'knows'"
+    rows = printed(polyhop("sql", f"{loops} UNION ALL SELECT NULL, line FROM quarantine", *of_people, "--json"))
+    assert rows == [{"is_loop": True, "count": 3}, {"is_loop": None, "count": 22}]
     assert polyhop("connect", "Ada Lovelace", "london", *of_people).stdout.splitlines() == [
         "Ada Lovelace and london are 2 relations apart:",
         "  Ada Lovelace --[worked with]--> Charles Babbage --[born in]--> London",
@@ -103,9 +109,7 @@ def test_a_graph_is_indexed_asked_and_verified_from_the_command_line(polyhop: Ru
     assert printed(polyhop("versions", *of_people, "--json"))[0]["source"] == str(source)
 
 
-def test_a_graph_changes_with_its_content_not_its_order_and_is_extended_and_built_again_without_its_file(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_a_graph_changes_by_its_content_and_is_built_again_without_its_file(settings: Settings, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "graph.jsonl", GRAPH * 4)
     first = made(settings, source)
     shuffled = GRAPH * 4
@@ -145,9 +149,7 @@ def test_a_corpus_with_its_vectors_replaces_a_graph_and_a_graph_a_corpus(tmp_pat
     assert counts[0] == counts[2]
 
 
-def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_other_sources_replace_a_graph_only_when_told_and_few_relations_go(settings: Settings, tmp_path: Path) -> None:
     towns = [stated({"id": f"t{number}"}, "lies in", {"id": f"c{number}"}) for number in range(20)]
     graph, other = write_rows(tmp_path / "graph.jsonl", towns), write_rows(tmp_path / "other.jsonl", GRAPH)
     made(settings, graph)
@@ -157,16 +159,13 @@ def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_rela
             made(settings, other, kind)
     with pytest.raises(LossRefusedError, match=r"7 of 20 relations of .*graph.jsonl in index 'people' would be"):
         made(settings, write_rows(graph, towns[7:]))
-    assert made(settings, graph, allows_deletions=True).counts["relations"] == 13
-    assert made(settings, other, replaces=True).counts["relations"] == 7
+    counts = [made(settings, graph, allows_deletions=True).counts, made(settings, other, replaces=True).counts]
+    assert [each["relations"] for each in counts] == [13, 7]
 
 
 def test_names_and_ids_of_the_graph_lead_to_its_nodes(people: Index) -> None:
-    mills = people.graph.find_entities("mill")
-    assert [(entity.id, entity.key, entity.type) for entity in mills] == [
-        (node_id("m1"), "mill #m1", "Part"),
-        (node_id("m2"), "mill #m2", "Building"),
-    ]
+    mills = [(entity.id, entity.key, entity.type) for entity in people.graph.find_entities("mill")]
+    assert mills == [(node_id("m1"), "mill #m1", "Part"), (node_id("m2"), "mill #m2", "Building")]
     assert [entity.name for entity in people.graph.find_entities("1815")] == []
     own = people.graph.find_entities("Charles Babbage")[0]
     arrays = people.session.published.artefact(RELATIONS)
@@ -191,39 +190,6 @@ def test_every_strategy_finds_no_passage_and_none_fails(people: Index) -> None:
             assert (name, answer.answer or "", list(answer.passages)) == (name, "", [])
 
 
-def test_a_real_graph_keeps_the_ids_that_its_questions_name(shared_data: Path, tmp_path: Path) -> None:
-    settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
-    report = made(settings, shared_data / "orkg" / "triples.jsonl")
-    assert (report.counts["entities"], report.counts["relations"]) == (4336, 4488)
-    with (shared_data / "orkg" / "questions.jsonl").open(encoding="utf-8") as file:
-        golden = {triple for line in file for triple in json.loads(line)["golden_triples"]}
-    rows = query_rows(
-        Layout(settings.root),
-        "people",
-        "SELECT format('({}:{}, {}, {}:{})', a.node_id, s.name, r.relation, b.node_id, t.name) AS triple "
-        "FROM relations AS r "
-        "JOIN entities AS s ON s.entity_id = r.source_id JOIN nodes AS a ON a.entity_id = r.source_id "
-        "JOIN entities AS t ON t.entity_id = r.target_id JOIN nodes AS b ON b.entity_id = r.target_id",
-    )
-    known = set(rows.column("triple").to_pylist())
-    held = [triple for triple in golden if triple in known]
-    assert len(golden) - len(held) <= 1
-    assert all(re.match(r"\(R\d+:", triple) for triple in held)
-
-
-PAPERS = [
-    stated(node("p1", "Engines", "Paper"), "about", {"id": "steam", "name": "steam"}),
-    stated(node("p2", "Rivers", "Paper"), "about", {"id": "water", "name": "water"}),
-    stated(node("p3", "Bridges", "Paper"), "about", {"id": "steel", "name": "steel"}),
-]
-TEXTS: list[dict[str, object]] = [
-    {"id": "p1", "title": "Engines", "text": "Boilers drive pistons with hot vapour.", "metadata": {"doi": "10/1"}},
-    {"id": "p2", "title": "Rivers", "text": "The Danube flows through ten countries."},
-    {"id": "p2", "title": "Rivers", "text": "The Rhine rises in the Alps."},
-    {"id": "p3", "title": "Bridges", "text": "Cables carry the deck of a suspension bridge."},
-]
-
-
 def test_passages_of_nodes_are_ranked_linked_and_kept_up_to_date(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "root", strategies=("bm25", "dense", "graph-search"))
     graph = write_rows(tmp_path / "graph.jsonl", PAPERS)
@@ -237,10 +203,8 @@ def test_passages_of_nodes_are_ranked_linked_and_kept_up_to_date(tmp_path: Path)
     with open_index("people", settings=settings) as index:
         for name in ("bm25", "dense"):
             best = index.ask(question, strategy=name).passages[0]
-            linked = index.sql(
-                "SELECT n.node_id, p.title FROM node_passages JOIN nodes AS n USING (entity_id) "
-                f"JOIN passages AS p USING (passage_id) WHERE passage_id = '{best['id']}'"
-            ).to_pylist()
+            joined = "node_passages JOIN nodes AS n USING (entity_id) JOIN passages AS p USING (passage_id)"
+            linked = index.sql(f"SELECT n.node_id, p.title FROM {joined} WHERE passage_id = '{best['id']}'").to_pylist()
             assert linked == [{"node_id": "p2", "title": "Rivers"}]
         assert index.session.published.manifest.graph_sources.endswith("texts.jsonl")
     assert run_verify(settings, "people").ok
@@ -280,10 +244,6 @@ def test_sources_that_do_not_go_together_are_refused(settings: Settings, tmp_pat
             made(settings, source, kind, graph_sources=sources)  # type: ignore[arg-type]
 
 
-COUNT = 12
-"""Papers, of two paths each, whose words a scripted model chooses over real HTTP."""
-
-
 def never_built(*_: object) -> Strategy:
     raise AssertionError
 
@@ -291,24 +251,16 @@ def never_built(*_: object) -> Strategy:
 class Hubs:
     """Index runs of a graph with hubs, with the scripted server as the model."""
 
-    def __init__(self, folder: Path, server: Any) -> None:
-        self.folder = folder
-        self.server = server
-        self.source = write_rows(folder / "graph.jsonl", statements())
+    def __init__(self, runs: Any) -> None:
+        self.server = runs.server
+        self.source = write_rows(runs.folder / "graph.jsonl", statements())
+        self._settings = runs.settings
 
     def settings(self, root: str = "one", **more: object) -> Settings:
-        values = {
-            "root": str(self.folder / root),
-            "strategies": "of-hubs",
-            "hubs.types": "Paper",
-            "hubs.textualiser": "model",
-            "models.extract": "openai/scripted",
-            "models.api_base": self.server.url,
-            "models.price": "1.0,2.0",
-            "models.max_attempts": 1,
-            "batch_size": 5,
-        }
-        return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
+        hubs = {"strategies": "of-hubs", "hubs__types": "Paper", "hubs__textualiser": "model"}
+        few = {"models__max_attempts": 1, "batch_size": 5, "extraction__extractor": "rules"}
+        given: Settings = self._settings(root, **{**hubs, **few, **more})
+        return given
 
     def texts(self) -> dict[str, int]:
         """Paths by textualiser."""
@@ -317,12 +269,12 @@ class Hubs:
 
 
 @pytest.fixture
-def hubs(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hubs]:
+def hubs(runs: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hubs]:
     """With a strategy that needs them."""
     points = {"of-hubs": EntryPoint("of-hubs", __name__, registry.GROUP)}
     monkeypatch.setattr(registry, "extensions", lambda _group: points)
     strategy("of-hubs", "For tests.", Parameters, needs={"hubs"})(never_built)
-    yield Hubs(tmp_path, model_server)
+    yield Hubs(runs)
     del DECLARED["of-hubs"]
 
 
@@ -359,9 +311,7 @@ def test_a_changed_graph_asks_for_changed_paths_only(hubs: Hubs) -> None:
     assert paths(afresh) == paths(settings)
 
 
-def test_what_failed_or_is_empty_has_the_words_of_the_template_and_only_what_failed_is_asked_for_again(
-    hubs: Hubs,
-) -> None:
+def test_what_failed_or_is_empty_has_the_words_of_the_template_and_only_what_failed_is_asked_again(hubs: Hubs) -> None:
     settings = hubs.settings()
     hubs.server.shares({"wrong_schema": 0.3}, seed=5)
     made(settings, hubs.source)

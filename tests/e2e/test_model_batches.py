@@ -9,104 +9,40 @@ import random
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_processes import Commands, Started
+from scripted_server import drawn
 from small_indexes import indexed, write_rows
 
 from polyhop.flows.plan import plan_index
+from polyhop.flows.reports import ModelUse
 from polyhop.schemas import errors
-from polyhop.schemas.settings import Settings, as_environment, flatten, parse_settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.query import query_rows
 
 MANY = int(os.environ.get("POLYHOP_BATCH_PASSAGES", "1700"))  # of three units each
 KILL_COUNT = int(os.environ.get("POLYHOP_KILLS", "40"))
-HISTORY = {"extraction_ledger", "version_stages"}
-"""Tables that tell how a version came about: attempts and prices of batches differ from those of single calls."""
-NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
-FAULTS = (
-    "error",
-    "truncated",
-    "length",
-    "wrong_schema",
-    "refusal",
-    "content_filter",
-    *("expired", "absent", "garbled"),
-)
+LOST = ("expired", "absent", "garbled")
+FAULTS = ("error", "truncated", "length", "wrong_schema", "refusal", "content_filter", *LOST)
 HELPED = ("prose", "broken")
-PRICE = (1.0, 2.0)
-BATCH_PRICE = (0.5, 1.0)
-
-
-class Runs:
-    """Index runs in a folder, with the scripted server as the model."""
-
-    def __init__(self, folder: Path, server: Any, commands: Commands) -> None:
-        self.folder, self.server, self.commands = folder, server, commands
-
-    def corpus(self, count: int, first: int = 0, name: str = "corpus") -> Path:
-        """Villages, each a passage of three units."""
-        rows = (
-            {
-                "id": f"p{n:05d}",
-                "title": f"Village {n}",
-                "text": f"Village {n} lies on the River {n % 7}. It was founded by {NAMES[n % 4]} in {1500 + n}.",
-            }
-            for n in range(first, first + count)
-        )
-        return write_rows(self.folder / f"{name}.jsonl", rows)
-
-    def settings(self, root: str, mode: str = "batch", **more: object) -> Settings:
-        values = {
-            "root": str(self.folder / root),
-            "strategies": "bridge-lexical",
-            "extraction.extractor": "model",
-            "models.extract": "openai/scripted",
-            "models.api_base": self.server.url,
-            "models.price": ",".join(map(str, PRICE)),
-            "models.batch_price": ",".join(map(str, BATCH_PRICE)),
-            "models.mode": mode,
-        }
-        return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
-
-    def start(self, settings: Settings, corpus: Path, *options: str) -> Started:
-        """`polyhop index` with these settings, in a process of its own."""
-        written = {
-            name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            for name, value in flatten(settings.model_dump(mode="json", exclude_unset=True)).items()
-        }
-        command = ["index", str(corpus), "--index", "towns", "--json", *options]
-        with (self.folder / "log").open("a") as log:
-            return self.commands.start(command, self.folder, as_environment(written), log)
-
-    def to_the_end(self, settings: Settings, corpus: Path, name: str = "towns", most: int = 20) -> list[str]:
-        """Runs until one publishes; the sentences of those that waited."""
-        waited: list[str] = []
-        for _ in range(most):
-            try:
-                indexed(settings, corpus, name)
-            except errors.WaitingError as waiting:
-                waited.append(str(waiting))
-            else:
-                return waited
-        pytest.fail(f"not published after {most} runs: {waited}")
 
 
 @pytest.fixture
-def runs(tmp_path: Path, model_server: Any, commands: Commands) -> Runs:
-    return Runs(tmp_path, model_server, commands)
+def runs(runs: Any) -> Any:
+    runs.mode = "batch"
+    return runs
 
 
-def tables(settings: Settings, name: str = "towns") -> dict[str, Any]:
-    """Checksums of the current version's tables, but for history."""
-    manifest = read_manifest(require_version(Layout(settings.root), name)[1])
-    return {table: record for table, record in manifest.tables.items() if table not in HISTORY}
+def by_single_calls(runs: Any, corpus: Path) -> tuple[Settings, ModelUse]:
+    """Settings of a root whose index asked single calls, and what these took; the server forgets them."""
+    single = runs.settings("single", "single")
+    taken = indexed(single, corpus).model
+    runs.server.reset()
+    return single, taken
 
 
 def journal(settings: Settings, query: str) -> list[Any]:
@@ -121,7 +57,9 @@ def query_runs(settings: Settings) -> list[dict[str, Any]]:
     return list({row["run"]: row for row in map(json.loads, lines)}.values())
 
 
-def check_nothing_waits(settings: Settings) -> None:
+def check_nothing_waits(runs: Any, settings: Settings, *, is_asked_once: bool = True) -> None:
+    if is_asked_once:
+        assert set(by_unit(runs.server).values()) == {1}
     assert journal(settings, "SELECT * FROM parts") == journal(settings, "SELECT * FROM wanted") == []
     assert journal(settings, "SELECT count(*) FROM calls WHERE error = 'InFlight'") == [(0,)]
 
@@ -137,13 +75,9 @@ def single_calls(server: Any) -> int:
     return len(server.requests) - lines
 
 
-def test_a_run_submits_and_waits_and_later_ones_publish_what_single_calls_give_at_the_price_of_batches(
-    runs: Runs,
-) -> None:
+def test_a_run_submits_and_waits_and_later_ones_publish_what_single_calls_give_at_half_the_price(runs: Any) -> None:
     corpus = runs.corpus(12)
-    single = runs.settings("single", "single")
-    whole = indexed(single, corpus).model
-    runs.server.reset()
+    single, whole = by_single_calls(runs, corpus)
     runs.server.desk.polls = 1
     settings = runs.settings("batches", models__batch_requests=9)
     first = runs.start(settings, corpus)
@@ -160,28 +94,23 @@ def test_a_run_submits_and_waits_and_later_ones_publish_what_single_calls_give_a
     assert (record["outcome"], record["sentence"]) == ("waiting", said.removeprefix("polyhop: "))
 
     assert len(runs.to_the_end(settings, corpus)) == 3  # the first three batches, not ended; twice for propositions
-    assert tables(settings) == tables(single)
-    assert set(by_unit(runs.server).values()) == {1}
+    assert runs.tables(settings) == runs.tables(single)
     assert single_calls(runs.server) == 0
-    ((calls, prompt, reply, cost),) = journal(
-        settings,
-        "SELECT count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd) FROM calls WHERE error = ''",
-    )
+    sums = "count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd)"
+    ((calls, prompt, reply, cost),) = journal(settings, f"SELECT {sums} FROM calls WHERE error = ''")
     assert (calls, prompt, reply) == (whole.calls, whole.prompt_tokens, whole.completion_tokens)
     assert cost == pytest.approx((whole.cost_usd or 0.0) / 2)
     assert [row["outcome"] for row in query_runs(settings)] == ["waiting"] * 4 + ["published"]
     stages = [stage for row in query_runs(settings) for stage in row["stages"].values()]
     assert sum(stage["calls"] for stage in stages) == whole.calls
     assert sum(stage["cost_usd"] for stage in stages) == pytest.approx(cost, abs=1e-5)
-    check_nothing_waits(settings)
+    check_nothing_waits(runs, settings)
     assert indexed(settings, corpus).changed is False
 
 
-def test_what_comes_back_late_wrong_or_not_at_all_is_asked_again_by_single_calls(runs: Runs) -> None:
+def test_what_comes_back_late_wrong_or_not_at_all_is_asked_again_by_single_calls(runs: Any) -> None:
     corpus = runs.corpus(12)
-    single = runs.settings("single", "single")
-    indexed(single, corpus)
-    runs.server.reset()
+    single, _ = by_single_calls(runs, corpus)
     kinds = [*FAULTS, *HELPED, *["reply"] * 10]
     treated: dict[str, str] = {}
 
@@ -197,7 +126,7 @@ def test_what_comes_back_late_wrong_or_not_at_all_is_asked_again_by_single_calls
     assert set(treated.values()) >= {*FAULTS, *HELPED}
     assert by_unit(runs.server) == {prompt: 2 if prompt in bad else 1 for prompt in treated}
     assert single_calls(runs.server) == len(bad)
-    assert tables(settings) == tables(single)
+    assert runs.tables(settings) == runs.tables(single)
     rows = query_rows(Layout(settings.root), "towns", "SELECT state, attempts, rung FROM extraction_ledger").to_pylist()
     assert Counter(row["attempts"] for row in rows) == {1: len(treated) - len(bad), 2: len(bad)}
     assert {row["state"] for row in rows} == {"done"}
@@ -209,23 +138,22 @@ def test_what_comes_back_late_wrong_or_not_at_all_is_asked_again_by_single_calls
         "MalformedReplyError": of["truncated"] + of["length"] + of["wrong_schema"],
         "ReplyRefusedError": of["refusal"] + of["content_filter"],
         "ModelUnavailableError": of["error"],
-        "Expired": sum(of[kind] for kind in ("expired", "absent", "garbled")),
+        "Expired": sum(of[kind] for kind in LOST),
     }
-    check_nothing_waits(settings)
+    check_nothing_waits(runs, settings, is_asked_once=False)
 
 
 @pytest.mark.rare
-def test_a_batch_is_made_once_though_the_server_fails_while_it_makes_it(runs: Runs) -> None:
+def test_a_batch_is_made_once_though_the_server_fails_while_it_makes_it(runs: Any) -> None:
     runs.server.desk.creating += ["error", "made", "", "made", "error"]
     settings, corpus = runs.settings("batches", models__batch_requests=9), runs.corpus(12)
     runs.to_the_end(settings, corpus)
     assert len(runs.server.desk.batches) == 5  # 24 requests in three, 12 in two
-    assert set(by_unit(runs.server).values()) == {1}
-    check_nothing_waits(settings)
+    check_nothing_waits(runs, settings)
 
 
 @pytest.mark.rare
-def test_a_server_that_is_down_while_a_part_is_submitted_gets_it_in_the_next_run(runs: Runs) -> None:
+def test_a_server_that_is_down_while_a_part_is_submitted_gets_it_in_the_next_run(runs: Any) -> None:
     runs.server.desk.creating.append("made")
     settings, corpus = runs.settings("batches", models__max_attempts=1), runs.corpus(6)
     with pytest.raises(errors.ModelUnavailableError):
@@ -238,40 +166,35 @@ def test_a_server_that_is_down_while_a_part_is_submitted_gets_it_in_the_next_run
 
 
 @pytest.mark.rare
-def test_a_batch_that_is_refused_as_a_whole_costs_nothing_and_is_submitted_by_the_next_run(runs: Runs) -> None:
+def test_a_batch_that_is_refused_as_a_whole_costs_nothing_and_is_submitted_by_the_next_run(runs: Any) -> None:
     runs.server.desk.creating.append("failed")
     settings, corpus = runs.settings("batches"), runs.corpus(6)
     with pytest.raises(errors.WaitingError):
         indexed(settings, corpus)
-    with pytest.raises(
-        errors.ModelRejectedError, match=r"refused 1 batch as a whole \(batch-0: scripted: invalid_json"
-    ):
+    said = r"refused 1 batch as a whole \(batch-0: scripted: invalid_json"
+    with pytest.raises(errors.ModelRejectedError, match=said):
         indexed(settings, corpus)
-    assert journal(settings, "SELECT sum(cost_usd), count(*) FROM calls WHERE error = 'ModelRejectedError'") == [
-        (0, 12)
-    ]
+    rejected = "SELECT sum(cost_usd), count(*) FROM calls WHERE error = 'ModelRejectedError'"
+    assert journal(settings, rejected) == [(0, 12)]
     assert journal(settings, "SELECT * FROM parts") == journal(settings, "SELECT * FROM wanted") == []
     runs.to_the_end(settings, corpus)
-    assert set(by_unit(runs.server).values()) == {1}
-    check_nothing_waits(settings)
+    check_nothing_waits(runs, settings)
 
 
 @pytest.mark.rare
-def test_parts_stay_below_the_tokens_that_may_be_enqueued_and_a_full_queue_is_filled_by_later_runs(runs: Runs) -> None:
+def test_parts_stay_below_the_tokens_that_may_be_enqueued_and_a_full_queue_is_filled_by_later_runs(runs: Any) -> None:
     corpus = runs.corpus(12)
-    single = runs.settings("single", "single")
-    tokens = indexed(single, corpus).model.prompt_tokens
-    runs.server.reset()
-    runs.server.desk.most_tokens = tokens // 5
-    settings = runs.settings("batches", models__batch_tokens=tokens // 5)
+    single, taken = by_single_calls(runs, corpus)
+    runs.server.desk.most_tokens = taken.prompt_tokens // 5
+    settings = runs.settings("batches", models__batch_tokens=taken.prompt_tokens // 5)
     assert len(runs.to_the_end(settings, corpus)) >= 5
     assert {batch["status"] for batch in runs.server.desk.batches.values()} == {"completed"}
     assert set(by_unit(runs.server).values()) == {1}
-    assert tables(settings) == tables(single)
+    assert runs.tables(settings) == runs.tables(single)
 
 
 @pytest.mark.rare
-def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Runs) -> None:
+def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Any) -> None:
     corpus = runs.corpus(12)
     settings = runs.settings("batches")
     runs.server.desk.is_held = True
@@ -279,10 +202,10 @@ def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Runs) -> No
         indexed(settings, corpus)
     ((worst, dollars),) = journal(settings, "SELECT sum(prompt_tokens + completion_tokens), sum(cost_usd) FROM calls")
     assert worst > 24 * 2_000
-    for limit in ({"max_tokens": 3 * worst // 4}, {"max_cost_usd": dollars * 0.75}):
-        root = f"limited-{next(iter(limit))}"
+    for name, limit in (("max_tokens", 3 * worst // 4), ("max_cost_usd", dollars * 0.75)):
+        root = f"limited-{name}"
         with pytest.raises(errors.WaitingError, match=r"waits for 1\d replies"):
-            indexed(runs.settings(root, **limit), corpus)
+            indexed(runs.settings(root, **{name: limit}), corpus)
         ((booked,),) = journal(runs.settings(root), "SELECT sum(prompt_tokens + completion_tokens) FROM calls")
         assert booked <= 3 * worst // 4
     runs.server.desk.finish()
@@ -295,7 +218,7 @@ def test_what_is_submitted_counts_as_spent_until_it_comes_back(runs: Runs) -> No
 
 
 @pytest.mark.rare
-def test_two_indexes_of_a_root_pay_once_for_what_both_ask(runs: Runs) -> None:
+def test_two_indexes_of_a_root_pay_once_for_what_both_ask(runs: Any) -> None:
     settings, one, other = runs.settings("batches"), runs.corpus(8), runs.corpus(8, 4, "other")
     runs.server.desk.is_held = True
     for corpus, name, count in ((one, "towns", 16), (other, "villages", 8)):
@@ -307,12 +230,11 @@ def test_two_indexes_of_a_root_pay_once_for_what_both_ask(runs: Runs) -> None:
             indexed(settings, corpus, name)
     assert indexed(settings, one).version == indexed(settings, other, "villages").version == 1
     assert len(by_unit(runs.server)) == 3 * 12
-    assert set(by_unit(runs.server).values()) == {1}
-    check_nothing_waits(settings)
+    check_nothing_waits(runs, settings)
 
 
 @pytest.mark.rare
-def test_a_run_told_to_wait_polls_and_publishes(runs: Runs) -> None:
+def test_a_run_told_to_wait_polls_and_publishes(runs: Any) -> None:
     runs.server.desk.polls = 2
     started = runs.start(runs.settings("batches"), runs.corpus(6), "--wait")
     assert started.wait(120) == 0, (runs.folder / "log").read_text()
@@ -321,7 +243,7 @@ def test_a_run_told_to_wait_polls_and_publishes(runs: Runs) -> None:
 
 
 @pytest.mark.rare
-def test_only_the_steps_that_are_named_wait_and_single_calls_wait_for_what_was_submitted(runs: Runs) -> None:
+def test_only_the_steps_that_are_named_wait_and_single_calls_wait_for_what_was_submitted(runs: Any) -> None:
     corpus = runs.corpus(6)
     mixed = runs.settings("batches", "propositions")
     with pytest.raises(errors.WaitingError, match="waits for 6 replies"):
@@ -332,26 +254,17 @@ def test_only_the_steps_that_are_named_wait_and_single_calls_wait_for_what_was_s
         indexed(runs.settings("batches", "single"), corpus)
     runs.server.desk.finish()
     indexed(runs.settings("batches", "single"), corpus)
-    assert set(by_unit(runs.server).values()) == {1}
-    check_nothing_waits(mixed)
+    check_nothing_waits(runs, mixed)
 
 
 @pytest.mark.rare
-def test_resolution_and_hub_texts_wait_for_batches_of_their_own(runs: Runs) -> None:
+def test_resolution_and_hub_texts_wait_for_batches_of_their_own(runs: Any) -> None:
     more = {"resolution__method": "model", "strategies": "hublink", "hubs__textualiser": "model"}
     towns = ("Alba", "Brone", "Corva", "Drimo", "Elst", "Fargo")
-    corpus = write_rows(
-        runs.folder / "towns.jsonl",
-        (
-            {
-                "id": town,
-                "title": town,
-                "text": f"{town} was founded by {NAMES[n % 4]}. {NAMES[n % 4].split()[1]} died in {towns[n - 1]}.",
-            }
-            for n, town in enumerate(towns)
-        ),
-    )
-    single = runs.settings("single", "single", **more)
+    places = zip(towns, runs.people * 2, (towns[-1], *towns), strict=False)
+    texts = ((town, f"{town} was founded by {name}. {name.split()[1]} died in {last}.") for town, name, last in places)
+    rows = ({"id": town, "title": town, "text": text} for town, text in texts)
+    corpus, single = write_rows(runs.folder / "towns.jsonl", rows), runs.settings("single", "single", **more)
     indexed(single, corpus)
     tasks = Counter(asked.task for asked in runs.server.requests)
     assert {"kg.resolve", "hub.path_text"} <= tasks.keys()
@@ -360,105 +273,78 @@ def test_resolution_and_hub_texts_wait_for_batches_of_their_own(runs: Runs) -> N
     assert len(runs.to_the_end(settings, corpus)) == 4
     assert Counter(asked.task for asked in runs.server.requests) == tasks
     assert single_calls(runs.server) == 0
-    assert tables(settings) == tables(single)
+    assert runs.tables(settings) == runs.tables(single)
 
 
-def test_a_provider_whose_batches_cannot_be_found_again_is_refused_before_anything_is_sent(runs: Runs) -> None:
+def test_a_provider_whose_batches_cannot_be_found_again_is_refused_before_anything_is_sent(runs: Any) -> None:
     settings = runs.settings("batches", models__extract="anthropic/claude-3-5-haiku-latest")
     with pytest.raises(errors.ConfigurationError, match="Batches of anthropic cannot be found again"):
         indexed(settings, runs.corpus(3))
     assert runs.server.count() == 0
 
 
-@contextmanager
-def killer(runs: Runs, requests: Iterator[int]) -> Iterator[Callable[[Started], None]]:
-    """Kills what it is given at the next of these numbers of requests of the desk, before or after each is treated."""
-    state: dict[str, Any] = {"left": None, "victim": None}
+@pytest.mark.parametrize(
+    ("passages", "kills", "seed"), [(6, 2, 7), pytest.param(40, KILL_COUNT, None, marks=pytest.mark.rare)]
+)
+def test_kills_lose_no_unit_and_pay_none_twice(runs: Any, passages: int, kills: int, seed: int | None) -> None:
+    """Killed one after the other, at requests of the desk and at any moment; then all is as if none had been."""
+    dice = random.Random(seed)
+    aimed: dict[str, Any] = {"left": 0}
 
     def count() -> None:
-        if state["left"] is not None:
-            state["left"] -= 1
-            if state["left"] == 0:
-                state["victim"].kill()
+        """Kills at so many requests of the desk from now, before or after one is treated."""
+        aimed["left"] -= 1
+        if aimed["left"] == 0:
+            aimed["victim"].kill()
 
-    def watch(victim: Started) -> None:
-        state.update(left=next(requests), victim=victim)
-
-    runs.server.desk.on_request = count
-    yield watch
-    runs.server.desk.on_request = lambda: None
-
-
-def check_kills(runs: Runs, passages: int, kills: int, dice: random.Random) -> None:
-    """Kills runs one after the other, at requests of the desk and at any moment; then all is as if none had been."""
     corpus = runs.corpus(passages)
-    single = runs.settings("single", "single")
-    indexed(single, corpus)
-    killed = 0
-    turn = 0
+    single, _ = by_single_calls(runs, corpus)
+    killed = turn = 0
     while killed < kills:
         turn += 1
         runs.server.reset()
         runs.server.respond(lambda asked: "expired" if asked.attempt == 0 and "River 3" in asked.prompt else "reply")
         settings = runs.settings(f"killed-{turn}", models__batch_requests=max(4, passages // 2))
-        code = 75
-        died = 0
-        with killer(runs, iter(lambda: dice.randint(1, 30), None)) as watch:
-            while code == 75 or code < 0:
-                started = runs.start(settings, corpus)
-                if killed < kills and died < 12:
-                    if dice.random() < 0.7:
-                        watch(started)
-                    else:
-                        threading.Timer(dice.uniform(0.2, 4.0), started.kill).start()
-                code = started.wait(120)
-                killed += code < 0
-                died += code < 0
+        runs.server.desk.on_request = count
+        code, died = 75, 0
+        while code == 75 or code < 0:
+            started = runs.start(settings, corpus)
+            if killed < kills and died < 12:
+                if dice.random() < 0.7:
+                    aimed.update(left=dice.randint(1, 30), victim=started)
+                else:
+                    threading.Timer(dice.uniform(0.2, 4.0), started.kill).start()
+            code = started.wait(120)
+            killed += code < 0
+            died += code < 0
         assert code == 0, (runs.folder / "log").read_text(encoding="utf-8")[-2000:]
-        assert tables(settings) == tables(single)
+        assert runs.tables(settings) == runs.tables(single)
         desk = runs.server.desk
         assert set(desk.done.values()) == {1}, "a unit was paid twice in batches"
         submitted = Counter(line["custom_id"] for batch in desk.batches.values() for line in desk.lines(batch))
         assert set(submitted.values()) == {1}, "a unit was submitted twice"
         assert len(submitted) == 3 * passages, "a unit was lost"
-        check_nothing_waits(settings)
-
-
-def test_after_kills_each_unit_is_paid_once_and_none_is_lost(runs: Runs) -> None:
-    check_kills(runs, 6, 2, random.Random(7))
+        check_nothing_waits(runs, settings, is_asked_once=False)
 
 
 @pytest.mark.rare
-def test_after_many_kills_each_unit_is_paid_once_and_none_is_lost(runs: Runs) -> None:
-    check_kills(runs, 40, KILL_COUNT, random.Random())
-
-
-@pytest.mark.rare
-def test_five_thousand_units_come_back_out_of_order_partly_failed_and_cost_what_was_planned(runs: Runs) -> None:
+def test_five_thousand_units_come_back_out_of_order_partly_failed_and_cost_what_was_planned(runs: Any) -> None:
     corpus = runs.corpus(MANY)
-    single = runs.settings("single", "single")
-    indexed(single, corpus)
-    runs.server.reset()
+    single, _ = by_single_calls(runs, corpus)
     shares = dict.fromkeys(("error", "expired", "wrong_schema", "truncated", "length", "garbled"), 0.01)
-    runs.server.respond(lambda asked: _drawn(shares, asked) if asked.attempt == 0 else "reply")
+    runs.server.respond(lambda asked: drawn(shares, 5, asked.prompt) if asked.attempt == 0 else "reply")
     settings = runs.settings("batches", models__batch_requests=700)
     assert len(runs.to_the_end(settings, corpus)) == 2
     units = by_unit(runs.server)
     assert len(units) == 3 * MANY
     assert Counter(units.values())[2] == single_calls(runs.server)
     assert 0 < single_calls(runs.server) < 0.1 * len(units)
-    assert tables(settings) == tables(single)
-    check_nothing_waits(settings)
-
-
-def _drawn(shares: Mapping[str, float], asked: Any) -> str:
-    from scripted_server import drawn
-
-    return drawn(shares, 5, asked.prompt)
+    assert runs.tables(settings) == runs.tables(single)
+    check_nothing_waits(runs, settings, is_asked_once=False)
 
 
 @pytest.mark.rare
-def test_batches_cost_what_was_planned(runs: Runs) -> None:
+def test_batches_cost_what_was_planned(runs: Any) -> None:
     settings, corpus = runs.settings("batches"), runs.corpus(60)
     # single calls about other villages, from which lengths are known
     indexed(runs.settings("batches", "single"), runs.corpus(60, 100, "others"), "others")
@@ -473,8 +359,6 @@ def test_batches_cost_what_was_planned(runs: Runs) -> None:
     unpriced = plan_index(runs.settings("batches", models__batch_price=None), runs.corpus(9, 300, "more")).to_json()
     assert unpriced["cost_usd"] is not None
     assert unpriced["batches"] == {"cost_usd": None, "waits": 2, "hours": 48}
-    listed = plan_index(
-        runs.settings("other", models__extract="openai/gpt-4o-mini", models__batch_price=None, models__price=None),
-        corpus,
-    ).to_json()
+    more = {"models__extract": "openai/gpt-4o-mini", "models__batch_price": None, "models__price": None}
+    listed = plan_index(runs.settings("other", **more), corpus).to_json()
     assert listed["batches"]["cost_usd"]["low"] == pytest.approx(listed["cost_usd"]["low"] / 2, abs=1e-6)

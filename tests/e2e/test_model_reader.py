@@ -5,6 +5,7 @@ Run by hand with a long outage: POLYHOP_OUTAGE_SECONDS=60 uv run pytest tests/e2
 
 import json
 import os
+import re
 import time
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from scripted_server import ModelServer
 from small_indexes import wait_for
 
-from polyhop.schemas.queue import JobRow, QuestionState
+from polyhop.schemas.queue import QuestionState
 
 OUTAGE_SECONDS = float(os.environ.get("POLYHOP_OUTAGE_SECONDS", "5"))
 QUESTION_COUNT = 60
@@ -43,9 +44,8 @@ def ask(towns: Any, server: Any, options: str = "") -> Any:
     return answer
 
 
-def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it_and_no_source_is_made_up(
-    towns: Any, model_server: Any
-) -> None:
+def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it(towns: Any, model_server: Any) -> None:
+    """No source is made up."""
     made_up = [{"passage": 99, "quote": QUOTE}, {"passage": 1, "quote": "Town 7 lies on the moon."}]
     model_server.respond(lambda asked: reply("River 0", *made_up, {"passage": 1, "quote": QUOTE}))
     first = ask(towns, model_server)
@@ -59,8 +59,7 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it_and_no_s
     spent = reading["spent"]
     assert spent["calls"] == model_server.count() == 1
     assert min(spent["prompt_tokens"], spent["completion_tokens"]) > 0
-    price = (spent["prompt_tokens"] + 2 * spent["completion_tokens"]) / 1e6
-    assert spent["cost_usd"] == pytest.approx(price)
+    assert spent["cost_usd"] == pytest.approx((spent["prompt_tokens"] + 2 * spent["completion_tokens"]) / 1e6)
     again = ask(towns, model_server)
     assert model_server.count() == 1
     assert (again["answer"], again["reading"]["cached"], again["reading"]["spent"]["calls"]) == ("River 0", True, 0)
@@ -75,19 +74,12 @@ def test_a_model_reads_once_and_says_what_it_cost_and_where_it_found_it_and_no_s
     assert (without["reading"]["by"], without["reading"]["model"], model_server.count()) == ("rules", None, 1)
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "calls", "said"),
-    [({"status": 503}, 1, 2, ""), ({"status": 401, "message": "bad key"}, 2, 1, "bad key")],
-)
-def test_a_model_that_is_away_or_refuses_the_key_is_one_sentence(
-    towns: Any, model_server: Any, fault: dict[str, Any], code: int, calls: int, said: str
-) -> None:
-    model_server.respond(lambda asked: {"kind": "error", **fault})
+@pytest.mark.parametrize(("status", "code", "calls"), [(503, 1, 2), (401, 2, 1)])
+def test_a_failing_model_is_one_sentence(towns: Any, model_server: Any, status: int, code: int, calls: int) -> None:
+    model_server.respond(lambda asked: {"kind": "error", "status": status, "message": "it fails"})
     done = towns.run(f"{ASK} {model(model_server.url)}", QUESTION)
     assert (done.returncode, model_server.count()) == (code, calls)
-    assert done.stderr.startswith("polyhop: ")
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert re.fullmatch("polyhop: .*it fails.*\n", done.stderr)
 
 
 def served(port: int = 0) -> ModelServer:
@@ -105,26 +97,26 @@ def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once
     job_id = submitted["job_id"]
     worker = towns.start(f"worker --batch 8 --until-empty --json --set models.concurrency=4 {model(server.url)}")
 
-    def job() -> JobRow:
+    def count(state: QuestionState) -> int:
         with towns.queue() as queue:
-            given: JobRow = queue.job(job_id)
+            given: int = queue.job(job_id).counts[state]
             return given
 
     def waiting() -> Any:
         return towns.good("jobs --json")[0][0]["waiting_for_model"]
 
     try:
-        wait_for(lambda: job().counts[QuestionState.DONE] >= 8)
+        wait_for(lambda: count(QuestionState.DONE) >= 8)
         server.stop()
         gone = time.monotonic()
         wait_for(waiting)
         ((row,),) = towns.good("jobs --workers --json")
         assert row["outage"]
         assert "waits for a model, since" in towns.run("jobs").stdout
-        stood_at = job().counts[QuestionState.DONE]
+        stood_at = count(QuestionState.DONE)
         time.sleep(max(0.0, OUTAGE_SECONDS - (time.monotonic() - gone)))
-        assert job().counts[QuestionState.DONE] == stood_at < QUESTION_COUNT
-        assert job().counts[QuestionState.DEAD] == 0
+        assert count(QuestionState.DONE) == stood_at < QUESTION_COUNT
+        assert count(QuestionState.DEAD) == 0
         server = served(int(server.url.split(":")[2].split("/")[0]))  # at the same address
         assert worker.wait(timeout=120) == 0, towns.log()
     finally:
@@ -133,9 +125,8 @@ def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once
     rows = towns.good(f"results {job_id}")
     assert [row["id"] for row in rows] == [f"q{n}" for n in range(QUESTION_COUNT)]
     for row in rows:  # nobody's attempt was used up by the outage
-        assert (row["state"], row["attempts"], row["answer"]) == ("done", 1, "River 0")
-        assert (row["reading"]["by"], row["model"]) == ("model", "openai/scripted")
+        read = (row["state"], row["attempts"], row["answer"], row["reading"]["by"], row["model"])
+        assert read == ("done", 1, "River 0", "model", "openai/scripted")
     assert "Traceback" not in towns.log()
-    assert rows[0]["tokens"]["prompt"] > 0
-    assert rows[0]["cost_usd"] > 0
+    assert min(rows[0]["tokens"]["prompt"], rows[0]["cost_usd"]) > 0
     assert "Read by   openai/scripted, prompt qa.answer" in towns.run(f"explain {job_id} q0").stdout

@@ -1,48 +1,109 @@
-"""Pages of docs/ are true: their commands, queries and cells print what they show, but for times.
+"""README.md and pages of docs/ are true: their commands, queries and cells print what they show, but for times.
 
-With WRITE_CLI_PAGE=1, WRITE_SQL_PAGE=1, WRITE_TUTORIAL_PAGE=1, WRITE_EXTENDING_PAGES=1 or WRITE_NOTEBOOK=1 they get
-what is printed instead.
+A line of a page that is only … stands for any lines, one that ends with " …" for any rest of a line; numbers with a
+unit of time may differ. With WRITE_CLI_PAGE=1, WRITE_SQL_PAGE=1, WRITE_TUTORIAL_PAGE=1, WRITE_EXTENDING_PAGES=1 or
+WRITE_NOTEBOOK=1 pages get what is printed instead.
 """
 
 import os
 import re
 import shlex
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 import typer
-from command_processes import Commands, clean_environment
+from command_processes import Commands, clean_environment, install
+from fakes import loaded
 from nbclient import NotebookClient
-from shown_commands import TIME, blocks, commands, is_shown, plain, write, write_files
-from small_indexes import Run
+from small_indexes import Call, Run, printed, write_rows
 from typer.testing import CliRunner
 
 from polyhop.cli import EXAMPLES, GROUPS, OURS, app
 from polyhop.commands.stores import sql
 from polyhop.warehouse.files.formats import described_formats
 from polyhop.warehouse.files.graph_files import described_graphs
+from polyhop.worker.strategies.registry import STRATEGIES
 
 PROJECT = Path(__file__).resolve().parents[2]
 DOCS = PROJECT / "docs"
 DEMO = PROJECT / "polyhop" / "demo"
+TEXT = "Ada Lovelace was born in London, on the River Thames."
+MOST_LINES = 249
+MOST_PICTURE_BYTES = 200_000
+tables: Any = loaded("../benchmarks/readme_tables.py")
 
 
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+README = read(PROJECT / "README.md")
+_BLOCK = re.compile(r'(?ms)^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$')
+TIME = re.compile(r" *\d[\d,.]* ?(?:ms|s)\b")
+
+
+def blocks(page: Path) -> Iterator[re.Match[str]]:
+    """Fenced blocks with their `language`, `title` and `text`."""
+    return _BLOCK.finditer(read(page))
+
+
+def commands(page: Path) -> list[tuple[str, str]]:
+    """Every command of the page's console blocks, in order, with what the page shows of its output."""
+    texts = [block["text"] for block in blocks(page) if block["language"] == "console"]
+    parts = [part for text in texts for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
+    return [(line, shown) for line, _, shown in (part.partition("\n") for part in parts)]
+
+
+def write_files(page: Path, folder: Path, own: Sequence[str] = ("",)) -> None:
+    """Writes the blocks whose title begins with one of `own`, as a reader would."""
+    for block in blocks(page):
+        if block["title"] and block["title"].startswith(tuple(own)):
+            path = folder / block["title"]
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(block["text"], encoding="utf-8")
+
+
+def plain(output: str, folder: Path) -> str:
+    """Output without the folder's path and without spaces at the ends of lines."""
+    return "".join(f"{line.rstrip()}\n" for line in output.replace(f"{folder}/", "").splitlines())
+
+
+def is_shown(printed: str, shown: str) -> bool:
+    """Whether a page shows what was printed, but for times and what it leaves out."""
+    pattern = "".join(map(_pattern, TIME.sub("TIME", shown).splitlines()))
+    return re.fullmatch(pattern, TIME.sub("TIME", printed)) is not None
+
+
+def _pattern(line: str) -> str:
+    if line == "…":
+        return r"(?:.*\n)*"
+    if line.endswith(" …"):
+        return re.escape(line.removesuffix(" …")) + r".*\n"
+    return re.escape(line) + r"\n"
+
+
+def arguments_of(line: str) -> list[str]:
+    """Of a command of polyhop."""
+    program, *arguments = shlex.split(line)
+    assert program == "polyhop"
+    return arguments
+
+
 def check_commands(page: Path, variable: str, run: Callable[[str], str]) -> None:
     """Runs every command of a page in order, and compares what is printed, or writes it into the page."""
-    printed = [run(command.line) for command in commands(page)]
-    if os.environ.get(variable):
-        write(page, printed)
-    for command, output in zip(commands(page), printed, strict=True):
-        assert is_shown(output, command.shown), (command.line, output)
+    text, start = read(page), 0
+    for line, shown in commands(page):
+        printed, whole = run(line), f"$ {line}\n{shown}"
+        start = text.index(whole, start)
+        if not is_shown(printed, shown):
+            assert os.environ.get(variable), (line, printed)
+            text = f"{text[:start]}$ {line}\n{printed}{text[start + len(whole) :]}"
+            page.write_text(text, encoding="utf-8")
+        start += 1
 
 
 @pytest.mark.rare
@@ -51,9 +112,7 @@ def test_the_tutorial_shows_what_its_commands_print(polyhop: Run, tmp_path: Path
     write_files(page, tmp_path)
 
     def run(line: str) -> str:
-        name, *arguments = shlex.split(line)
-        assert name == "polyhop"
-        done = polyhop(*arguments)
+        done = polyhop(*arguments_of(line))
         assert done.returncode == 0, (line, done.stderr)
         return plain(done.stdout, tmp_path)
 
@@ -93,22 +152,13 @@ def test_the_commands_of_a_page_about_extending_print_what_it_shows(page: Path, 
 
     def run(line: str) -> str:
         if line.startswith(INSTALL):
-            install(line.removeprefix(INSTALL), tmp_path, site)
+            package = line.removeprefix(INSTALL)
+            install((PROJECT if package.startswith("examples/") else tmp_path) / package, site)
             return ""
-        name, *arguments = shlex.split(line)
-        assert name == "polyhop"
-        done = polyhop(*arguments, env={"PYTHONPATH": str(site), "OPENAI_API_KEY": "sk-none"})
+        done = polyhop(*arguments_of(line), env={"PYTHONPATH": str(site), "OPENAI_API_KEY": "sk-none"})
         return plain(done.stdout + done.stderr, tmp_path)
 
     check_commands(page, "WRITE_EXTENDING_PAGES", run)
-
-
-def install(package: str, folder: Path, site: Path) -> None:
-    """As `uv pip install` does, into a folder of its own and without what is installed already."""
-    path = PROJECT / package if package.startswith("examples/") else folder / package
-    command = ["uv", "pip", "install", "--quiet", "--no-deps", "--target", str(site), "--python", sys.executable]
-    done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.rare
@@ -136,9 +186,7 @@ def texts(cell: Any) -> list[str]:
 
 
 SQL_PAGE = DOCS / "sql.md"
-SECTION = re.compile(
-    r"## (?P<title>\d+\. .*?)\n\n```sql\n(?P<sql>.*?)\n```\n(?:\n```\n(?P<shown>.*?)```\n)?", re.DOTALL
-)
+SECTION = re.compile(r"(?s)## (?P<title>\d+\. .*?)\n\n```sql\n(?P<sql>.*?)\n```\n(?:\n```\n(?P<shown>.*?)```\n)?")
 SECTIONS = list(SECTION.finditer(read(SQL_PAGE)))
 
 
@@ -222,15 +270,14 @@ def section_of(name: str, command: Any) -> str:
 
 
 def row_of(parameter: Any) -> str:
-    is_option = parameter.param_type_name == "option"
-    names = ", ".join(f"`{one}`" for one in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
-    default = parameter.default
-    plain = default if default and isinstance(default, str | int | float) else ""
-    needed = "required" if parameter.required else plain
+    names = parameter.opts if parameter.param_type_name == "option" else [parameter.name.upper()]
+    default = parameter.default if isinstance(parameter.default, str | int | float) else ""
+    needed = "required" if parameter.required else default or ""
     said = getattr(parameter, "help", None) or ""
     for gap, formats in (("{corpus formats}", described_formats()), ("{graph formats}", described_graphs())):
         said = said.replace(gap, formats)
-    return f"| {names} | {needed} | {' '.join(said.split())} |".replace("||", "\\|\\|")
+    shown = ", ".join(f"`{name}`" for name in names)
+    return f"| {shown} | {needed} | {' '.join(said.split())} |".replace("||", "\\|\\|")
 
 
 def test_the_page_on_the_command_line_says_what_the_help_says() -> None:
@@ -248,9 +295,7 @@ def test_the_page_on_the_command_line_says_what_the_help_says() -> None:
 def test_every_command_has_examples_which_it_takes() -> None:
     assert EXAMPLES.keys() == OURS.keys()
     for line in (line for lines in EXAMPLES.values() for line in lines):
-        program, *words = shlex.split(line)
-        assert program == "polyhop"
-        command = ROOT
+        words, command = arguments_of(line), ROOT
         while hasattr(command, "commands") and not words[0].startswith("-"):
             command = command.get_command(None, words.pop(0))
         command.make_context("polyhop", words)
@@ -258,8 +303,105 @@ def test_every_command_has_examples_which_it_takes() -> None:
 
 def test_the_help_shows_groups_and_examples() -> None:
     runner = CliRunner(env={"COLUMNS": "120", "TERM": "dumb"})
-    whole = runner.invoke(app, ["--help"]).output
+    whole, one = (runner.invoke(app, words).output for words in (["--help"], ["ask", "--help"]))
     assert [group for group in GROUPS if group not in whole] == []
-    one = runner.invoke(app, ["ask", "--help"]).output
-    assert "Examples:" in one
-    assert EXAMPLES["ask"][0] in one
+    assert [part for part in ("Examples:", EXAMPLES["ask"][0]) if part not in one] == []
+
+
+def how_to(*names: str) -> list[str]:
+    """Texts of how-to pages."""
+    return [read(DOCS / "how-to" / f"{name}.md") for name in names]
+
+
+@pytest.mark.parametrize("part", ["settings", "musique", "strategies"])
+def test_tables_are_those_of_the_settings_and_of_the_measured_results(part: str) -> None:
+    marker, produce, pages = tables.PARTS[part]
+    for page in pages:
+        text = read(page)
+        assert f"<!-- {marker}: begin -->" in text
+        assert tables.replaced(text, marker, produce()) == text
+
+
+def test_the_readme_is_short_and_its_pictures_are_small() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert len(pictures) == 3
+    assert [name for name in pictures if (PROJECT / name).stat().st_size > MOST_PICTURE_BYTES] == []
+
+
+def test_the_demo_prints_what_the_readme_shows(polyhop: Run) -> None:
+    shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
+    assert shown is not None
+    told = polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    assert _without_times(told) == _without_times(shown.group(1))
+    assert printed(polyhop("demo", "--json"))["index"]["changed"] is False
+
+
+def _without_times(text: str) -> list[str]:
+    return [re.sub(r" +[\d.]+ (?:s|ms)\b", " TIME", line).rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.rare
+def test_the_commands_on_an_own_corpus_run(
+    polyhop: Run, write_corpus: Call, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": TEXT, "metadata": {"year": 1815}}])
+    gold = {"answers": ["London"], "supporting": ["1"]}
+    write_rows(tmp_path / "questions.jsonl", [{"question": "Where was Ada Lovelace born?", **gold}])
+    write_rows(tmp_path / "predictions.jsonl", [{"id": "q1", "prediction": "London", **gold}])
+    start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
+    pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
+    assert run_all(polyhop, start, *how_to(*pages), env={"POLYHOP_MODELS__API_BASE": model_server.url}) >= 27
+
+
+@pytest.mark.rare
+def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> None:
+    named = (("p1", "On Graphs", "Paper"), ("a1", "Ada", "Person"), ("u1", "University of Oslo", "University"))
+    paper, person, oslo = ({"id": own_id, "name": name, "types": [kind]} for own_id, name, kind in named)
+    author = {"subject": paper, "predicate": "author", "object": person}
+    write_rows(tmp_path / "triples.jsonl", [author, {"subject": person, "predicate": "affiliation", "object": oslo}])
+    write_rows(tmp_path / "texts.jsonl", [{"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."}])
+    golden = ["(p1:On Graphs, author, a1:Ada)"]
+    write_rows(tmp_path / "kg-questions.jsonl", [{"question": "Who wrote On Graphs?", "golden_triples": golden}])
+    assert run_all(polyhop, *how_to("knowledge-graphs")) == 5
+
+
+@pytest.mark.rare
+def test_the_commands_with_a_model_and_with_neo4j_run(
+    polyhop: Run, write_corpus: Call, tmp_path: Path, model_server: Any, neo4j_server: Any
+) -> None:
+    built = (
+        "{} is a ship that {} built in Larvik. Roald Amundsen sailed with it from Oslo to the Arctic Ocean in 1910, "
+    )
+    built += "and Fridtjof Nansen saw it leave."
+    ships = (("Fram", "Colin Archer"), ("Maud", "Christian Jensen"))
+    passages = [("Ada Lovelace", TEXT), *((title, built.format(title, name)) for title, name in ships)]
+    write_corpus([{"id": str(n), "title": title, "text": text} for n, (title, text) in enumerate(passages, start=1)])
+    write_rows(tmp_path / "questions.jsonl", [{"id": "q1", "question": "Who built the Fram?", "answers": ["Archer"]}])
+    triples = [["Ada Lovelace", "born in", "London"]]
+    write_rows(tmp_path / "openie.jsonl", [{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": triples}])
+    env = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
+    env["POLYHOP_MODELS__API_BASE"] = model_server.url
+    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 19
+
+
+def run_all(polyhop: Run, *texts: str, env: dict[str, str] | None = None) -> int:
+    """Runs every polyhop command that the texts show, in order; returns how many there were."""
+    blocks = [block for text in texts for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
+    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", "\n".join(blocks), re.MULTILINE)
+    for command in commands:
+        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', command)]
+        done = polyhop(*arguments, env=env)
+        assert done.returncode == 0, (command, done.stderr)
+    return len(commands)
+
+
+def test_ci_runs_exactly_the_readmes_test_command() -> None:
+    assert "$ uv run pytest\n" in README
+    assert read(PROJECT / ".ci" / "run").rstrip().endswith("\nuv run pytest")
+
+
+def test_every_strategy_is_in_the_reference() -> None:
+    page = read(DOCS / "reference" / "strategies.md")
+    assert [name for name in STRATEGIES if f"`{name}`" not in page] == []

@@ -1,6 +1,7 @@
 """A question file through the queue: submit, answer, read, explain, replay; and what can be wrong with it."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,8 @@ from small_indexes import write_rows
 SUBMIT = "submit --index towns --strategy bridge-lexical --json"
 WORK = "worker --until-empty --json"
 QUESTIONS = [
-    {
-        "id": f"q{n}",
-        "question": f"Which river does Town {n} lie on?",
-        "answers": [f"River {n % 7}"],
-        "supporting": [f"p{n:03d}"],
-    }
+    {"id": f"q{n}", "question": f"Which river does Town {n} lie on?"}
+    | {"answers": [f"River {n % 7}"], "supporting": [f"p{n:03d}"]}
     for n in (30, 4, 17)
 ]
 
@@ -27,17 +24,13 @@ def questions(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "questions.jsonl", QUESTIONS)
 
 
-def job_row(towns: Any, job: int) -> dict[str, Any]:
-    (found,) = [row for row in towns.good("jobs --json")[0] if row["job_id"] == job]
-    return dict(found)
+def job_row(towns: Any, job: int) -> Any:
+    return next(row for row in towns.good("jobs --json")[0] if row["job_id"] == job)
 
 
-def test_a_file_is_submitted_answered_read_explained_queried_and_replayed(
-    towns: Any, questions: Path, tmp_path: Path
-) -> None:
-    assert towns.good(f"{SUBMIT} --limit 5 --param graph_weight=0.3", questions) == [
-        {"job_id": 1, "questions": 3, "new": True}
-    ]
+def test_a_file_is_submitted_answered_read_queried_and_replayed(towns: Any, questions: Path, tmp_path: Path) -> None:
+    (submitted,) = towns.good(f"{SUBMIT} --limit 5 --param graph_weight=0.3", questions)
+    assert submitted == {"job_id": 1, "questions": 3, "new": True}
     (report,) = towns.good(WORK)
     assert (report["finished"], report["failed"], report["refused"]) == (3, 0, 0)
     assert job_row(towns, 1)["done"] == 3
@@ -45,38 +38,25 @@ def test_a_file_is_submitted_answered_read_explained_queried_and_replayed(
     results = towns.good("results 1")
     assert [row["id"] for row in results] == ["q30", "q4", "q17"]
     first = results[0]
-    assert (
-        first.items()
-        >= {
-            "question": "Which river does Town 30 lie on?",
-            "state": "done",
-            "version": 1,
-            "strategy": "bridge-lexical",
-            "index": "towns",
-            "limit": 5,
-            "parameters": {"graph_weight": "0.3"},
-            "attempts": 1,
-            "worker": report["worker_id"],
-            "tokens": {"prompt": 0, "completion": 0},
-            "error": None,
-        }.items()
-    )
+    asked = {"question": QUESTIONS[0]["question"], "index": "towns", "strategy": "bridge-lexical", "limit": 5}
+    done = {"state": "done", "version": 1, "attempts": 1, "worker": report["worker_id"], "error": None}
+    given = {"parameters": {"graph_weight": "0.3"}, "tokens": {"prompt": 0, "completion": 0}}
+    assert first.items() >= (asked | done | given).items()
     assert (first["passages"][0]["id"], len(first["passages"])) == ("p030", 5)
     assert first["evidence"]["names"]["matched"]
 
     out = tmp_path / "results.parquet"
     assert towns.good("results 1 --json --out", out) == [{"job_id": 1, "rows": 3, "file": str(out)}]
-    row, *others = pq.read_table(out).to_pylist()
-    assert [one["id"] for one in (row, *others)] == ["q30", "q4", "q17"]
-    assert json.loads(row["passages"]) == first["passages"]
-    assert (row["answer"], row["version"]) == (first["answer"], 1)
+    rows = pq.read_table(out).to_pylist()
+    assert [row["id"] for row in rows] == ["q30", "q4", "q17"]
+    assert (json.loads(rows[0]["passages"]), rows[0]["answer"]) == (first["passages"], first["answer"])
     (metrics,) = towns.good("results 1 --metrics --json")
     assert (metrics["n"], metrics["recall@1"], metrics["recall@5"], metrics["failures"]) == (3, 1.0, 1.0, 0)
     assert set(metrics) >= {"mrr", "em", "f1", "latency_ms"}
 
     (explained,) = towns.good("explain 1 q4 --json")
-    asked = "ask --index towns --strategy bridge-lexical --limit 5 --param graph_weight=0.3 --json"
-    (answer,) = towns.good(asked, QUESTIONS[1]["question"])
+    line = "ask --index towns --strategy bridge-lexical --limit 5 --param graph_weight=0.3 --json"
+    (answer,) = towns.good(line, QUESTIONS[1]["question"])
     assert {**explained, "seconds": 0}.items() >= {**answer, "seconds": 0}.items()
 
     (rows,) = towns.good("sql 'SELECT * FROM Results ORDER BY job_id, id' --index towns --json")
@@ -95,8 +75,7 @@ def test_a_file_is_submitted_answered_read_explained_queried_and_replayed(
     assert (both["stored"], both["replayed"]["version"]) == (explained, 1)
     assert both["replayed"]["passages"] == explained["passages"]
     beside = towns.run("replay 1 q4 --strategy dense").stdout
-    assert "stored: bridge-lexical" in beside
-    assert "again: dense (version 1)" in beside
+    assert [part for part in ("stored: bridge-lexical", "again: dense (version 1)") if part not in beside] == []
 
 
 def test_cancelled_and_dead_questions_say_why_and_are_answered_after_retry(towns: Any, questions: Path) -> None:
@@ -113,8 +92,7 @@ def test_cancelled_and_dead_questions_say_why_and_are_answered_after_retry(towns
     assert "Unknown index 'towns'" in towns.run("jobs").stdout
     assert {one["error_class"] for one in towns.good("results 1")} == {"UnknownIndexError"}
     unexplained = towns.run("explain 1 q4")
-    assert unexplained.returncode == 1
-    assert "it is dead (Unknown index 'towns'" in unexplained.stderr
+    assert (unexplained.returncode, "it is dead (Unknown index 'towns'" in unexplained.stderr) == (1, True)
     index.with_name("elsewhere").rename(index)
     towns.good("retry 1 --json")
     towns.good(WORK)
@@ -125,12 +103,10 @@ def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(town_hal
     write_rows(questions, QUESTIONS[:1], '{"question": ', json.dumps(QUESTIONS[1]), '{"id": "x"}')
     refused = town_hall.run(f"{SUBMIT} --queue broken", questions)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "Nothing was submitted: 2 questions" in refused.stderr
-    assert "first line 2: not JSON" in refused.stderr
+    assert re.search("Nothing was submitted: 2 questions.*first line 2: not JSON", refused.stderr)
     done = town_hall.run(f"{SUBMIT} --queue broken --skip-bad", questions)
     assert json.loads(done.stdout)["questions"] == 2
-    for line in (2, 4):
-        assert f"questions.jsonl line {line} was left out" in done.stderr
+    assert re.findall(r"questions.jsonl line (\d) was left out", done.stderr) == ["2", "4"]
     assert [row["questions"] for row in town_hall.good("jobs --json")[0] if row["queue"] == "broken"] == [2]
 
 

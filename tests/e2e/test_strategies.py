@@ -3,31 +3,29 @@
 import html
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_processes import Commands
-from small_indexes import Run, printed, write_rows
+from small_indexes import Call, Run, printed, record, write_rows
 
-CORPUS: list[dict[str, object]] = [
-    {
-        "id": "p1",
-        "title": "Ada Lovelace",
-        "text": "Ada Lovelace was born in London in 1815. She wrote notes on a machine.",
-    },
-    {"id": "p2", "title": "London", "text": "London lies on the River Thames. It is the capital of England."},
-    {"id": "p3", "title": "River Thames", "text": "The River Thames rises at Thames Head in Gloucestershire."},
-    {"id": "p4", "title": "Charles Babbage", "text": "Charles Babbage designed the Analytical Engine in London."},
-    {"id": "p5", "title": "Paris", "text": "Paris lies on the Seine and is the capital of France."},
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
+
+CORPUS = [
+    record("p1", "Ada Lovelace", "Ada Lovelace was born in London in 1815. She wrote notes on a machine."),
+    record("p2", "London", "London lies on the River Thames. It is the capital of England."),
+    record("p3", "River Thames", "The River Thames rises at Thames Head in Gloucestershire."),
+    record("p4", "Charles Babbage", "Charles Babbage designed the Analytical Engine in London."),
+    record("p5", "Paris", "Paris lies on the Seine and is the capital of France."),
 ]
 RIVER = "Which river flows through the birthplace of Ada Lovelace?"
-NILE: list[dict[str, object]] = [
-    {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},
-    {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo. It was designed by Naoum Shebib."},
-    {"id": "p3", "title": "Naoum Shebib", "text": "Naoum Shebib was born in Cairo in 1915."},
-    {"id": "p4", "title": "Warsaw", "text": "Warsaw lies on the Vistula. Warsaw is the capital of Poland."},
+NILE = [
+    record("p1", "The Nile", "The Nile flows through Cairo. Cairo is the capital of Egypt."),
+    record("p2", "Cairo Tower", "The Cairo Tower stands in Cairo. It was designed by Naoum Shebib."),
+    record("p3", "Naoum Shebib", "Naoum Shebib was born in Cairo in 1915."),
+    record("p4", "Warsaw", "Warsaw lies on the Vistula. Warsaw is the capital of Poland."),
 ]
 TOWER = "Where was the designer of the Cairo Tower born?"
 TINY = ("--index", "tiny")
@@ -43,14 +41,13 @@ def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("published")
     write_rows(folder / "corpus.jsonl", CORPUS)
     write_rows(folder / "nile.jsonl", NILE)
-    run: Callable[..., Any] = lambda *words: printed(commands.run(["index", *words], folder, {}))  # noqa: E731
+    run: Call = lambda *words: printed(commands.run(["index", *words], folder, {}))  # noqa: E731
     plain = ("--index", "chains", "--set", "strategies=bm25", "--json")
     run("corpus.jsonl", *plain)
     extended = run(*plain, "--add-strategy", "qasa")
     assert (extended["changed"], extended["version"], "extract" in extended["reused"]) == (True, 2, True)
     reports = {"tiny": run("corpus.jsonl", *TINY, "--json"), "nile": run("nile.jsonl", *OPTIONS)}
-    again = commands.run(["index", "corpus.jsonl", *TINY], folder, {}).stdout
-    assert "nothing was extracted or embedded" in again
+    assert "nothing was extracted or embedded" in commands.run(["index", "corpus.jsonl", *TINY], folder, {}).stdout
     return folder, reports
 
 
@@ -62,7 +59,7 @@ def run(published: Published, polyhop: Run, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def here(published: Published, said: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def here(published: Published, said: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     """What a command in this process prints that only reads the indexes; it must succeed."""
     monkeypatch.chdir(published[0])
 
@@ -74,9 +71,7 @@ def here(published: Published, said: Callable[..., Any], monkeypatch: pytest.Mon
     return printed_by
 
 
-def test_a_corpus_becomes_an_index_that_answers_and_whose_tables_and_vectors_sql_reads(
-    here: Callable[..., str], published: Published
-) -> None:
+def test_a_corpus_becomes_an_index_that_answers_and_that_sql_reads(here: Call, published: Published) -> None:
     report = published[1]["tiny"]
     assert (report["changed"], report["version"], report["counts"]["passages"]) == (True, 1, 5)
     assert set(report["model"]) == {
@@ -84,9 +79,8 @@ def test_a_corpus_becomes_an_index_that_answers_and_whose_tables_and_vectors_sql
         *("unknown_calls", "unknown_tokens", "unknown_cost_usd"),
     }
     answer = json.loads(here("ask", RIVER, *TINY, "--limit", 3, "--json"))
-    assert answer["strategy"] == "bridge"
+    assert (answer["strategy"], [p["rank"] for p in answer["passages"]]) == ("bridge", [1, 2, 3])
     assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
-    assert [p["rank"] for p in answer["passages"]] == [1, 2, 3]
     assert answer["evidence"]["links"]
     assert "How the evidence connects" in here("ask", RIVER, *TINY, "--explain")
     query = "SELECT passage_id FROM passages_of_entity WHERE entity = 'London' ORDER BY passage_id"
@@ -95,22 +89,18 @@ def test_a_corpus_becomes_an_index_that_answers_and_whose_tables_and_vectors_sql
     assert json.loads(here("sql", query, *TINY, "--json")) == [{"n": 5, "d": 384}]
 
 
-def test_edits_equal_a_full_build_in_any_order_and_the_version_before_can_be_used_again(
-    run: Run, new_polyhop: Run, tmp_path: Path
-) -> None:
+def test_edits_equal_a_full_build_and_the_version_before_is_kept(run: Run, new_polyhop: Run, tmp_path: Path) -> None:
     edited = [*CORPUS[1:3], {**CORPUS[3], "text": "Charles Babbage was born in Walworth."}, CORPUS[4]]
-    edited.append({"id": "p6", "title": "Walworth", "text": "Walworth is a district of London."})
+    edited.append(record("p6", "Walworth", "Walworth is a district of London."))
     write_rows(tmp_path / "corpus.jsonl", edited)
     changed = printed(run("index", "corpus.jsonl", *TINY, "--source-name", "corpus", "--json"))
     assert (changed["version"], changed["computed"]["embed-passage"]) == (2, 2)
     (tmp_path / "reversed").mkdir()
     other = write_rows(tmp_path / "reversed" / "corpus.jsonl", edited[::-1])
     printed(new_polyhop("index", other, "--index", "fresh", "--json"))
-    updated, fresh = (
-        json.loads((tmp_path / f"polyhop-data/indexes/{place}/manifest.json").read_text())
-        for place in ("tiny/versions/000002", "fresh/versions/000001")
-    )
-    assert (updated["tables"], updated["arrays"]) == (fresh["tables"], fresh["arrays"])
+    layout = Layout(tmp_path / "polyhop-data")
+    updated, fresh = (read_manifest(require_version(layout, name)[1]) for name in ("tiny", "fresh"))
+    assert (updated.tables, updated.arrays) == (fresh.tables, fresh.arrays)
     rows = printed(run("versions", *TINY, "--json"))
     assert [(row["version"], row["current"], row["passages"]) for row in rows] == [(1, False, 5), (2, True, 5)]
     printed(run("versions", *TINY, "--use", "1", "--json"))
@@ -122,11 +112,10 @@ def test_doctor_finds_a_damaged_array_and_the_command_it_names_repairs_it(run: R
     array = tmp_path / "polyhop-data/indexes/tiny/versions/000001/graph/bipartite_tf.npy"
     array.write_bytes(array.read_bytes()[:-1] + b"\x7f")
     done = run("doctor", "--json")
-    assert done.returncode == 1
     (failed,) = (check for check in json.loads(done.stdout)["checks"] if not check["ok"])
-    assert failed["name"] == "index tiny"
-    assert "file 'bipartite_tf.npy' has another content" in failed["message"]
-    assert "polyhop verify --index tiny --repair" in failed["message"]
+    assert (done.returncode, failed["name"]) == (1, "index tiny")
+    told = ("file 'bipartite_tf.npy' has another content", "polyhop verify --index tiny --repair")
+    assert [part for part in told if part not in failed["message"]] == []
     assert run("verify", *TINY).returncode == 1
     repaired = run("verify", *TINY, "--repair")
     before, _, after = repaired.stdout.partition("Index 'tiny', version 2:")
@@ -134,9 +123,7 @@ def test_doctor_finds_a_damaged_array_and_the_command_it_names_repairs_it(run: R
     assert run("verify", *TINY).returncode == 0
 
 
-def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
-    here: Callable[..., str], published: Published, tmp_path: Path
-) -> None:
+def test_a_question_is_answered_over_paths_that_are_shown(here: Call, published: Published, tmp_path: Path) -> None:
     assert {"embed-proposition", "embed-name", "propositions"} <= published[1]["nile"]["seconds"].keys()
     answer = json.loads(here("ask", TOWER, *PROPRAG, "--json"))
     evidence = answer["evidence"]
@@ -155,15 +142,13 @@ def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
     in_both += [f"{name} {weight:.3f}" for note in evidence["notes"][:2] for name, weight in note["items"]]
     in_both += [path["text"] for path in evidence["paths"]]
     assert [part for part in in_both if part not in shown or part not in page] == []
-    assert "passage states proposition" in page
-    assert "Naoum Shebib mentions p" in page
+    assert [part for part in ("passage states proposition", "Naoum Shebib mentions p") if part not in page] == []
 
 
 @pytest.mark.rare
 def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_from_the_cache(run: Run) -> None:
-    def cached() -> int:
-        count: int = printed(run("cache", "stats", "--json"))["paths"]["count"]
-        return count
+    def cached() -> Any:
+        return printed(run("cache", "stats", "--json"))["paths"]["count"]
 
     def asked(*more: str) -> Any:
         answer = printed(run("ask", TOWER, *PROPRAG, *more, "--json"))
@@ -178,23 +163,20 @@ def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_fro
 
 
 def test_a_changed_corpus_embeds_the_propositions_that_are_new(run: Run, tmp_path: Path) -> None:
-    vistula = {"id": "p5", "title": "Vistula", "text": "The Vistula flows through Warsaw."}
-    write_rows(tmp_path / "nile.jsonl", [*NILE, vistula])
+    write_rows(tmp_path / "nile.jsonl", [*NILE, record("p5", "Vistula", "The Vistula flows through Warsaw.")])
     report = printed(run("index", "nile.jsonl", *OPTIONS, "--source-name", "nile"))
     assert (report["version"], report["computed"]["embed-proposition"]) == (2, 1)
     rows = printed(run("sql", "FROM synonym_edges", "--index", "nile", "--json"))
-    assert rows
-    assert all(row["cosine"] >= 0.8 and row["entity_id"] != row["synonym_id"] for row in rows)
+    assert {(row["cosine"] >= 0.8, row["entity_id"] != row["synonym_id"]) for row in rows} == {(True, True)}
     assert run("verify", "--index", "nile").returncode == 0
 
 
-def test_an_index_that_was_extended_for_qasa_answers_with_chains(here: Callable[..., str]) -> None:
+def test_an_index_that_was_extended_for_qasa_answers_with_chains(here: Call) -> None:
     answer = json.loads(here("ask", RIVER, *QASA))
     evidence = answer["evidence"]
     assert [seed["key"] for seed in evidence["seeds"]] == ["ada lovelace"]
     found = {passage["id"] for passage in answer["passages"]}
-    assert found >= {"p1", "p2"}
-    assert "p5" not in found
+    assert found & {"p1", "p2", "p5"} == {"p1", "p2"}
     assert any(path["nodes"][:2] == ["ada lovelace", "london"] for path in evidence["paths"])
     assert "Ada Lovelace (PERSON): " in evidence["context"]
     without = json.loads(here("ask", RIVER, *QASA, "--param", "steps=0"))
@@ -228,12 +210,9 @@ def _nearly(value: Any) -> Any:
     return [_nearly(item) for item in value] if isinstance(value, list) else value
 
 
+TRIPLES = [["Ada Lovelace", "was born in", "London"], ["Ada Lovelace", "1815"]]
 EXTRACTED: list[Any] = [
-    {
-        "id": "p1",
-        "entities": ["Ada Lovelace", "London", "'); DROP TABLE entities; --"],
-        "triples": [["Ada Lovelace", "was born in", "London"], ["Ada Lovelace", "1815"]],
-    },
+    {"id": "p1", "entities": ["Ada Lovelace", "London", "'); DROP TABLE entities; --"], "triples": TRIPLES},
     {"id": "p2", "entities": ["London", "River Thames"], "triples": [["London", "lies on", "River Thames"]]},
     {"id": "gone", "entities": [], "triples": []},
     [1, 2],
@@ -251,17 +230,9 @@ def test_an_imported_extraction_is_indexed_reported_and_asked(polyhop: Run, tmp_
         return [tuple(row.values()) for row in printed(polyhop("sql", query, *TINY, "--json"))]
 
     ((counts,),) = rows("SELECT counts_json FROM version_stages WHERE stage = 'extract'")
-    assert (
-        json.loads(counts).items()
-        >= {
-            "extracted_units": 2,
-            "malformed_rows": 1,
-            "malformed_triples": 1,
-            "malformed_triples_not_three_parts": 1,
-            "unknown_ids": 1,
-            "without_row": 1,
-        }.items()
-    )
+    malformed = ("malformed_rows", "malformed_triples", "malformed_triples_not_three_parts")
+    expected = {"extracted_units": 2, **dict.fromkeys((*malformed, "unknown_ids", "without_row"), 1)}
+    assert json.loads(counts).items() >= expected.items()
     assert rows("SELECT step, unit_id, state, stand_in FROM extraction_ledger ORDER BY ALL") == [
         ("import", "p1", "done", ""),
         ("import", "p3", "failed", "rules"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from scripted_server import ModelServer
-from small_indexes import Rows, write_rows
+from small_indexes import Rows, record, write_rows
 from with_a_model import TABLES, main
 
 from polyhop.warehouse.open_models import close_chats, close_encoders
@@ -14,55 +14,35 @@ from polyhop.warehouse.open_models import close_chats, close_encoders
 TOWNS = ("Ostley", "Harrow", "Lenn", "Marle")
 
 
+def question(own_id: str, text: str, answer: str, **more: object) -> dict[str, object]:
+    return {"id": own_id, "question": text, "answers": [answer], **more}
+
+
 def arguments(folder: Path, server: ModelServer, *more: str) -> list[str]:
     """Six passages and four questions; three papers of a field as the graph, and two questions."""
+    bridges = [(f"{town} Bridge", f"Edith Carrow{n}") for n, town in enumerate(TOWNS)]
     passages = [
-        {"id": f"p{n}", "title": f"{town} Bridge", "text": f"{town} Bridge was built by Edith Carrow{n} in {1900 + n}."}
-        for n, town in enumerate(TOWNS)
+        record(f"p{n}", name, f"{name} was built by {by} in {1900 + n}.") for n, (name, by) in enumerate(bridges)
     ]
-    people = [
-        {
-            "id": f"q{n}",
-            "title": f"Edith Carrow{n}",
-            "text": f"Edith Carrow{n} was born in {TOWNS[n]} by the River Tess.",
-        }
-        for n in range(2)
+    passages += [
+        record(f"q{n}", by, f"{by} was born in {TOWNS[n]} by the River Tess.") for n, (_, by) in enumerate(bridges[:2])
     ]
-    asked = [
-        {
-            "id": str(n),
-            "question": f"Who built {town} Bridge?",
-            "answers": [f"Edith Carrow{n}"],
-            "supporting": [f"p{n}"],
-        }
-        for n, town in enumerate(TOWNS)
-    ]
+    asked = [question(str(n), f"Who built {name}?", by, supporting=[f"p{n}"]) for n, (name, by) in enumerate(bridges)]
     papers = [{"id": f"P{n}", "name": f"Paper {n}", "types": ["Paper"]} for n in range(3)]
+    methods = [{"id": f"M{n}", "name": f"Method {n}", "types": ["Method"]} for n in range(3)]
     field = {"id": "F", "name": "Bridges", "types": ["Field"]}
     triples = [{"subject": field, "predicate": "contains", "object": paper} for paper in papers]
-    triples += [
-        {"subject": paper, "predicate": "method", "object": {"id": f"M{n}", "name": f"Method {n}", "types": ["Method"]}}
-        for n, paper in enumerate(papers)
-    ]
+    pairs = zip(papers, methods, strict=True)
+    triples += [{"subject": paper, "predicate": "method", "object": method} for paper, method in pairs]
     golden = [
-        {
-            "id": str(n),
-            "question": f"What is the method of Paper {n}?",
-            "answers": [f"Method {n}"],
-            "topic_entity": f"P{n}",
-            "golden_triples": [f"(P{n}:Paper {n}, method, M{n}:Method {n})"],
-        }
+        question(str(n), f"What is the method of Paper {n}?", f"Method {n}", topic_entity=f"P{n}")
+        | {"golden_triples": [f"(P{n}:Paper {n}, method, M{n}:Method {n})"]}
         for n in range(2)
     ]
-    files: dict[str, Rows] = {
-        "corpus": [*passages, *people],
-        "questions": asked,
-        "graph": triples,
-        "graph-questions": golden,
-    }
-    flags = [
-        part for name, rows in files.items() for part in (f"--{name}", str(write_rows(folder / f"{name}.jsonl", rows)))
-    ]
+    files: dict[str, Rows] = {"corpus": passages, "questions": asked, "graph": triples, "graph-questions": golden}
+    flags = []
+    for name, rows in files.items():
+        flags += [f"--{name}", str(write_rows(folder / f"{name}.jsonl", rows))]
     sets = {"models.api_base": server.url, "models.price": "1,2", "hubs.types": "Paper"}
     flags += [part for name, value in sets.items() for part in ("--set", f"{name}={value}")]
     return [str(folder / "made"), "--model", "openai/scripted", *flags, *more]
@@ -128,14 +108,12 @@ def test_every_table_is_made_once_and_a_run_goes_on_where_it_was(
     assert len(model_server.requests) == count
     again = tables(tmp_path)["qasa-steps"]["rows"]
     for label, row in made["qasa-steps"]["rows"].items():
-        assert again[label]["metrics"] == row["metrics"]
-        assert again[label]["reading"]["calls"] == 0
+        assert (again[label]["metrics"], again[label]["reading"]["calls"]) == (row["metrics"], 0)
     # another question file is another table
-    extra = {"id": "4", "question": "Who built Marle Bridge?", "answers": ["Edith Carrow3"], "supporting": ["p3"]}
+    extra = question("4", "Who built Marle Bridge?", "Edith Carrow3", supporting=["p3"])
     with (tmp_path / "questions.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(extra) + "\n")
     capsys.readouterr()
     assert main([*run[:-1], "--tables", "hublink,qasa-decay"]) == 2
     said = capsys.readouterr().out
-    assert "hublink is there" in said
-    assert "qasa-decay is there" not in said
+    assert ("hublink is there" in said, "qasa-decay is there" in said) == (True, False)

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import axe_playwright_python
 import httpx
 import pytest
 from browser_process import Browser
-from small_indexes import indexed, write_rows
+from command_processes import Commands
+from small_indexes import Call, indexed, record, write_rows
 
 from polyhop.schemas.settings import Settings
 
@@ -33,20 +33,11 @@ HOSTILE = (
     "\u202etxt.exe\u202c \x1b[31m\x07\x00 \u05d0\u05d1\u05d2"
 )
 ASKED = HOSTILE.replace("\x00", "")  # which no text may hold
-RECORDS: list[dict[str, object]] = [
-    {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage in London in 1843."},
-    {
-        "id": "p2",
-        "title": "Charles Babbage",
-        "text": "Charles Babbage was born in London. He designed the Analytical Engine.",
-    },
-    {
-        "id": "p3/<b>&?#%",
-        "title": ASKED,
-        "text": f"{ASKED} was seen by Ada Lovelace in London.",
-        "metadata": {"x": ASKED},
-    },
-    {"id": "p4", "title": "Long " * 200_000, "text": "A title of a million characters lies in London."},
+RECORDS = [
+    record("p1", "Ada Lovelace", "Ada Lovelace worked with Charles Babbage in London in 1843."),
+    record("p2", "Charles Babbage", "Charles Babbage was born in London. He designed the Analytical Engine."),
+    record("p3/<b>&?#%", ASKED, f"{ASKED} was seen by Ada Lovelace in London.", metadata={"x": ASKED}),
+    record("p4", "Long " * 200_000, "A title of a million characters lies in London."),
 ]
 QUESTIONS: list[dict[str, object]] = [
     {"id": "q1", "question": "Where was Charles Babbage born?", "answers": ["London"], "supporting": ["p2"]},
@@ -57,9 +48,7 @@ SIZES = [(360, "light"), (1920, "dark")]
 
 
 @pytest.fixture(scope="module")
-def site(
-    serve: Callable[..., Any], polyhop_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def site(serve: Call, polyhop_module: Call, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A server over an index of two versions, with a job, dead questions and evaluations."""
     folder = tmp_path_factory.mktemp("site")
     root = folder / "root"
@@ -82,7 +71,7 @@ def site(
 
 
 @pytest.fixture(scope="module")
-def polyhop_module(commands: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+def polyhop_module(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Call:
     folder = tmp_path_factory.mktemp("commands")
     return lambda *arguments: commands.run(arguments, folder, {})
 
@@ -92,13 +81,13 @@ def paths(url: str) -> Iterator[str]:
     seen: set[str] = set()
     waiting = ["/", "/ask?index=mine&question=Where+was+Charles+Babbage+born%3F&other=bm25", "/login"]
     waiting += ["/ask?index=mine&question=" + quote(str(QUESTIONS[1]["question"])), *WRONG]
-    waiting += ["/indexes/mine/entities?name=Ada", "/indexes/mine/words?words=London"]
     waiting += [
+        "/indexes/mine/entities?name=Ada",
+        "/indexes/mine/words?words=London",
         "/jobs/1",
         "/jobs/1/questions/q2",
-        "/evaluations/compare?a=1&b=2",
-        "/indexes/mine/diff?before=1&after=2",
     ]
+    waiting += ["/evaluations/compare?a=1&b=2", "/indexes/mine/diff?before=1&after=2"]
     waiting += ["/indexes/mine/passages/" + quote("p3/<b>&?#%"), "/indexes/mine/passages/p4"]
     first, kinds = list(waiting), set[str]()
     with httpx.Client(base_url=url, timeout=60) as client:
@@ -113,15 +102,13 @@ def paths(url: str) -> Iterator[str]:
             assert reply.status_code in {200, 303} or path in WRONG, (path, reply.text[:2_000])
             if reply.is_redirect:
                 waiting.append(reply.headers["location"])
-                continue
-            if not reply.headers["content-type"].startswith("text/html"):
-                continue
-            kinds.add(kind)
-            yield path
-            waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/[^"#]*)', reply.text)]
+            elif reply.headers["content-type"].startswith("text/html"):
+                kinds.add(kind)
+                yield path
+                waiting += [link.replace("&amp;", "&") for link in re.findall(r'href="(/[^"#]*)', reply.text)]
 
 
-def test_every_page_is_readable_by_everybody_at_every_width_and_loads_nothing_from_elsewhere(
+def test_every_page_is_readable_at_every_width_and_loads_nothing_from_elsewhere(
     site: str, browser: Browser, request: pytest.FixtureRequest
 ) -> None:
     faults: list[str] = []
@@ -147,32 +134,25 @@ def test_every_page_is_readable_by_everybody_at_every_width_and_loads_nothing_fr
 
 
 def test_a_person_uploads_questions_and_downloads_the_answers_of_a_worker(
-    site: str, browser: Browser, polyhop_module: Callable[..., Any], tmp_path: Path
+    site: str, browser: Browser, polyhop_module: Call, tmp_path: Path
 ) -> None:
-    file = write_rows(tmp_path / "mine.jsonl", QUESTIONS)
-    upload = [
-        ["upload", "input[type=file]", str(file)],
-        ["choose", "select[name=index]", "mine"],
-        ["click", "form[enctype] button"],
-    ]
-    made = browser.look(f"{site}/jobs", steps=upload)
+    upload = ["upload", "input[type=file]", str(write_rows(tmp_path / "mine.jsonl", QUESTIONS))]
+    submit = [["choose", "select[name=index]", "mine"], ["click", "form[enctype] button"]]
+    made = browser.look(f"{site}/jobs", steps=[upload, *submit])
     job = re.fullmatch(rf"{site}/jobs/(\d+)", made.url)
     assert job, made.text
     root = httpx.get(f"{site}/").text.partition("root <code>")[2].partition("</code>")[0]
     assert polyhop_module("worker", "--until-empty", "--root", root).returncode == 0
     done = browser.look(made.url, steps=[["download", "a[href*='format=jsonl']"]])
-    results = [json.loads(line) for line in done.downloads[0].splitlines()]
-    command = polyhop_module("jobs", "results", job[1], "--root", root).stdout.splitlines()
-    assert results == [json.loads(line) for line in command]
+    command = polyhop_module("jobs", "results", job[1], "--root", root).stdout
+    results, expected = ([json.loads(line) for line in text.splitlines()] for text in (done.downloads[0], command))
+    assert results == expected
     assert [row["state"] for row in results] == ["done", "done"]
     assert results[0]["answer"] in done.text
 
 
 def test_without_javascript_a_question_is_asked_with_the_keyboard_alone(site: str, browser: Browser) -> None:
-    steps = [
-        ["fill", "input[name=question]", "Where was Charles Babbage born?"],
-        ["press", "input[name=question]", "Enter"],
-    ]
+    box = "input[name=question]"
+    steps = [["fill", box, "Where was Charles Babbage born?"], ["press", box, "Enter"]]
     look = browser.look(site, steps=steps, has_scripts=False)
-    assert "London" in look.text
-    assert "Link that reproduces this answer" in look.text
+    assert [part for part in ("London", "Link that reproduces this answer") if part not in look.text] == []

@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import itertools
 import os
+import re
 import signal
 import tempfile
 import time
@@ -41,9 +42,7 @@ def done(queue: QuestionQueue) -> int:
     return sum(job.counts[QuestionState.DONE] for job in queue.jobs())
 
 
-def test_every_question_has_exactly_one_result_whoever_is_killed(
-    towns_on_both: Any, request: pytest.FixtureRequest
-) -> None:
+def test_every_question_has_one_result_whoever_is_killed(towns_on_both: Any, request: pytest.FixtureRequest) -> None:
     towns = towns_on_both
     questions = towns.questions(QUESTION_COUNT)
     restart = request.getfixturevalue("restart_postgres") if towns.settings else None
@@ -76,16 +75,12 @@ def test_every_question_has_exactly_one_result_whoever_is_killed(
     assert job.counts == {**dict.fromkeys(QuestionState, 0), QuestionState.DONE: QUESTION_COUNT}, job.errors
     assert [row.question_id for row in rows] == [f"q{n}" for n in range(QUESTION_COUNT)]
     assert all(row.answer is not None and row.result["passages"] for row in rows)
-    assert kills >= 2
-    assert restart is None
-    assert "Traceback" not in towns.log()
-    assert "unexpected" not in towns.log()
+    assert (kills >= 2, restart) == (True, None)
+    assert not re.search("Traceback|unexpected", towns.log())
 
 
 @pytest.mark.rare
-def test_fifty_questions_are_answered_after_everything_was_killed(
-    towns_on_both: Any, request: pytest.FixtureRequest
-) -> None:
+def test_fifty_are_answered_after_everything_was_killed(towns_on_both: Any, request: pytest.FixtureRequest) -> None:
     towns = towns_on_both
     towns.good(SUBMIT, towns.questions(50))
     with towns.queue() as queue:
@@ -97,8 +92,7 @@ def test_fifty_questions_are_answered_after_everything_was_killed(
         if towns.settings:
             request.getfixturevalue("restart_postgres")()
         (report,) = towns.good(f"{WORKER} 2 --until-empty --json")
-        assert done(queue) == 50
-        assert 0 < report["finished"] < 50
+        assert (done(queue), 0 < report["finished"] < 50) == (50, True)
 
 
 @pytest.mark.rare

@@ -22,25 +22,15 @@ END_SECONDS = 20
 
 @dataclass(frozen=True)
 class Look:
-    """What a page showed and did.
+    """What a page showed and did."""
 
-    Attributes:
-        values: Of the expressions, by name.
-        text: What a person reads on it.
-        requests: Every address that it asked for, its own first.
-        messages: What its console said, errors among it.
-        dialogs: What it asked with alert, confirm and prompt.
-        url: Its address after all steps.
-        downloads: Texts of the files that steps downloaded.
-    """
-
-    values: dict[str, Any]
-    text: str
-    requests: list[str]
-    messages: list[str]
-    dialogs: list[str]
-    url: str
-    downloads: list[str]
+    values: dict[str, Any]  # of the expressions, by name
+    text: str  # what a person reads on it
+    requests: list[str]  # every address that it asked for, its own first
+    messages: list[str]  # what its console said, errors among it
+    dialogs: list[str]  # what it asked with alert, confirm and prompt
+    url: str  # after all steps
+    downloads: list[str]  # texts of the files that steps downloaded
 
 
 class Browser:
@@ -65,28 +55,19 @@ class Browser:
         self,
         page: Path | str,
         *,
-        evaluate: Mapping[str, str] | None = None,
+        evaluate: Mapping[str, str] | None = None,  # JavaScript expressions by name
         width: int = 1200,
         height: int = 900,
         scheme: str = "light",
-        screenshot: Path | None = None,
-        wait_milliseconds: int = 50,
+        screenshot: Path | None = None,  # where to put a picture of the whole page, as .png
+        wait_milliseconds: int = 50,  # for what a page does after it is loaded
         steps: Sequence[Sequence[str]] = (),
         has_scripts: bool = True,
     ) -> Look:
         """Opens a file or an address, takes steps on it, and says what it showed.
 
-        Args:
-            page: A file, or an address.
-            evaluate: JavaScript expressions by name.
-            width: Of the window, in pixels.
-            height: Of the window, in pixels.
-            scheme: light or dark.
-            screenshot: Where to put a picture of the whole page, as .png.
-            wait_milliseconds: Time for what a page does after it is loaded.
-            steps: What a person does: an action (fill, choose, upload, press, wait, click, download), of what (a CSS
-                selector), with what.
-            has_scripts: Whether pages may run JavaScript.
+        Steps are what a person does: an action (fill, choose, upload, press, wait, click, download), of what (a CSS
+        selector), with what.
         """
         request = {
             "url": page.resolve().as_uri() if isinstance(page, Path) else page,
@@ -144,32 +125,15 @@ def installed_chromium() -> str:
     found = shutil.which("chromium")
     if found:
         return found
-    advice = f"install it as root with: apt-get install {' '.join(PACKAGES)}"
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise RuntimeError(f"Tests of pages need chromium, which is not on the PATH; {advice}")
-    for command in (
-        ["apt-get", "update", "-qq"],
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *PACKAGES],
-    ):
-        _apt(command, advice)
+    apt = f"apt-get -qq -o DPkg::Lock::Timeout={INSTALL_SECONDS}"
+    install = f"{apt} update && {apt} install -y --no-install-recommends {' '.join(PACKAGES)}"
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(install, shell=True, capture_output=True, text=True, env=environment, check=False)
     found = shutil.which("chromium")
     if not found:
-        raise RuntimeError(f"apt-get installed {PACKAGES[0]}, but no chromium is on the PATH; {advice}")
-    return found
-
-
-def _apt(command: list[str], advice: str) -> None:
-    done = subprocess.run(
-        [*command, "-o", f"DPkg::Lock::Timeout={INSTALL_SECONDS}"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
-        check=False,
-        timeout=INSTALL_SECONDS,
-    )
-    if done.returncode != 0:
         last = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
-        raise RuntimeError(f"Tests of pages need chromium, and '{' '.join(command)}' failed; {advice}\n{last}")
+        raise RuntimeError(f"Tests of pages need chromium; install it as root with: {install}\n{last}")
+    return found
 
 
 FITS = {

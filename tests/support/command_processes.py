@@ -15,11 +15,14 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
+Words = Sequence[str | Path]
+Variables = Mapping[str, str]
+Done = subprocess.CompletedProcess[str]
 FORK_SERVER = Path(__file__).with_name("fork_server.py")
-PROGRAM = Path(__file__).with_name("program.py")
 TIMEOUT_SECONDS = 300
 NUMBER_BYTES = 4
 """Of each number on a connection: length of an order, process id, exit code."""
@@ -36,19 +39,19 @@ def clean_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
 
 
-def new_process(
-    arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
+def new_process(arguments: Words, folder: Path, environment: Variables) -> Done:
     """Runs a command in a new interpreter, with no settings but those of `environment`."""
     return subprocess.run(
         [sys.executable, "-m", "polyhop.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**clean_environment(), **environment},
-        check=False,
+        cwd=folder, env=clean_environment() | {**environment}, capture_output=True, text=True, check=False,
         timeout=TIMEOUT_SECONDS,
-    )
+    )  # fmt: skip
+
+
+def install(package: Path, site: Path) -> None:
+    """As `uv pip install` does, into a folder of its own and without what is installed already."""
+    options = ["--quiet", "--no-deps", "--target", str(site), "--python", sys.executable]
+    subprocess.run(["uv", "pip", "install", *options, str(package)], check=True)
 
 
 def line_of(process: "subprocess.Popen[str]") -> str:
@@ -77,24 +80,32 @@ class Prepare:
     arguments: Mapping[str, object]
 
 
-SHORT_LEASE = Prepare(PROGRAM, "shorten_leases", {"seconds": 2.0})
+SHORT_LEASE = Prepare(Path(__file__), "shorten_leases", {"seconds": 2.0})
 """For a worker whose death is noticed within two seconds."""
+
+
+def shorten_leases(seconds: float) -> None:
+    """Workers of this process hold their claims for so long, in place of half a minute."""
+    from polyhop.worker import loop
+
+    loop.WorkerOptions = partial(loop.WorkerOptions, lease_seconds=seconds)  # type: ignore[assignment,misc]
+
+
+def run_and_end(code: str) -> NoReturn:
+    """Runs the code as a main module and ends with 0; what it raises ends the process as it does an interpreter."""
+    exec(compile(code, "<program of a test>", "exec"), {"__name__": "__main__"})
+    sys.exit(0)
 
 
 class Started:
     """A command that may still run: what tests use of `subprocess.Popen`, for a process that is not a child of theirs.
 
-    Args:
-        arguments: Of the command.
-        status: Connection on which its process id came, and on which its exit code comes.
-        process: Its id.
+    Its exit code comes on the connection `status`.
     """
 
     def __init__(self, arguments: Sequence[str], status: socket.socket, process: int) -> None:
-        self.args = arguments
-        self.pid = process
+        self.args, self.pid, self._status = arguments, process, status
         self.returncode: int | None = None
-        self._status = status
 
     def poll(self) -> int | None:
         """Its exit code if it ended, negative for a signal; else None."""
@@ -142,43 +153,44 @@ class Commands:
     def __init__(self) -> None:
         self._servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
 
-    def run(
-        self,
-        arguments: Sequence[str | Path],
-        folder: Path,
-        environment: Mapping[str, str],
-        prepare: Prepare | None = None,
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, arguments: Words, folder: Path, environment: Variables, prepare: Prepare | None = None) -> Done:
         """Runs a command to its end, with no settings but those of `environment`; see `new_process`.
 
         `prepare` is called in its process before the command begins.
+
+        Raises:
+            TimeoutExpired: After TIMEOUT_SECONDS; the command is killed.
+            RuntimeError: If the fork server ended.
         """
         if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
             if prepare is not None:
                 raise ValueError("a new interpreter cannot be prepared; leave out variables that it reads at its start")
             return new_process(arguments, folder, environment)
-        return self._server(environment).run([str(each) for each in arguments], folder, environment, prepare)
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            started = self._server(environment).start(arguments, folder, environment, (output, errors), prepare)
+            try:
+                code = started.wait(TIMEOUT_SECONDS)
+            except RuntimeError:
+                raise
+            except BaseException:  # Ctrl-C and the time limit of a test, too, must leave nothing running
+                started.kill()
+                started.wait()
+                raise
+            output.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(started.args, code, output.read(), errors.read())
 
-    def python(
-        self, code: str, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[str]:
+    def python(self, code: str, arguments: Words, folder: Path, environment: Variables) -> Done:
         """Runs a program of Polyhop's Python interface to its end, as `run` does a command; `sys.argv[1:]` is given."""
-        program = Prepare(PROGRAM, "run_and_end", {"code": code})
-        return self.run(arguments, folder, environment, program)
+        return self.run(arguments, folder, environment, Prepare(Path(__file__), "run_and_end", {"code": code}))
 
     def start(
-        self,
-        arguments: Sequence[str | Path],
-        folder: Path,
-        environment: Mapping[str, str],
-        log: IO[str],
-        prepare: Prepare | None = None,
+        self, arguments: Words, folder: Path, environment: Variables, log: IO[str], prepare: Prepare | None = None
     ) -> Started:
         """Starts a command as `run` does, both streams to `log`; no variable may be one that an interpreter reads."""
         if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
             raise ValueError("a forked process does not read variables of the interpreter; use subprocess.Popen")
-        ordered = [str(each) for each in arguments]
-        return self._server(environment).start(ordered, folder, environment, log, log, prepare)
+        return self._server(environment).start(arguments, folder, environment, (log, log), prepare)
 
     def _server(self, environment: Mapping[str, str]) -> "ForkServer":
         early = {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
@@ -194,11 +206,7 @@ class Commands:
 
 
 class ForkServer:
-    """A process of fork_server.py.
-
-    Args:
-        early: Variables that it has beside those of this process: what packages read when they are imported.
-    """
+    """A process of fork_server.py, with `early` variables that packages read when they are imported."""
 
     def __init__(self, early: Mapping[str, str]) -> None:
         self._orders, other_end = socket.socketpair()
@@ -214,47 +222,15 @@ class ForkServer:
                 stderr=self._log,
             )
 
-    def run(
-        self,
-        arguments: list[str],
-        folder: Path,
-        environment: Mapping[str, str],
-        prepare: Prepare | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end.
-
-        Raises:
-            TimeoutExpired: After TIMEOUT_SECONDS; the command is killed.
-            RuntimeError: If the fork server ended.
-        """
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            started = self.start(arguments, folder, environment, output, errors, prepare)
-            try:
-                code = started.wait(TIMEOUT_SECONDS)
-            except RuntimeError:
-                raise
-            except BaseException:  # Ctrl-C and the time limit of a test, too, must leave nothing running
-                started.kill()
-                started.wait()
-                raise
-            output.seek(0)
-            errors.seek(0)
-            return subprocess.CompletedProcess(arguments, code, output.read(), errors.read())
-
     def start(
-        self,
-        arguments: list[str],
-        folder: Path,
-        environment: Mapping[str, str],
-        output: IO[str],
-        errors: IO[str],
-        prepare: Prepare | None = None,
+        self, given: Words, folder: Path, environment: Variables, streams: Sequence[IO[str]], prepare: Prepare | None
     ) -> Started:
-        """Starts a command, with its streams to two files.
+        """Starts a command, with its output and errors to two files.
 
         Raises:
             RuntimeError: If the fork server ended.
         """
+        arguments = [str(each) for each in given]
         document = {
             "arguments": arguments,
             "folder": str(folder),
@@ -267,14 +243,13 @@ class ForkServer:
         try:
             with self._lock, other_end:
                 head = len(body).to_bytes(NUMBER_BYTES, "big")
-                socket.send_fds(self._orders, [head], [output.fileno(), errors.fileno(), other_end.fileno()])
+                socket.send_fds(self._orders, [head], [*(each.fileno() for each in streams), other_end.fileno()])
                 self._orders.sendall(body)
             return Started(arguments, status, receive_number(status))
         except ConnectionError as error:
             status.close()
             self._log.seek(0)
-            message = f"The fork server ended; it printed: {self._log.read()}"
-            raise RuntimeError(message) from error
+            raise RuntimeError(f"The fork server ended; it printed: {self._log.read()}") from error
 
     def close(self) -> None:
         """Ends the process."""

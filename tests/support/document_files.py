@@ -58,22 +58,14 @@ def pdf(
     if is_encrypted:  # the keys of no password at all
         objects.append(b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>" % (b"11" * 32, b"22" * 32))
         trailer += b" /Encrypt %d 0 R /ID [<%s> <%s>]" % (len(objects), b"33" * 16, b"33" * 16)
-    path.write_bytes(_assembled(objects, trailer))
-    return path
-
-
-def _assembled(objects: Sequence[bytes], trailer: bytes) -> bytes:
-    data = b"%PDF-1.4\n"
-    offsets = []
+    data, table = b"%PDF-1.4\n", b""
     for number, content in enumerate(objects, start=1):
-        offsets.append(len(data))
+        table += b"%010d 00000 n \n" % len(data)
         data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    start = len(data)
-    return data + (
-        b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n"
-        % (len(objects) + 1, table, len(objects) + 1, trailer, start)
-    )
+    count = len(objects) + 1
+    ending = b"trailer\n<< /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n" % (count, trailer, len(data))
+    path.write_bytes(data + b"xref\n0 %d\n0000000000 65535 f \n%s%s" % (count, table, ending))
+    return path
 
 
 def word(path: Path) -> Path:
@@ -130,13 +122,11 @@ def sheets(path: Path, rows: Sequence[Sequence[object]] = (("Name", "Born"), ("A
     return path
 
 
+SPINE = '<itemref idref="a"/><itemref idref="b"/>'
 CHAPTER = (
     '<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title></head>'
     "<body><h1>{heading}</h1><p>{text}</p></body></html>"
 )
-
-
-SPINE = '<itemref idref="a"/><itemref idref="b"/>'
 
 
 def epub(path: Path, *, spine: str = SPINE, more: Mapping[str, str] | None = None) -> Path:

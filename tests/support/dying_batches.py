@@ -33,9 +33,7 @@ class NotingRunner(DirectRunner):
 
     def __init__(self, folder: Path, pool: Any, dies_in: str, victims: int) -> None:
         super().__init__(pool=pool)
-        self.dies_in = dies_in
-        self.folder = folder
-        self.victims = victims
+        self.folder, self.dies_in, self.victims = folder, dies_in, victims
         folder.mkdir()
 
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:

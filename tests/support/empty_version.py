@@ -9,20 +9,9 @@ from polyhop.warehouse.files.versions import publish_folder
 
 def empty_manifest(index: str, version: int = 1, settings: dict[str, Any] | None = None) -> Manifest:
     """The manifest of a version that holds nothing."""
-    return Manifest(
-        index=index,
-        version=version,
-        polyhop="0",
-        source="corpus.jsonl",
-        corpus_hash="",
-        settings=settings or {},
-        artefacts=(),
-        stages={},
-        counts={},
-        tables={},
-        arrays={},
-        vectors={},
-    )
+    about = {"index": index, "version": version, "polyhop": "0", "source": "corpus.jsonl", "corpus_hash": ""}
+    nothing: dict[str, Any] = {name: {} for name in ("stages", "counts", "tables", "arrays", "vectors")}
+    return Manifest(**about, **nothing, settings=settings or {}, artefacts=())
 
 
 def publish_empty(index: IndexFolder, number: int = 1, tables: bytes = b"") -> None:

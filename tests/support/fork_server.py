@@ -24,23 +24,9 @@ import warnings
 from typing import Any, NoReturn
 
 PACKAGES = (
-    "concurrent.futures.thread",
-    "duckdb",
-    "jinja2",
-    "lancedb",
-    "lxml.html",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.figure",
-    "neo4j",
-    "numba",
-    "numpy",
-    "psycopg",
-    "pyarrow.parquet",
-    "rich.console",
-    "scipy.sparse",
-    "sqlalchemy.dialects.sqlite",
-    "tokenizers",
-    "typer.rich_utils",
+    *("concurrent.futures.thread", "duckdb", "jinja2", "lancedb", "lxml.html", "matplotlib.backends.backend_agg"),
+    *("matplotlib.figure", "neo4j", "numba", "numpy", "psycopg", "pyarrow.parquet", "rich.console", "scipy.sparse"),
+    *("sqlalchemy.dialects.sqlite", "tokenizers", "typer.rich_utils"),
 )
 """What commands import when they need it. Not onnxruntime: its thread would not be there after a fork."""
 

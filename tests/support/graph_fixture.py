@@ -143,56 +143,35 @@ class Arrays:
         return {RELATIONS: self.relations, vectors_of("entity"): self.matrix}[handle]
 
 
-def connect_to(server: Neo4jServer) -> Neo4jConnection:
-    """A connection to the tests' server."""
-    return Neo4jConnection(address_of(server))
-
-
 def address_of(server: Neo4jServer) -> Address:
-    """Where the tests' server is."""
     return Address(server.uri, server.user, server.password)
+
+
+def connect_to(server: Neo4jServer) -> Neo4jConnection:
+    return Neo4jConnection(address_of(server))
 
 
 def on_axes(cosines: Mapping[str, float | None]) -> dict[str, list[float] | None]:
     """Vectors of length 1 with these cosines to the first axis, each with an axis of its own; the last one is free."""
-    vectors: dict[str, list[float] | None] = {}
-    for n, (key, cosine) in enumerate(cosines.items()):
-        if cosine is None:
-            vectors[key] = None
-            continue
-        row = np.zeros(len(cosines) + 2)
-        row[0], row[n + 1] = cosine, np.sqrt(1.0 - cosine * cosine)
-        vectors[key] = row.tolist()
+    vectors: dict[str, list[float] | None] = dict.fromkeys(cosines)
+    for n, (key, cosine) in enumerate(cosines.items(), start=1):
+        if cosine is not None:
+            vectors[key] = [cosine, *[0.0] * (len(cosines) + 1)]
+            vectors[key][n] = float(np.sqrt(1.0 - cosine * cosine))  # type: ignore[index]
     return vectors
 
 
 def _entity_row(key: str) -> dict[str, object]:
-    return {
-        "entity_id": entity_id(key),
-        "key": key,
-        "norm_name": key,
-        "name": key.upper(),
-        "type": None,
-        "description": f"About {key}.",
-        "content_hash": None,
-        "is_named": True,
-        "document_count": 1,
-        "number": None,
-    }
+    names = {"entity_id": entity_id(key), "key": key, "norm_name": key, "name": key.upper()}
+    unknown = dict.fromkeys(("type", "content_hash", "number"))
+    return {**names, **unknown, "description": f"About {key}.", "is_named": True, "document_count": 1}
 
 
 def _relation_row(source: str, label: str, target: str) -> dict[str, object]:
     ends = entity_id(source), entity_id(target)
-    return {
-        "relation_id": content_hash("relation", ends[0], label, ends[1])[:ID_LENGTH],
-        "source_id": ends[0],
-        "target_id": ends[1],
-        "relation": label,
-        "count": 1,
-        "confidence": None,
-        "extractor": "import",
-        "provenance": ["p1"],
-    }
+    own_id = content_hash("relation", ends[0], label, ends[1])[:ID_LENGTH]
+    stated = {"relation_id": own_id, "source_id": ends[0], "target_id": ends[1], "relation": label}
+    return {**stated, "count": 1, "confidence": None, "extractor": "import", "provenance": ["p1"]}
 
 
 _EDGES = [
@@ -237,31 +216,27 @@ def changes(before: Hashes, after: Hashes) -> dict[str, int]:
 def snapshot(connection: Neo4jConnection, index: str) -> Snapshot:
     """Everything the database holds of an index, by kind, but the record of the export and the index's own name."""
     store = Neo4jStore(connection, index)
-    return {kind: sorted((row.id, _shown(row)) for row in store.rows(kind, [1.0])) for kind in GRAPH_KINDS}
+
+    def shown(row: HeldRow) -> str:
+        return json.dumps(asdict(row), sort_keys=True)
+
+    return {kind: sorted((row.id, shown(row)) for row in store.rows(kind, [1.0])) for kind in GRAPH_KINDS}
 
 
 def mark_all(connection: Neo4jConnection, index: str) -> None:
     """Puts a mark on every node of an index and every relationship that leaves one; writing a row again wipes it."""
-    for statement in (
-        f"MATCH (n:{_LABELS} {{index: $index}}) SET n.marked = true",
-        f"MATCH (:{_LABELS} {{index: $index}})-[r]->() SET r.marked = true",
-    ):
-        connection.write([(statement, {"index": index})])
+    for what in (f"(n:{_LABELS} {{index: $index}})", f"(:{_LABELS} {{index: $index}})-[n]->()"):
+        connection.write([(f"MATCH {what} SET n.marked = true", {"index": index})])
 
 
 def wipe_marks(connection: Neo4jConnection, index: str) -> int:
     """Takes the marks away and counts them."""
-    values = {"index": index}
-    nodes, edges = connection.write(
-        [
-            (f"MATCH (n:{_LABELS} {{index: $index, marked: true}}) REMOVE n.marked RETURN count(n) AS count", values),
-            (
-                f"MATCH (:{_LABELS} {{index: $index}})-[r]->() WHERE r.marked REMOVE r.marked RETURN count(r) AS count",
-                values,
-            ),
-        ]
+    statements = (
+        f"MATCH (n:{_LABELS} {{index: $index, marked: true}}) REMOVE n.marked RETURN count(n) AS count",
+        f"MATCH (:{_LABELS} {{index: $index}})-[r]->() WHERE r.marked REMOVE r.marked RETURN count(r) AS count",
     )
-    return int(nodes[0]["count"]) + int(edges[0]["count"])
+    counted = connection.write([(statement, {"index": index}) for statement in statements])
+    return sum(int(rows[0]["count"]) for rows in counted)
 
 
 def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes) -> None:
@@ -270,10 +245,6 @@ def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes
     for kind in GRAPH_KINDS:
         count = len(store.hashes(kind))
         assert count == len(wanted[kind]) or count % BATCH_ROWS[kind] == 0, f"{count} {kind}"
-
-
-def _shown(row: HeldRow) -> str:
-    return json.dumps(asdict(row), sort_keys=True)
 
 
 class KilledBefore(DirectRunner):

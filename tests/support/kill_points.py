@@ -23,13 +23,7 @@ _OF_TREES = ("os.remove", "os.rmdir")
 
 
 def die_at(folder: str, number: int, journal: str) -> None:
-    """Dies before the change of that number, counted from 1; 0: lives, and writes all changes to the journal.
-
-    Args:
-        folder: Changes below it count.
-        number: Of the change.
-        journal: File that gets a line per change until then.
-    """
+    """Dies before the change of that number below the folder; 0: lives. `journal` gets a line per change until then."""
     points = _Points(folder, number, os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
     sys.addaudithook(points.heard)
     _wrap_lance(points.reached)
@@ -59,7 +53,7 @@ class _Points:
 
     def heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         """An audit hook of the interpreter."""
-        if event not in _EVENTS or (event == "open" and not _is_writing(arguments)):
+        if event not in _EVENTS or (event == "open" and not arguments[2] & _WRITES):
             return
         paths = [os.fsdecode(path) for path in arguments if isinstance(path, str | bytes | os.PathLike)]
         is_in_tree = event in _OF_TREES and arguments[1] != -1
@@ -73,11 +67,6 @@ class _Points:
             os.write(self._journal, f"{time.perf_counter() - self._begun:.4f} {what}\n".encode())
             if self._count == self._number:
                 os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _is_writing(arguments: tuple[Any, ...]) -> bool:
-    _, _, flags = arguments
-    return bool(flags & _WRITES)
 
 
 def _wrap_lance(reached: Callable[[str], None]) -> None:

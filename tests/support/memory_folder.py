@@ -30,11 +30,7 @@ class MemoryFolder:
         _use(str(self.path))
 
     def close(self, *, keep: bool) -> None:
-        """Ends its use.
-
-        Args:
-            keep: Whether to leave the files to be looked at, until the next session.
-        """
+        """Ends its use; `keep` leaves the files to be looked at, until the next session."""
         _use(self._before)
         if not keep:
             shutil.rmtree(self.path, ignore_errors=True)

@@ -5,7 +5,7 @@ tests/contract/test_index_reader.py holds it to what a published version does.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain
 from typing import Any, TypeVar, cast
 
@@ -25,44 +25,9 @@ from polyhop.schemas.settings import PASSAGES as PASSAGE_SPACE
 from polyhop.schemas.settings import Space
 from polyhop.schemas.text import entity_id, norm_ws
 from polyhop.tasks.graph.stage import chunk_keys
-from polyhop.tasks.hubs.paths import (
-    STORED_HUBS,
-    Adjacency,
-    StoredHubs,
-    find_paths_in_hub,
-    path_hash,
-    path_text,
-    signature_texts,
-)
-from polyhop.tasks.propositions.artefact import (
-    STORED_PROPOSITIONS,
-    STORED_TRIPLES,
-    StoredPropositions,
-    proposition_graph,
-)
-from polyhop.warehouse.artefacts import (
-    ALIASES,
-    CHUNK_GRAPH,
-    COSINE_SCALE,
-    ENTITIES,
-    ENTITY_IDS,
-    ENTITY_NUMBERS,
-    EXACT_NAMES,
-    GRAPH,
-    LANGUAGE,
-    METADATA_OF_NODES,
-    NAMES,
-    NAMESAKES,
-    NEAREST_PASSAGES,
-    PARTITIONED_PASSAGES,
-    RELATION_PASSAGES,
-    RELATIONS,
-    SURFACES,
-    lexical_of,
-    passages_of_statements,
-    text_arrays,
-    vectors_of,
-)
+from polyhop.tasks.hubs import paths as of_hubs
+from polyhop.tasks.propositions import artefact as of_propositions
+from polyhop.warehouse import artefacts as handles
 from polyhop.worker.ranking.facets.units import Units, units_of
 from polyhop.worker.strategies.registry import make
 
@@ -75,7 +40,7 @@ def written(text: str) -> list[Written]:
 
 
 def texts_of(texts: Iterable[str]) -> StoredTexts:
-    arrays = text_arrays(texts)
+    arrays = handles.text_arrays(texts)
     return StoredTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
 
 
@@ -92,17 +57,10 @@ def hubs_of(
     not_indexed: Collection[str] = (),
     triple_passages: Sequence[tuple[Written, int]] = (),
     hub_passages: Sequence[tuple[str, int]] = (),
-) -> tuple[StoredHubs, list[str]]:
+) -> tuple[of_hubs.StoredHubs, list[str]]:
     """What the stage would store, and the distinct texts of its rows (one row per path).
 
-    Args:
-        triples: Of own ids.
-        hubs: Own ids of all hubs.
-        labels: By own id, where they differ.
-        max_length: Triples of the longest path.
-        not_indexed: Hubs that no run has reached.
-        triple_passages: Passage numbers.
-        hub_passages: Passage numbers.
+    Triples and hubs are of own ids, labels by those where they differ; no run has reached the hubs `not_indexed`.
     """
     nodes = sorted({t[0] for t in triples} | {t[2] for t in triples} | set(hubs))
     predicates = sorted({t[1] for t in triples})
@@ -111,14 +69,14 @@ def hubs_of(
     named = [(labels or {}).get(node, node) for node in nodes]
     is_hub = bytearray(node in hubs for node in nodes)
     indexed = [number for number, node in enumerate(nodes) if node in hubs and node not in not_indexed]
-    found = [find_paths_in_hub(Adjacency(graph), is_hub, hub, max_length) for hub in indexed]
+    found = [of_hubs.find_paths_in_hub(of_hubs.Adjacency(graph), is_hub, hub, max_length) for hub in indexed]
 
     def words(path: Sequence[int]) -> list[NamedTriple]:
         whole = [rows[triple] for triple in path]
         return [NamedTriple(nodes[s], named[s], predicates[p], nodes[o], named[o]) for s, p, o in whole]
 
     paths = [path for one in found for path in one.paths]
-    texts = [path_text(words(path)) for path in paths]
+    texts = [of_hubs.path_text(words(path)) for path in paths]
     distinct = sorted(set(texts))
     candidates = [(node, *rest) for one in found for node, rest in one.candidates.items()]
     stored = HubPaths(
@@ -127,7 +85,7 @@ def hubs_of(
         starts_of(map(len, paths)),
         np.array([triple for path in paths for triple in path], dtype=np.int32),
         np.array([kind for one in found for kind in one.end_kinds], dtype=np.uint8),
-        np.frombuffer(b"".join(path_hash(words(path)) for path in paths), dtype=np.uint8).reshape(-1, 32),
+        np.frombuffer(b"".join(of_hubs.path_hash(words(path)) for path in paths), dtype=np.uint8).reshape(-1, 32),
         np.array([distinct.index(text) for text in texts], dtype=np.int32),
         starts_of(len(one.candidates) for one in found),
         np.array([row[0] for row in candidates], dtype=np.int32),
@@ -144,7 +102,7 @@ def hubs_of(
         for (s, p, o), passage in triple_passages
     ]
     about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages if hub not in not_indexed]
-    return StoredHubs(
+    return of_hubs.StoredHubs(
         graph,
         stored,
         search,
@@ -161,14 +119,14 @@ def hubs_of(
     ), distinct
 
 
-def value_texts_of(stored: StoredHubs) -> list[str]:
+def value_texts_of(stored: of_hubs.StoredHubs) -> list[str]:
     """The text of each path for hub-facets: its signature's, then its value."""
     graph, paths = stored.graph, stored.paths
     signatures = [
         tuple(stored.predicates[graph.predicates[triple]] for triple in paths.triples_of(path).tolist())
         for path in range(paths.path_count)
     ]
-    words = signature_texts(set(signatures))
+    words = of_hubs.signature_texts(set(signatures))
     values = stored.labels.of(graph.objects[paths.last_triples()].tolist())
     return [f"{words[signature]} {value}".strip() for signature, value in zip(signatures, values, strict=True)]
 
@@ -184,16 +142,12 @@ def graph_from(
     keys = tuple(sorted({key for row in mentions for key in row}))
     number_of = {key: number for number, key in enumerate(keys)}
     own = titles or {}
-    edges = [
-        (number_of[key], row[key], key in own.get(passage, ()))
-        for passage, row in enumerate(mentions)
-        for key in sorted(row)
-    ]
+    edges = [(n, key, row[key]) for n, row in enumerate(mentions) for key in sorted(row)]
     return BipartiteGraph(
-        indptr=np.cumsum([0, *(len(row) for row in mentions)]).astype(np.int64),
-        indices=np.array([edge[0] for edge in edges], dtype=np.int32),
-        tf=np.array([edge[1] for edge in edges], dtype=np.float64),
-        is_title=np.array([edge[2] for edge in edges], dtype=np.bool_),
+        indptr=starts_of(map(len, mentions)),
+        indices=np.array([number_of[key] for _, key, _ in edges], dtype=np.int32),
+        tf=np.array([tf for _, _, tf in edges], dtype=np.float64),
+        is_title=np.array([key in own.get(passage, ()) for passage, key, _ in edges], dtype=np.bool_),
         keys=keys,
     )
 
@@ -206,7 +160,7 @@ def lexical_from(tokens: Sequence[Sequence[str]]) -> LexicalIndex:
     flat = [posting for row in postings for posting in row]
     return LexicalIndex(
         terms={term: number for number, term in enumerate(terms)},
-        indptr=np.cumsum([0, *(len(row) for row in postings)]).astype(np.int64),
+        indptr=starts_of(map(len, postings)),
         passages=np.array([p for p, _ in flat], dtype=np.int32),
         tf=np.array([tf for _, tf in flat], dtype=np.int32),
         lengths=np.array([len(row) for row in tokens], dtype=np.int32),
@@ -243,7 +197,7 @@ def propositions_from(
     """Entities and passages of each proposition, and cosines of pairs of synonyms."""
     rows = [[(n, value) for n, row in enumerate(table) for value in row] for table in (entities, passages)]
     named, held, pairs = (np.array(table, dtype=np.int64).reshape(-1, 2) for table in (*rows, [*cosines]))
-    return proposition_graph(named, held, pairs, np.array([*cosines.values()], dtype=np.float64), shape)
+    return of_propositions.proposition_graph(named, held, pairs, np.array([*cosines.values()], dtype=np.float64), shape)
 
 
 def names_of(evidence: Evidence) -> QuestionNames:
@@ -253,12 +207,9 @@ def names_of(evidence: Evidence) -> QuestionNames:
 
 
 class MemoryIndex:
-    """An IndexReader of a few passages. Its vectors count words, so that similarity is shared words.
+    """An IndexReader of a few passages (id, title and text). Its vectors count words: similarity is shared words.
 
-    Args:
-        passages: Id, title and text of each, in any order.
-        given: Values in place of those that the passages would give, by handle; handles of other packages among them.
-        artefacts: Names of those that it is built with; None: all.
+    `given` are values in place of those that the passages would give, `artefacts` the names of what it is built with.
     """
 
     version = 1
@@ -277,38 +228,35 @@ class MemoryIndex:
         self.number_of_passage = {row[0]: number for number, row in enumerate(self._rows)}
         self._texts = [f"{title}\n{text}" for _, title, text in self._rows]
         self._makers: dict[Artefact[Any], Callable[[], object]] = {
-            GRAPH: self._graph,
-            CHUNK_GRAPH: self._chunk_graph,
-            SURFACES: self._surfaces,
-            RELATIONS: self._relations,
-            ENTITIES: lambda: self._entities,
-            ENTITY_IDS: lambda: [entity_id(key) for key in self._value(GRAPH).keys],
-            EXACT_NAMES: self._exact_names,
-            ALIASES: dict,
-            LANGUAGE: lambda: ENGLISH,
-            NAMESAKES: dict,
-            NAMES: lambda: NameFinder(self.passage_titles),
-            ENTITY_NUMBERS: lambda: np.arange(self._value(GRAPH).entity_count),
-            RELATION_PASSAGES: self._relation_passages,
-            NEAREST_PASSAGES: lambda: self._nearest,
-            PARTITIONED_PASSAGES: lambda: None,
-            COSINE_SCALE: lambda: 1.0,
-            vectors_of("passage"): lambda: self.encode(self._texts),
-            vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
-            **{lexical_of(name): self._postings(name) for name in ANALYSERS},
-            STORED_HUBS: lambda: self._hubs[0],
-            METADATA_OF_NODES: lambda: lambda _: [],
-            vectors_of("hubpath"): lambda: self.encode(self._hubs[1]),
-            vectors_of("hubvalue"): lambda: self.encode(value_texts_of(self._hubs[0])),
-            STORED_PROPOSITIONS: self._propositions,
-            STORED_TRIPLES: self._propositions,
-            **dict.fromkeys(
-                map(passages_of_statements, ("propositions", "triples")), lambda: self._propositions().graph.passages
-            ),
-            **dict.fromkeys(
-                map(vectors_of, ("proposition", "triple")),
-                lambda: self.encode([text for text, _, _ in self._sentences]),
-            ),
+            handles.GRAPH: self._graph,
+            handles.CHUNK_GRAPH: self._chunk_graph,
+            handles.SURFACES: self._surfaces,
+            handles.RELATIONS: self._relations,
+            handles.ENTITIES: lambda: self._entities,
+            handles.ENTITY_IDS: lambda: [entity_id(key) for key in self._value(handles.GRAPH).keys],
+            handles.EXACT_NAMES: self._exact_names,
+            handles.ALIASES: dict,
+            handles.LANGUAGE: lambda: ENGLISH,
+            handles.NAMESAKES: dict,
+            handles.NAMES: lambda: NameFinder(self.passage_titles),
+            handles.ENTITY_NUMBERS: lambda: np.arange(self._value(handles.GRAPH).entity_count),
+            handles.RELATION_PASSAGES: self._relation_passages,
+            handles.NEAREST_PASSAGES: lambda: self._nearest,
+            handles.PARTITIONED_PASSAGES: lambda: None,
+            handles.COSINE_SCALE: lambda: 1.0,
+            handles.vectors_of("passage"): lambda: self.encode(self._texts),
+            handles.vectors_of("entity"): lambda: self.encode(self._value(handles.GRAPH).keys),
+            **{handles.lexical_of(name): partial(self._lexical, name) for name in ANALYSERS},
+            of_hubs.STORED_HUBS: lambda: self._hubs[0],
+            handles.METADATA_OF_NODES: lambda: lambda _: [],
+            handles.vectors_of("hubpath"): lambda: self.encode(self._hubs[1]),
+            handles.vectors_of("hubvalue"): lambda: self.encode(value_texts_of(self._hubs[0])),
+            of_propositions.STORED_PROPOSITIONS: self._propositions,
+            of_propositions.STORED_TRIPLES: self._propositions,
+            handles.passages_of_statements("propositions"): lambda: self._propositions().graph.passages,
+            handles.passages_of_statements("triples"): lambda: self._propositions().graph.passages,
+            handles.vectors_of("proposition"): lambda: self.encode([text for text, _, _ in self._sentences]),
+            handles.vectors_of("triple"): lambda: self.encode([text for text, _, _ in self._sentences]),
         }
         self._values = dict(given or {})
         known = {handle.name for handle in (*self._makers, *self._values) if handle.is_optional}
@@ -346,7 +294,7 @@ class MemoryIndex:
 
     @cached_property
     def _mentions(self) -> list[list[Mention]]:
-        return [self._value(NAMES).find(text) for text in self._texts]
+        return [self._value(handles.NAMES).find(text) for text in self._texts]
 
     def _value(self, handle: Artefact[T]) -> T:
         if handle not in self._values:
@@ -359,7 +307,7 @@ class MemoryIndex:
 
     def _chunk_graph(self) -> BipartiteGraph:
         """The graph with an edge to every name that is part of a passage's title, one passage after the other."""
-        graph = self._value(GRAPH)
+        graph = self._value(handles.GRAPH)
         rows: list[dict[str, float]] = [{} for _ in self._rows]
         titles: dict[int, list[str]] = {}
         for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
@@ -386,13 +334,13 @@ class MemoryIndex:
         own = [title_keys(title)[:1] for title in self.passage_titles]
         pairs = zip(own, self._mentions, strict=True)
         return relations_from(
-            self._value(GRAPH).keys,
+            self._value(handles.GRAPH).keys,
             ((title, "mentions", mention.key) for titles, found in pairs for title in titles for mention in found),
         )
 
     def _relation_passages(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Each relation with the passages whose title is its source and which mention its target."""
-        number_of = self._value(GRAPH).number_of
+        number_of = self._value(handles.GRAPH).number_of
         stated: dict[tuple[int, int], set[int]] = {}
         for number, (title, found) in enumerate(zip(self.passage_titles, self._mentions, strict=True)):
             for key in title_keys(title)[:1]:
@@ -405,7 +353,7 @@ class MemoryIndex:
 
     def _exact_names(self) -> dict[str, list[int]]:
         """An entity is called as its title says, or as it is written first."""
-        number_of = self._value(GRAPH).number_of
+        number_of = self._value(handles.GRAPH).number_of
         forms = dict(form for title in self.passage_titles for form in title_forms(title))
         for mention in chain.from_iterable(self._mentions):
             forms.setdefault(mention.key, mention.surface)
@@ -415,11 +363,11 @@ class MemoryIndex:
                 numbers.setdefault(norm_ws(form), []).append(number_of[key])
         return numbers
 
-    def _postings(self, analyser: str) -> Callable[[], LexicalIndex]:
-        return lambda: lexical_from([ANALYSERS[analyser](text) for text in self._texts])
+    def _lexical(self, analyser: str) -> LexicalIndex:
+        return lexical_from([ANALYSERS[analyser](text) for text in self._texts])
 
     def _entities(self, numbers: Sequence[int]) -> list[Entity]:
-        keys = [self._value(GRAPH).keys[number] for number in numbers]
+        keys = [self._value(handles.GRAPH).keys[number] for number in numbers]
         return [Entity(key, key.title(), "", f"All about {key}.") for key in keys]
 
     @cached_property
@@ -428,19 +376,19 @@ class MemoryIndex:
         found: dict[Any, Any] = {}
         for number, (_, _, text) in enumerate(self._rows):
             for sentence in filter(None, text.split(". ")):
-                keys = [mention.key for mention in self._value(NAMES).find(sentence)]
+                keys = [mention.key for mention in self._value(handles.NAMES).find(sentence)]
                 if keys:
                     found.setdefault(sentence, (sentence, [*dict.fromkeys(keys)], number))
         return [found[text] for text in sorted(found)]
 
-    def _propositions(self) -> StoredPropositions:
+    def _propositions(self) -> of_propositions.StoredPropositions:
         """Sentences as propositions, and as triples; no two names are synonyms."""
         rows = self._sentences
         keys = tuple(sorted({key for _, named, _ in rows for key in named}))
         number_of = {key: number for number, key in enumerate(keys)}
         named = [[number_of[key] for key in row[1]] for row in rows]
-        texts = text_arrays(text for text, _, _ in rows)
-        return StoredPropositions(
+        texts = handles.text_arrays(text for text, _, _ in rows)
+        return of_propositions.StoredPropositions(
             propositions_from(named, [row[2:] for row in rows], {}, (len(rows), len(keys), len(self._rows))),
             StoredTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
             keys,
@@ -448,7 +396,7 @@ class MemoryIndex:
         )
 
     @cached_property
-    def _hubs(self) -> tuple[StoredHubs, list[str]]:
+    def _hubs(self) -> tuple[of_hubs.StoredHubs, list[str]]:
         """What passages are named after: hubs that say texts and mention names; and the distinct texts of paths."""
         own = [title_keys(title)[:1] for title in self.passage_titles]
         said = {f"={passage_id}": text for passage_id, _, text in self._rows}
@@ -462,14 +410,14 @@ class MemoryIndex:
         return hubs_of(
             [triple for triple, _ in stated],
             {title for titles in own for title in titles},
-            {**{key: key.title() for key in self._value(GRAPH).keys}, **said},
+            {**{key: key.title() for key in self._value(handles.GRAPH).keys}, **said},
             triple_passages=stated,
             hub_passages=sorted({(title, passage) for passage, titles in enumerate(own) for title in titles}),
         )
 
     def _nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[int]:
-        numbers: list[int] = np.argsort(-(self._value(vectors_of("passage")) @ vector), kind="stable")[:count].tolist()
-        return numbers
+        cosines = self._value(handles.vectors_of("passage")) @ vector
+        return [int(number) for number in np.argsort(-cosines, kind="stable")[:count]]
 
 
 def memory_services(index: MemoryIndex, calls: list[list[str]] | None = None) -> Services:
@@ -544,12 +492,12 @@ LABELS = {
 ALBUMS = ("album1", "album2", "album3")
 
 
-def music_hubs() -> StoredHubs:
+def music_hubs() -> of_hubs.StoredHubs:
     """Three albums with five kinds of paths, one of them of two triples."""
     return hubs_of(written(MUSIC), set(ALBUMS), LABELS)[0]
 
 
-def units_from(stored: StoredHubs) -> Units:
+def units_from(stored: of_hubs.StoredHubs) -> Units:
     """Prepared for ranking."""
     names = stored.labels.of(range(stored.graph.node_count))
     return units_of(stored.graph, stored.paths, stored.values, stored.predicates, names)
@@ -581,7 +529,7 @@ class ReadingIndex(MemoryIndex):
 
     def __init__(self, passages: Sequence[Titled], vectors: NDArray[np.float32] | None = None) -> None:
         self.rows = [(f"p{place:03}", title, text) for place, (title, text) in enumerate(passages)]
-        given = {} if vectors is None else {vectors_of("passage"): vectors}
+        given = {} if vectors is None else {handles.vectors_of("passage"): vectors}
         super().__init__(self.rows, given, artefacts={"lexical:stems", *(handle.name for handle in given)})
         self.calls = 0
 

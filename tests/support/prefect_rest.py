@@ -69,35 +69,31 @@ def events_of(environment: Mapping[str, str], event: str, resource: str) -> list
 
 
 def run_deployment(environment: Mapping[str, str], name: str, parameters: Mapping[str, object]) -> None:
-    """Starts a run of a deployment, as its button on the dashboard does.
+    """Starts a run of a deployment (`answer/batch`), as its button on the dashboard does."""
+    post(
+        environment, f"/deployments/{_deployment(environment, name)['id']}/create_flow_run", {"parameters": parameters}
+    )
 
-    Args:
-        environment: Of the server.
-        name: Flow and deployment: `answer/batch`.
-        parameters: Of the flow, as the form would send them.
-    """
-    found = ask(environment, f"/deployments/name/{name}", "GET")
-    post(environment, f"/deployments/{found['id']}/create_flow_run", {"parameters": dict(parameters)})
+
+def _deployment(environment: Mapping[str, str], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = ask(environment, f"/deployments/name/{name}", "GET")
+    return found
 
 
 def schedule_once(environment: Mapping[str, str], name: str, parameters: Mapping[str, object] | None = None) -> None:
-    """Switches a deployment's schedule on, with one date a few seconds ahead, and waits until its run is planned.
+    """Switches a deployment's schedule on, or gives it one, with one date a few seconds ahead; waits for its plan.
 
     A server that plans many runs of short intervals stops answering on a small machine. One that plans too late plans
-    nothing: it gets a later date then.
-
-    Args:
-        environment: Of the server.
-        name: Flow and deployment: `answer/batch`; without a schedule it gets this one.
-        parameters: Of the scheduled run, over those of the deployment.
+    nothing: it gets a later date then. `parameters` go over those of the deployment.
     """
-    found = ask(environment, f"/deployments/name/{name}", "GET")
+    found = _deployment(environment, name)
     schedules = f"/deployments/{found['id']}/schedules"
     if not found["schedules"]:
-        found["schedules"] = ask(environment, schedules, "POST", [{"schedule": _once(0), "active": False}])
+        off = {"schedule": _dates(0, "FREQ=DAILY;COUNT=1"), "active": False}
+        found["schedules"] = ask(environment, schedules, "POST", [off])
     own = f"{schedules}/{found['schedules'][0]['id']}"
     for seconds in (8, 16, 32):
-        once = {"schedule": _once(seconds), "active": True, "parameters": dict(parameters or {})}
+        once = {"schedule": _dates(seconds, "FREQ=DAILY;COUNT=1"), "active": True, "parameters": parameters or {}}
         ask(environment, own, "PATCH", once)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -109,10 +105,8 @@ def schedule_once(environment: Mapping[str, str], name: str, parameters: Mapping
 
 def schedule_often(environment: Mapping[str, str], name: str, count: int, seconds: int = 30) -> None:
     """Switches a deployment's schedule on, with so many dates: more than are needed, for a busy server plans late."""
-    found = ask(environment, f"/deployments/name/{name}", "GET")
-    due = datetime.now(UTC) + timedelta(seconds=10)
-    dates = {"rrule": f"DTSTART:{due:%Y%m%dT%H%M%SZ}\nRRULE:FREQ=SECONDLY;INTERVAL={seconds};COUNT={count}"}
-    schedule = {"schedule": {**dates, "timezone": "UTC"}, "active": True}
+    found = _deployment(environment, name)
+    schedule = {"schedule": _dates(10, f"FREQ=SECONDLY;INTERVAL={seconds};COUNT={count}"), "active": True}
     ask(environment, f"/deployments/{found['id']}/schedules/{found['schedules'][0]['id']}", "PATCH", schedule)
 
 
@@ -123,15 +117,14 @@ def ended_by_schedule(environment: Mapping[str, str], name: str) -> list[dict[st
 
 
 def _by_schedule(environment: Mapping[str, str], name: str) -> list[dict[str, Any]]:
-    found = ask(environment, f"/deployments/name/{name}", "GET")
-    runs = post(environment, "/flow_runs/filter", {"deployments": {"id": {"any_": [found["id"]]}}})
-    return [run for run in runs if run["auto_scheduled"]]
+    deployed = {"deployments": {"id": {"any_": [_deployment(environment, name)["id"]]}}}
+    return [run for run in post(environment, "/flow_runs/filter", deployed) if run["auto_scheduled"]]
 
 
-def _once(seconds: float) -> dict[str, str]:
-    """A schedule of one date, so many seconds ahead."""
+def _dates(seconds: float, rule: str) -> dict[str, str]:
+    """A schedule whose first date is so many seconds ahead."""
     due = datetime.now(UTC) + timedelta(seconds=seconds)
-    return {"rrule": f"DTSTART:{due:%Y%m%dT%H%M%SZ}\nRRULE:FREQ=DAILY;COUNT=1", "timezone": "UTC"}
+    return {"rrule": f"DTSTART:{due:%Y%m%dT%H%M%SZ}\nRRULE:{rule}", "timezone": "UTC"}
 
 
 def _is_busy(error: BaseException) -> bool:
@@ -168,22 +161,21 @@ def kill_run(run_id: str) -> None:
 PREFECT = str(Path(sys.executable).parent / "prefect")
 
 
+def _variables(server: Mapping[str, str], root: Path) -> dict[str, str]:
+    """Of a process that runs flows on Polyhop's data in `root`, with the environment of a Prefect server."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    return {**clean, **server, "PREFECT_RUNNER_POLL_FREQUENCY": "1", "POLYHOP_ROOT": str(root)}
+
+
 @contextmanager
 def pool_worker(
     server: Mapping[str, str], root: Path, folder: Path, project: Path, more: Mapping[str, str] | None = None
 ) -> Iterator[Callable[..., str]]:
-    """The pool `polyhop` with a worker; gives a function that runs `prefect` commands beside it.
+    """The pool `polyhop` with a worker; gives a function that runs `prefect` commands beside it, in `project`, too.
 
-    Args:
-        server: Environment of the Prefect server.
-        root: Folder of Polyhop's data for the runs.
-        folder: For the worker's log.
-        project: Working folder of the worker and the commands.
-        more: Further variables of the runs.
+    `folder` gets the worker's log; `more` are further variables of the runs.
     """
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
-    often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
-    environment = {**clean, **server, **often, "POLYHOP_ROOT": str(root), **(more or {})}
+    environment = {**_variables(server, root), "PREFECT_WORKER_QUERY_SECONDS": "1", **(more or {})}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
@@ -211,26 +203,11 @@ def pool_worker(
 def serving(
     server: Mapping[str, str], root: Path, folder: Path, options: Sequence[str], more: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """`polyhop serve` with these options, from when its deployments and automations are registered.
-
-    Args:
-        server: Environment of the Prefect server.
-        root: Folder of Polyhop's data for the runs.
-        folder: Its working folder, and where its log is.
-        options: Of the command.
-        more: Further variables of the runs.
-    """
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
-    often = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "POLYHOP_ROOT": str(root)}
+    """`polyhop serve` with these options in `folder`, from when its deployments and automations are registered."""
     command = [sys.executable, "-m", "polyhop.cli", "serve", *options]
+    environment = {**_variables(server, root), **(more or {})}
     with (folder / "serve.log").open("w") as log:
-        process = subprocess.Popen(
-            command,
-            env={**clean, **server, **often, **(more or {})},
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        )
+        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
     try:
         wait_for(lambda: _has_automations(server), "nothing was deployed")
         yield
@@ -256,24 +233,21 @@ def wait_for(is_reached: Callable[[], bool], otherwise: str, seconds: float = 18
         time.sleep(0.2)
 
 
-POOL = "polyhop"
-
-
-def prefect_document(indexes: Iterable[DeployedIndex], pool: str = POOL) -> dict[str, Any]:
+def prefect_document(indexes: Iterable[DeployedIndex]) -> dict[str, Any]:
     """The content of a prefect.yaml with the same deployments."""
     return {
         "name": TAG,
         "pull": [{"prefect.deployments.steps.set_working_directory": {"directory": "{{ $PWD }}"}}],
-        "deployments": [_entry(each, pool) for each in deployments(indexes)],
+        "deployments": [_entry(each) for each in deployments(indexes)],
     }
 
 
-def _entry(deployment: Deployment, pool: str) -> dict[str, Any]:
+def _entry(deployment: Deployment) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": deployment.name,
         "description": deployment.description,
         "entrypoint": deployment.entrypoint,
-        "work_pool": {"name": pool},
+        "work_pool": {"name": "polyhop"},
         "tags": deployment.tags,
         "parameters": dict(deployment.parameters),
     }

@@ -28,10 +28,10 @@ def pages(texts: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"id": name, "title": name, "text": text} for name, text in texts.items()]
 
 
-def flip(path: Path, offset: int = -1) -> None:
+def flip(path: Path, offset: int = -1, mask: int = 0x40) -> None:
     """Damages a byte, also of a file that others link to."""
     content = bytearray(path.read_bytes())
-    content[offset] ^= 0x40
+    content[offset] ^= mask
     path.unlink()
     path.write_bytes(content)
 

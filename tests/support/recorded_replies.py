@@ -53,13 +53,10 @@ class Recording:
     """What a model said, by what it was asked; used in place of `chat.Completions`.
 
     With a server it asks for what it lacks and appends that to the file at once; without one that is an error.
-
-    Attributes:
-        calls: What was answered, by what was asked, in order: {task, asked, text, is_cut, tokens}.
     """
 
     def __init__(self, server: Completions | None = None) -> None:
-        self.calls: dict[str, dict[str, Any]] = {}
+        self.calls: dict[str, dict[str, Any]] = {}  # what was answered, in order: {task, asked, text, is_cut, tokens}
         self._server = server
         self._lock = Lock()
         self._known: dict[str, dict[str, Any]] = {}
@@ -85,11 +82,6 @@ class Recording:
             row = self.calls[asked] = self._known[asked]
         return Answer(Completion(row["text"], "", row["is_cut"]), row["text"], *row["tokens"])
 
-    def keep_used(self) -> None:
-        """Writes the file again with what was asked for, the same bytes for the same calls."""
-        lines = "".join(map(_line, self.calls.values()))
-        CALLS.write_bytes(gzip.compress(lines.encode(), mtime=0))
-
 
 def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
@@ -97,25 +89,13 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def settings_in(root: Path, **more: object) -> Settings:
     """Settings with which every step is the model's."""
-    values = {
-        "root": str(root),
-        "strategies": "bridge-lexical,qasa,hublink",
-        "extraction.extractor": "model",
-        "resolution.method": "model",
-        "hubs.textualiser": "model",
-        "hubs.types": "WORK,ORGANIZATION,EVENT",
-        "hubs.max_paths_per_hub": 1,
-        "models.extract": MODEL,
-        "models.read": MODEL,
-        "models.name_questions": True,
-        "models.read_passages": 2,
-        "models.max_reply_tokens": 96,
-        "models.max_attempts": 1,
-        "models.timeout_seconds": 900,
-        "models.concurrency": 1,
-        "models.price": "0,0,0",
-    }
-    return parse_settings({"recording": values | more})
+    index = {"root": str(root), "strategies": "bridge-lexical,qasa,hublink"}
+    steps = dict.fromkeys(("extraction.extractor", "resolution.method", "hubs.textualiser"), "model")
+    hubs = {"hubs.types": "WORK,ORGANIZATION,EVENT", "hubs.max_paths_per_hub": 1}
+    models = {"extract": MODEL, "read": MODEL, "name_questions": True, "read_passages": 2, "max_reply_tokens": 96}
+    models |= {"max_attempts": 1, "timeout_seconds": 900, "concurrency": 1, "price": "0,0,0"}
+    of_models = {f"models.{name}": value for name, value in models.items()}
+    return parse_settings({"recording": {**index, **steps, **hubs, **of_models, **more}})
 
 
 def _first(name: str, count: int, folder: Path) -> Path:
@@ -159,7 +139,8 @@ def record() -> None:
             print(index_by_model(settings).to_json())  # noqa: T201 - for whoever records
             print(json.dumps(ask_by_model(settings), indent=1))  # noqa: T201
             close_chats()
-            recording.keep_used()
+            used = "".join(map(_line, recording.calls.values()))
+            CALLS.write_bytes(gzip.compress(used.encode(), mtime=0))  # the same bytes for the same calls
             with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
                 print(len(recording.calls), export_replies(cache, REPLIES))  # noqa: T201
         finally:

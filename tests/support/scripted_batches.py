@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scripted_server import Behaviour, ModelServer, Recorded
+    from scripted_server import Behaviour, Recorded
 
 OF_LINES = ("expired", "absent", "garbled")
 _FAILING = {"rate_limit": 429, "error": 500, "html": 502, "drop": 500, "drop_mid": 500}
@@ -27,28 +27,21 @@ Sent = tuple[int, str]
 class BatchDesk:
     """What the server knows of files and batches; safe for threads.
 
-    Attributes:
-        files: Content by id.
-        batches: As the interface shows them, by id in the order of creation.
-        done: How often each custom id was worked on.
-        polls: How often a batch is looked at before it has ended.
-        creating: How the next creations of batches go: "error" (500, nothing is made), "made" (made, then 500),
-            "failed" (made, and found wrong by the server's validation); others are as they should be.
-        on_request: Called before each request is treated and before it is answered.
-        most_tokens: Enqueued tokens of prompts, above which a batch fails; most_requests: lines of one batch.
+    `creating` is how the next creations of batches go: "error" (500, nothing is made), "made" (made, then 500),
+    "failed" (made, and found wrong by the server's validation); others are as they should be.
     """
 
     def __init__(self, treat: Callable[[str, Mapping[str, Any]], "tuple[Recorded, Behaviour]"]) -> None:
         self._treat = treat
         self._lock = threading.RLock()
         self.files: dict[str, bytes] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
-        self.done: Counter[str] = Counter()
-        self.polls = 0
+        self.batches: dict[str, dict[str, Any]] = {}  # as the interface shows them, in the order of creation
+        self.done: Counter[str] = Counter()  # how often each custom id was worked on
+        self.polls = 0  # how often a batch is looked at before it has ended
         self.is_held = False
-        self.on_request: Callable[[], None] = lambda: None
+        self.on_request: Callable[[], None] = lambda: None  # before each request is treated, and before it is answered
         self.creating: list[str] = []
-        self.most_tokens = self.most_requests = 10**9
+        self.most_tokens = 10**9  # enqueued, of prompts; above them a batch fails
         self._looks: Counter[str] = Counter()
 
     def answer(self, path: str, body: bytes | None = None) -> Sent:
@@ -96,11 +89,6 @@ class BatchDesk:
         with self._lock:
             self.polls, self.is_held = 0, False
 
-    @property
-    def enqueued(self) -> int:
-        """Tokens of the prompts of batches that have not ended."""
-        return sum(self._tokens(batch) for batch in self.batches.values() if batch["status"] == "in_progress")
-
     def _tokens(self, batch: Mapping[str, Any]) -> int:
         from scripted_server import prompt_of, token_count
 
@@ -117,28 +105,17 @@ class BatchDesk:
 
     def _made(self, order: Mapping[str, Any], kind: str) -> dict[str, Any]:
         number = f"batch-{len(self.batches)}"
-        batch = {
-            "id": number,
-            "object": "batch",
-            "endpoint": order["endpoint"],
-            "input_file_id": order["input_file_id"],
-            "completion_window": order["completion_window"],
-            "status": "in_progress",
-            "created_at": 1,
-            "metadata": order.get("metadata"),
-            "output_file_id": None,
-            "error_file_id": None,
-            "errors": None,
-        }
-        enqueued = self.enqueued
+        kept = {name: order.get(name) for name in ("endpoint", "input_file_id", "completion_window", "metadata")}
+        later = dict.fromkeys(("output_file_id", "error_file_id", "errors"))
+        batch = {"id": number, "object": "batch", "status": "in_progress", "created_at": 1, **kept, **later}
+        enqueued = sum(self._tokens(each) for each in self.batches.values() if each["status"] == "in_progress")
         self.batches[number] = batch
         lines = self.lines(batch)
-        is_too_much = enqueued + self._tokens(batch) > self.most_tokens or len(lines) > self.most_requests
+        is_too_much = enqueued + self._tokens(batch) > self.most_tokens
         if kind == "failed" or is_too_much or len({line["custom_id"] for line in lines}) != len(lines):
             code = "token_limit_exceeded" if is_too_much else "invalid_json_line"
             said = {"code": code, "message": f"scripted: {code}", "line": None, "param": None}
             batch |= {"status": "failed", "errors": {"object": "list", "data": [said]}}
-            self.batches[number] = batch
         return batch
 
     def _look(self, batch: dict[str, Any]) -> None:
@@ -154,12 +131,11 @@ class BatchDesk:
         random.Random(batch["id"]).shuffle(lines)
         output: list[str] = []
         failed: list[str] = []
-        is_expired = False
         for line in lines:
             asked, chosen = self._treat(line["url"], line["body"])
             key = {"id": f"line-{asked.number}", "custom_id": line["custom_id"]}
             if chosen.kind == "expired":
-                is_expired = True
+                batch["status"] = "expired"
                 failed.append(json.dumps({**key, "response": None, "error": {"code": "batch_expired", "message": "-"}}))
                 continue
             self.done[line["custom_id"]] += chosen.kind not in _FAILING
@@ -170,14 +146,9 @@ class BatchDesk:
                 output.append(made[: len(made) // 2])
             elif chosen.kind != "absent":
                 (output if status == 200 else failed).append(made)
-        batch["status"] = "expired" if is_expired else "completed"
+        batch["status"] = batch["status"].replace("in_progress", "completed")
         for name, texts in (("output_file_id", output), ("error_file_id", failed)):
             if texts:
                 text = "\n".join(texts)
                 batch[name] = f"file-{name}-{batch['id']}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
                 self.files[batch[name]] = text.encode()
-
-
-def desk_of(server: "ModelServer") -> BatchDesk:
-    """A desk whose lines the server's script treats."""
-    return BatchDesk(server.take)

@@ -19,18 +19,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scripted_batches import OF_LINES, BatchDesk, desk_of
-
-if TYPE_CHECKING:
-    from tiktoken import Encoding
+from scripted_batches import OF_LINES, BatchDesk
 
 _DATA = re.compile(r"<data\b[^>]*>(.*?)</data>", re.DOTALL | re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -39,37 +36,11 @@ _NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van)\s+)*{_CAPITAL
 _ARTICLES = {"The", "A", "An", "This", "That", "Its"}
 _STOP = {"In", "On", "At", "It", "He", "She", "They", "His", "Her", "As", "But"} | _ARTICLES
 _TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "CONCEPT")
-_FORMS = {
-    "kg.extract": {"entities", "relations"},
-    "kg.resolve": {"groups"},
-    "prop.propositions": {"propositions"},
-    "qa.answer": {"answer", "reasoning"},
-}
 
 
-def derived_reply(prompt: str, schema_name: str, schema: dict[str, Any] | None) -> str:
-    """JSON text for a prompt: by the schema's name ("kg_extract"), by its fields, or by its types."""
-    name = task_name(schema_name, schema, prompt)
-    blocks = [block.strip() for block in _DATA.findall(prompt)] or [prompt]
-    maker = _MAKERS.get(name)
-    value = maker(blocks) if maker else _filled(schema or {}, schema or {})
-    return json.dumps(value, ensure_ascii=False)
-
-
-def task_name(schema_name: str, schema: dict[str, Any] | None, prompt: str) -> str:
+def task_name(schema_name: str) -> str:
     """The task of algorithms.md 0.7 that a request is about, "" if it is another one."""
-    for name in _MAKERS:
-        if re.sub(r"\W", "_", name) == re.sub(r"\W", "_", schema_name):
-            return name
-    fields = set((schema or {}).get("properties", {}))
-    if not fields:
-        fields = set(re.findall(r'"(\w+)"', _DATA.sub("", prompt)))
-    for name, form in _FORMS.items():
-        if form <= fields:
-            return name
-    if "entities" in fields:
-        return "query.entities" if "search_hint" in json.dumps(schema or prompt) else "prop.entities"
-    return ""
+    return next((name for name in _MAKERS if re.sub(r"\W", "_", name) == schema_name), "")
 
 
 def names_in(text: str) -> list[str]:
@@ -98,16 +69,10 @@ def _graph(blocks: list[str]) -> dict[str, Any]:
             kind = _TYPES[hashlib.sha256(name.encode()).digest()[0] % len(_TYPES)]
             entities.setdefault(name, {"name": name, "type": kind, "description": sentence})
         for source, target in itertools.pairwise(names):
-            between = sentence.partition(source)[2].partition(target)[0]
-            words = re.findall(r"[a-z]+", between)[:4]
-            relations.append(
-                {"source_name": source, "relation": " ".join(words) or "related to", "target_name": target}
-            )
+            between = re.findall(r"[a-z]+", sentence.partition(source)[2].partition(target)[0])
+            label = " ".join(between[:4]) or "related to"
+            relations.append({"source_name": source, "relation": label, "target_name": target})
     return {"entities": list(entities.values()), "relations": relations}
-
-
-def _names(blocks: list[str]) -> dict[str, Any]:
-    return {"entities": names_in("\n".join(blocks))}
 
 
 def _propositions(blocks: list[str]) -> dict[str, Any]:
@@ -119,7 +84,8 @@ def _propositions(blocks: list[str]) -> dict[str, Any]:
 def _groups(blocks: list[str]) -> dict[str, Any]:
     """Names whose words are all in a longer name belong to it."""
     groups: dict[str, list[str]] = {}
-    listed = list(dict.fromkeys(name for block in blocks for name in _listed_names(block)))
+    # one a line, as tasks/resolution/prompts has them
+    listed = {json.loads(line)["name"] for block in blocks for line in block.splitlines()}
     for name in sorted(listed, key=lambda name: (-len(name.split()), name)):
         words = set(name.lower().split())
         home = next((long for long in groups if words <= set(long.lower().split())), None)
@@ -132,11 +98,6 @@ def _groups(blocks: list[str]) -> dict[str, Any]:
     }
 
 
-def _listed_names(block: str) -> list[str]:
-    items = [json.loads(line) for line in block.splitlines()]  # as tasks/resolution/prompts has them, one a line
-    return [item["name"] for item in items]
-
-
 def _answer(blocks: list[str]) -> dict[str, Any]:
     """The first name of the context that the question does not have; the shortest block is the question."""
     question = min(blocks, key=len)
@@ -147,72 +108,36 @@ def _answer(blocks: list[str]) -> dict[str, Any]:
     return {"answer": name, "reasoning": sentence, "citations": [int(marker) for marker in markers[:1]]}
 
 
-def _hints(blocks: list[str]) -> dict[str, Any]:
-    return {"entities": [{"name": name, "search_hint": name.lower()} for name in names_in("\n".join(blocks))]}
+def _numbered(blocks: list[str]) -> dict[int, str]:
+    """Lines like `[2] …` of the first block that has any, by number."""
+    found = ({int(n): text for n, text in re.findall(r"^\[(\d+)\] (.*)$", block, re.MULTILINE)} for block in blocks)
+    return next(filter(None, found), {})
 
 
-def _path_text(blocks: list[str]) -> dict[str, Any]:
-    """The statements of a path, one JSON list a line, as sentences."""
-    statements = [json.loads(line) for line in "\n".join(blocks).splitlines()]
-    return {"text": " ".join(f"{' '.join(words)}." for words in statements)}
+def _first_statement(blocks: list[str], cited: str) -> dict[str, Any]:
+    """The first numbered statement or partial answer, word for word, and its number as `cited`."""
+    statements = _numbered(blocks)
+    return {"sufficient": bool(statements), "answer": next(iter(statements.values()), ""), cited: [*statements][:1]}
 
 
-def _components(blocks: list[str]) -> dict[str, Any]:
-    return {"components": names_in("\n".join(blocks))}
-
-
-def _numbered(block: str) -> dict[int, str]:
-    """Lines like `[2] …`, by number."""
-    return {int(number): text for number, text in re.findall(r"^\[(\d+)\] (.*)$", block, re.MULTILINE)}
-
-
-def _partial(blocks: list[str]) -> dict[str, Any]:
-    """The first numbered statement, word for word."""
-    statements = next((found for found in map(_numbered, blocks) if found), {})
-    return {"sufficient": bool(statements), "answer": next(iter(statements.values()), ""), "used": [*statements][:1]}
-
-
-def _final(blocks: list[str]) -> dict[str, Any]:
-    """The first partial answer, word for word."""
-    partial = _partial(blocks)
-    return {"sufficient": partial["sufficient"], "answer": partial["answer"], "citations": partial["used"]}
-
-
-def _filter(blocks: list[str]) -> dict[str, Any]:
-    """All numbered statements."""
-    return {"ids": [*next((found for found in map(_numbered, blocks[::-1]) if found), {})]}
-
-
-def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
-    """An empty value of any JSON schema."""
-    if "$ref" in schema:
-        return _filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
-    if "enum" in schema:
-        return schema["enum"][0]
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if choice in schema:
-            return _filled(schema[choice][0], root)
-    empty = {"string": "", "integer": 0, "number": 0.0, "boolean": False, "array": [], "null": None}
-    kind = schema.get("type", "object")
-    if kind != "object":
-        return empty[kind]
-    return {name: _filled(part, root) for name, part in schema.get("properties", {}).items()}
-
-
-_MAKERS = {
+_MAKERS: dict[str, Callable[[list[str]], dict[str, Any]]] = {
     "kg.extract": _graph,
     "kg.resolve": _groups,
-    "hub.components": _components,
-    "hub.filter": _filter,
-    "hub.final": _final,
-    "hub.partial": _partial,
-    "hub.path_text": _path_text,
-    "prop.entities": _names,
+    "hub.components": lambda blocks: {"components": names_in("\n".join(blocks))},
+    "hub.filter": lambda blocks: {"ids": [*_numbered(blocks[::-1])]},
+    "hub.final": lambda blocks: _first_statement(blocks, "citations"),
+    "hub.partial": lambda blocks: _first_statement(blocks, "used"),
+    "hub.path_text": lambda blocks: {  # statements, one JSON list a line, as sentences
+        "text": " ".join(f"{' '.join(json.loads(line))}." for line in "\n".join(blocks).splitlines())
+    },
+    "prop.entities": lambda blocks: {"entities": names_in("\n".join(blocks))},
     "prop.propositions": _propositions,
     "qa.answer": _answer,
     "qa.chains": _answer,
     "qa.closed_book": _answer,
-    "query.entities": _hints,
+    "query.entities": lambda blocks: {
+        "entities": [{"name": name, "search_hint": name.lower()} for name in names_in("\n".join(blocks))]
+    },
 }
 
 
@@ -231,10 +156,7 @@ KINDS = (
     "refusal",  # 200, message.refusal instead of content
     "content_filter",  # 200, no content, finish_reason "content_filter"
     "prose",  # 200, the reply between sentences and fences: needs the second rung
-    "too_few",  # 200, embeddings of all texts but the last
-    "not_finite",  # 200, embeddings, the last of which has no finite numbers
     "zero",  # 200, embeddings, the last of which is zero
-    "longer",  # 200, embeddings of one dimension more
     "no_embeddings",  # 200, a JSON object of another form
     "broken",  # 200, trailing commas, comments and single quotes: needs the third rung
     *OF_LINES,  # of batches only
@@ -249,7 +171,7 @@ class Behaviour:
     content: str | None = None  # of the reply instead of the derived one
     delay_seconds: float = 0.0  # before it does anything
     status: int | None = None  # of "error" and "html"
-    retry_after: str | None = None  # header: seconds or an HTTP date
+    retry_after: object = None  # header: seconds or an HTTP date
     message: str = "scripted fault"
     code: str | None = None
     cut: float = 0.6  # share of the content that "truncated" and "length" keep
@@ -273,10 +195,7 @@ def behaviour(spec: Spec) -> Behaviour:
     """A behaviour from "drop", {"kind": "rate_limit", "retry_after": 1} or a behaviour."""
     if isinstance(spec, Behaviour):
         return spec
-    if isinstance(spec, str):
-        return Behaviour(spec)
-    made = Behaviour(**spec)
-    return made if made.retry_after is None else replace(made, retry_after=str(made.retry_after))
+    return Behaviour(spec) if isinstance(spec, str) else Behaviour(**spec)
 
 
 def drawn(shares: Mapping[str, float], seed: int, *keys: object) -> str:
@@ -291,38 +210,29 @@ def drawn(shares: Mapping[str, float], seed: int, *keys: object) -> str:
 
 
 DIMENSION = 384
+_EMPTY: dict[str, object] = {"string": "", "integer": 0, "number": 0.0, "boolean": False, "array": []}
 
 
 def chat_body(asked: "Recorded", chosen: Behaviour) -> dict[str, Any]:
-    """A chat completion."""
+    """A chat completion: what was chosen, or derived from the prompt, or empty values of the schema's properties."""
     content = chosen.content
     if content is None:
-        content = derived_reply(prompt_text(asked.body["messages"][:1]), *asked_schema(asked.body))
+        first = asked.body["messages"][0]["content"]
+        blocks = [block.strip() for block in _DATA.findall(first)] or [first]
+        fields = asked_schema(asked.body).get("schema", {}).get("properties", {})
+        empty = {name: _EMPTY[field["type"]] for name, field in fields.items()}
+        content = json.dumps(_MAKERS[asked.task](blocks) if asked.task else empty, ensure_ascii=False)
     message, finish = _message(content, chosen)
-    said = message["content"] or message["refusal"] or ""
-    prompt_tokens = token_count(asked.prompt) + 4 * len(asked.body["messages"]) + 3
-    completion_tokens = token_count(said)
-    usage: Mapping[str, Any] = chosen.usage or {
-        "prompt_tokens": prompt_tokens,
-        "completion_tokens": completion_tokens,
-        "total_tokens": prompt_tokens + completion_tokens,
-    }
+    prompt = token_count(asked.prompt) + 4 * len(asked.body["messages"]) + 3
+    reply = token_count(message["content"] or message["refusal"] or "")
+    counts = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
     return {
         "id": f"chatcmpl-{asked.number}",
         "object": "chat.completion",
-        "created": int(asked.time),
-        "model": asked.model,
+        "created": 1,
+        "model": asked.body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
-    } | ({"usage": usage} if chosen.has_usage else {})
-
-
-def prompt_text(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Text of messages, whose content is a string or parts."""
-    parts = []
-    for message in messages:
-        content = message.get("content") or ""
-        parts.append(content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content))
-    return "\n".join(parts)
+    } | ({"usage": chosen.usage or counts} if chosen.has_usage else {})
 
 
 Encode = Callable[[list[str]], list[list[float]]]
@@ -332,10 +242,9 @@ def embeddings_body(body: Mapping[str, Any], kind: str = "reply", encode: Encode
     """Vectors by an encoder; without one, unit vectors that depend on nothing but their text."""
     if kind == "no_embeddings":
         return {"object": "error", "detail": "no such thing"}
-    inputs = [str(text) for text in (body["input"] if isinstance(body["input"], list) else [body["input"]])]
-    dimension = int(body.get("dimensions") or DIMENSION)
-    made = encode(inputs) if encode else [_vector(text, dimension) for text in inputs]
-    vectors = _nonsense(kind, made)
+    inputs = body["input"]
+    made = encode(inputs) if encode else [_vector(text, body.get("dimensions") or DIMENSION) for text in inputs]
+    vectors = [*made[:-1], [0.0] * len(made[-1])] if kind == "zero" else made
     tokens = sum(token_count(text) for text in inputs)
     return {
         "object": "list",
@@ -345,30 +254,15 @@ def embeddings_body(body: Mapping[str, Any], kind: str = "reply", encode: Encode
     }
 
 
-def _nonsense(kind: str, vectors: list[list[float]]) -> list[list[float]]:
-    match kind:
-        case "too_few":
-            return vectors[:-1]
-        case "not_finite":
-            return [*vectors[:-1], [math.nan] * len(vectors[-1])]
-        case "zero":
-            return [*vectors[:-1], [0.0] * len(vectors[-1])]
-        case "longer":
-            return [[*vector, 0.5] for vector in vectors]
-    return vectors
-
-
 def token_count(text: str) -> int:
     """Tokens of o200k_base, as OpenAI's present models count them."""
     return len(_encoding().encode_ordinary(text))
 
 
 @cache
-def _encoding() -> "Encoding":
-    spec = importlib.util.find_spec("litellm")
-    assert spec is not None
-    assert spec.origin is not None
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(Path(spec.origin).parent / "litellm_core_utils" / "tokenizers")
+def _encoding() -> Any:
+    package = Path(importlib.util.find_spec("litellm").origin).parent  # type: ignore[union-attr, arg-type] # installed
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(package / "litellm_core_utils" / "tokenizers")
     import tiktoken
 
     return tiktoken.get_encoding("o200k_base")
@@ -382,25 +276,16 @@ def _vector(text: str, dimension: int) -> list[float]:
 
 
 def _message(content: str, chosen: Behaviour) -> tuple[dict[str, Any], str]:
-    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
-    finish = "stop"
-    cut = content[: max(1, int(len(content) * chosen.cut))]
-    match chosen.kind:
-        case "truncated":
-            message["content"] = cut
-        case "length":
-            message["content"], finish = cut, "length"
-        case "wrong_schema":
-            message["content"] = json.dumps({"result": {"status": "ok"}})
-        case "refusal":
-            message["content"], message["refusal"] = None, "I'm sorry, but I can't help with that."
-        case "content_filter":
-            message["content"], finish = None, "content_filter"
-        case "prose":
-            message["content"] = f"Sure! Here is the JSON:\n\n```json\n{content}\n```\n\nLet me know if I can help."
-        case "broken":
-            message["content"] = content[:1] + " // as asked\n" + content[1:-1].rstrip() + ",\n" + content[-1:]
-    return message, finish
+    said: dict[str, str | None] = {
+        "wrong_schema": json.dumps({"result": {"status": "ok"}}),
+        "refusal": None,
+        "content_filter": None,
+        "prose": f"Sure! Here is the JSON:\n\n```json\n{content}\n```\n\nLet me know if I can help.",
+        "broken": content[:1] + " // as asked\n" + content[1:-1].rstrip() + ",\n" + content[-1:],
+    } | dict.fromkeys(("truncated", "length"), content[: max(1, int(len(content) * chosen.cut))])
+    refusal = "I'm sorry, but I can't help with that." if chosen.kind == "refusal" else None
+    finish = chosen.kind if chosen.kind in {"length", "content_filter"} else "stop"
+    return {"role": "assistant", "content": said.get(chosen.kind, content), "refusal": refusal}, finish
 
 
 class Http(ThreadingHTTPServer):
@@ -408,15 +293,7 @@ class Http(ThreadingHTTPServer):
     request_queue_size = 256
     model_server: "ModelServer"
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self.connections: set[socket.socket] = set()
-
-    def cut_connections(self) -> None:
-        """Ends kept-alive connections, as the death of a process does."""
-        for connection in list(self.connections):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+    connections: set[socket.socket]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is not news; anything else is."""
@@ -471,7 +348,7 @@ class Handler(BaseHTTPRequestHandler):
         error = json.dumps({"error": {"message": chosen.message, "type": "scripted", "code": chosen.code}})
         match chosen.kind:
             case "rate_limit" | "error":
-                headers = {} if chosen.retry_after is None else {"Retry-After": chosen.retry_after}
+                headers = {} if chosen.retry_after is None else {"Retry-After": str(chosen.retry_after)}
                 self._send(429 if chosen.kind == "rate_limit" else chosen.status or 500, error, headers)
             case "html":
                 page = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
@@ -486,31 +363,24 @@ class Handler(BaseHTTPRequestHandler):
             made = embeddings_body(asked.body, chosen.kind, self.server.model_server.encode)
         else:
             made = chat_body(asked, chosen)
-        if chosen.kind.startswith("trickle"):
-            self._trickle(b"HTTP/1.1 200 OK\r\nX-Slow: " if chosen.kind == "trickle_header" else b"")
-            return
         text = json.dumps(made)
-        if chosen.kind == "drop_mid":
-            data = text.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data[: len(data) // 2])
-            self.wfile.flush()
-            self._reset()
-            return
-        self._send(200, text)
+        match chosen.kind:
+            case "trickle":
+                self._trickle("Content-Length: 1000000\r\n\r\n")
+            case "trickle_header":
+                self._trickle("X-Slow: ")
+            case "drop_mid":
+                self._send(200, text[: len(text) // 2], {"Content-Length": str(len(text.encode()))})
+                self.wfile.flush()
+                self._reset()
+            case _:
+                self._send(200, text)
 
-    def _trickle(self, begun: bytes) -> None:
+    def _trickle(self, begun: str) -> None:
         """A byte now and then, until the client hangs up."""
-        if not begun:
-            self.send_response(200)
-            self.send_header("Content-Length", "1000000")
-            self.end_headers()
         self.close_connection = True
         with contextlib.suppress(OSError):
-            self.connection.sendall(begun)
+            self.connection.sendall(f"HTTP/1.1 200 OK\r\n{begun}".encode())
             for _ in range(400):
                 self.connection.sendall(b" ")
                 time.sleep(0.05)
@@ -524,9 +394,9 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         data = text.encode()
         self.send_response(status)
-        for name, value in ({"Content-Type": "application/json"} | dict(headers or {})).items():
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+        for name, value in (usual | dict(headers or {})).items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
@@ -537,24 +407,15 @@ class Recorded:
 
     number: int  # of all requests, from 0
     path: str
-    model: str
     task: str  # "kg.extract"…, "" if unknown
     prompt: str  # text of all messages, or of the inputs
-    time: float  # seconds since the epoch
     attempt: int  # how often this prompt had come before, from 0
     kind: str  # how it was treated
     body: Mapping[str, Any]
 
 
-Responder = Callable[[Recorded], Spec]
-
-
 class ModelServer:
     """A scripted model server on a free port of this machine; safe for threads.
-
-    Attributes:
-        encode: Makes the vectors of `/embeddings`; None: they depend on nothing but their text.
-        desk: Files and batches.
 
     What a request gets: what `respond` says; else the next of `play`; else what falls to it by `shares`; else a reply.
     """
@@ -565,7 +426,7 @@ class ModelServer:
         self.most_in_flight = 0
         self.reset()
         self._http = Http(("127.0.0.1", port), Handler)
-        self._http.model_server = self
+        self._http.model_server, self._http.connections = self, set()
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
@@ -576,36 +437,27 @@ class ModelServer:
             self._seen: Counter[str] = Counter()
             self._queue: list[Behaviour] = []
             self._shares: dict[str, float] = {}
-            self._fault_specs: dict[str, Spec] = {}
             self._seed, self._is_sticky = 0, False
-            self._respond: Responder | None = None
+            self._respond: Callable[[Recorded], Spec] | None = None
             self.delay_seconds = 0.0  # that each request waits, besides what its behaviour says
             self.slot: threading.Semaphore | None = None
-            self.encode: Encode | None = None
-            self.desk: BatchDesk = desk_of(self)
+            self.encode: Encode | None = None  # makes the vectors of `/embeddings` in place of those by the text alone
+            self.desk = BatchDesk(self.take)
 
     def play(self, *specs: Spec) -> None:
         """The next requests get these, one each, in order; later ones are replied to as before."""
         with self._lock:
             self._queue.extend(behaviour(spec) for spec in specs)
 
-    def shares(
-        self,
-        shares: Mapping[str, float],
-        seed: int = 0,
-        *,
-        is_sticky: bool = False,
-        specs: Mapping[str, Spec] | None = None,
-    ) -> None:
+    def shares(self, shares: Mapping[str, float], seed: int = 0, *, is_sticky: bool = False) -> None:
         """Faults by {kind: share} of the requests, drawn from seed, prompt and attempt, whatever the order of arrival.
 
-        `is_sticky`: the same prompt gets the same fault each time; `specs`: behaviours where a kind is not enough.
+        `is_sticky`: the same prompt gets the same fault each time.
         """
         with self._lock:
             self._shares, self._seed, self._is_sticky = dict(shares), seed, is_sticky
-            self._fault_specs = dict(specs or {})
 
-    def respond(self, responder: Responder | None) -> None:
+    def respond(self, responder: Callable[[Recorded], Spec] | None) -> None:
         """Each request gets what this function returns for it; None: as if it had not been given."""
         self._respond = responder
 
@@ -615,8 +467,7 @@ class ModelServer:
 
     def slots(self, count: int, delay_seconds: float) -> None:
         """Works on so many requests at a time, each for so long; the others wait for their turn, as in llama.cpp."""
-        self.slot = threading.Semaphore(count)
-        self.delay_seconds = delay_seconds
+        self.slot, self.delay_seconds = threading.Semaphore(count), delay_seconds
 
     @staticmethod
     def dead_url() -> str:
@@ -643,21 +494,27 @@ class ModelServer:
     def stop(self) -> None:
         """Ends at once; clients in the middle of a request lose their connection."""
         self._http.shutdown()
-        self._http.cut_connections()
+        for kept_alive in list(self._http.connections):
+            with contextlib.suppress(OSError):
+                kept_alive.shutdown(socket.SHUT_RDWR)
         self._http.server_close()
         self._thread.join()
 
     def take(self, path: str, body: Mapping[str, Any]) -> tuple[Recorded, Behaviour]:
         """Records a request and says how to treat it."""
-        schema_name, schema = asked_schema(body)
+        name = asked_schema(body).get("name", "")
         prompt = prompt_of(body)
         with self._lock:
             attempt = self._seen[prompt]
             self._seen[prompt] += 1
-            task = task_name(schema_name, schema, prompt) if path.endswith("/completions") else ""
-            model = str(body.get("model"))
-            draft = Recorded(len(self.requests), path, model, task, prompt, time.time(), attempt, "", body)
-            chosen = self._chosen(draft)
+            draft = Recorded(len(self.requests), path, task_name(name), prompt, attempt, "", body)
+            if self._respond is not None:
+                chosen = behaviour(self._respond(draft))
+            elif self._queue:
+                chosen = self._queue.pop(0)
+            else:
+                keys = (prompt,) if self._is_sticky else (prompt, attempt)
+                chosen = behaviour(drawn(self._shares, self._seed, *keys))
             asked = replace(draft, kind=chosen.kind)
             self.requests.append(asked)
         return asked, chosen
@@ -674,25 +531,13 @@ class ModelServer:
             with self._lock:
                 self._in_flight -= 1
 
-    def _chosen(self, asked: Recorded) -> Behaviour:
-        if self._respond is not None:
-            return behaviour(self._respond(asked))
-        if self._queue:
-            return self._queue.pop(0)
-        keys: Sequence[object] = (asked.prompt,) if self._is_sticky else (asked.prompt, asked.attempt)
-        kind = drawn(self._shares, self._seed, *keys)
-        return behaviour(self._fault_specs.get(kind, kind))
-
 
 def prompt_of(body: Mapping[str, Any]) -> str:
     """Text of all messages, or of all inputs to embed."""
-    if "messages" not in body:
-        given = body.get("input", "")
-        return given if isinstance(given, str) else "\n".join(map(str, given))
-    return prompt_text(body["messages"])
+    texts = [message["content"] for message in body["messages"]] if "messages" in body else body["input"]
+    return "\n".join(texts)
 
 
-def asked_schema(body: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
-    """Name and JSON schema that a request asks for, ("", None) without one."""
-    given = (body.get("response_format") or {}).get("json_schema") or {}
-    return str(given.get("name", "")), given.get("schema")
+def asked_schema(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Name and JSON schema that a request asks for."""
+    return (body.get("response_format") or {}).get("json_schema") or {}

@@ -15,6 +15,8 @@ from polyhop.schemas.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """A command to its end, in a process of its own: the fixture `polyhop`."""
+Call = Callable[..., Any]
+"""What a fixture gives to be called."""
 Rows = Iterable[Mapping[str, object]]
 TOWNS = 100
 
@@ -26,16 +28,14 @@ def write_rows(path: Path, rows: Rows, *more: str) -> Path:
     return path
 
 
+def record(own_id: str, title: str, text: str, **more: object) -> dict[str, object]:
+    return {"id": own_id, "title": title, "text": text, **more}
+
+
 def town_records(edition: int = 1) -> list[dict[str, object]]:
     """A corpus of towns on rivers in countries; an edition changes the texts, not the ids."""
-    return [
-        {
-            "id": f"p{n:03d}",
-            "title": f"Town {n}",
-            "text": f"Town {n} lies on the River {n % 7} in Country {n % 3}. Edition {edition}.",
-        }
-        for n in range(TOWNS)
-    ]
+    about = "lies on the River {} in Country {}. Edition {}."
+    return [record(f"p{n:03d}", f"Town {n}", f"Town {n} {about.format(n % 7, n % 3, edition)}") for n in range(TOWNS)]
 
 
 def indexed(settings: Settings, source: Path | None, name: str = "towns", **request: Any) -> IndexReport:

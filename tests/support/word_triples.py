@@ -39,8 +39,7 @@ class WordTriples:
     """Ranks triples, and beside them the passages in number order."""
 
     def __init__(self, rows: Sequence[Row], passage_ids: Sequence[str]) -> None:
-        self._rows = rows
-        self._passage_ids = passage_ids
+        self._rows, self._passage_ids = rows, passage_ids
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         return [self._one(question, limit) for question in questions]

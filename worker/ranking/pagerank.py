@@ -131,9 +131,9 @@ def bipartite_transition(
     if kept is not None:
         weights, rows, indices, is_title = weights[kept], rows[kept], indices[kept], is_title[kept]
     shape = (graph.passage_count, graph.entity_count)
-    out_of_passages = (
-        weights * (graph.df.astype(np.float64) ** -hub_penalty)[indices] if hub_penalty else weights.copy()
-    )
+    out_of_passages = weights.copy()
+    if hub_penalty:
+        out_of_passages *= graph.df.astype(np.float64)[indices] ** -hub_penalty
     out_of_passages /= np.bincount(rows, out_of_passages, shape[0])[rows]
     out_of_entities = np.where(is_title, weights * title_boost, weights)
     out_of_entities /= np.bincount(indices, out_of_entities, shape[1])[indices]
