@@ -1,5 +1,6 @@
 """Whatever was added, changed, deleted and renamed, in whole sources or in part: the index is that of a fresh build.
 
+Shuffled, a corpus gives the same tables, arrays and rankings: no strategy may profit from the order of passages.
 POLYHOP_EDIT_SEQUENCES and POLYHOP_EDIT_PASSAGES run more and longer sequences by hand (100 and 200, some 17 s each).
 """
 
@@ -7,12 +8,14 @@ import json
 import math
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+from generated_corpus import generate
 
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
@@ -22,8 +25,10 @@ from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.raw_rows import RAW, RawRows
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect, table_record
+from polyhop.worker.strategies.registry import STRATEGIES as REGISTERED
 
 pytestmark = pytest.mark.rare
 
@@ -142,9 +147,7 @@ def rankings(root: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(SEQUENCES))
-def test_any_sequence_of_edits_ends_like_a_fresh_build(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_edits_end_like_a_fresh_build(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:  # rows of what changed join those of the version before, however much changed
         limits = ("tasks.resolution.stage._MOST_CHANGED", "tasks.extraction.stage.MOST_REPLACED")
         for limit in (*limits, "warehouse.build.MOST_APPENDED"):
@@ -159,3 +162,49 @@ def test_any_sequence_of_edits_ends_like_a_fresh_build(
     assert content(edited) == content(fresh)
     assert np.abs(matrix(edited) - matrix(fresh)).max() < 1e-5
     assert rankings(edited) == rankings(fresh)
+
+
+RANKED_BY = (
+    "bridge", "bridge-lexical", "bridge-masked", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf",
+    "rrf", "qasa",
+)  # fmt: skip
+CHEAP = {"graph", "graph:relations", "lexical:plain", "lexical:stems"}
+WITHOUT_VECTORS = tuple(name for name, spec in REGISTERED.items() if set(spec.needs) <= CHEAP)
+
+
+def _of_both_orders(folder: Path, lines: Sequence[str], strategies: tuple[str, ...]) -> tuple[Path, Path]:
+    """Roots with a corpus as it is, and shuffled; their tables and arrays are the same."""
+    shuffled = random.Random(13).sample(lines, len(lines))
+    assert shuffled != lines
+    published = []
+    for root, rows in ((folder / "a", lines), (folder / "b", shuffled)):
+        root.mkdir()
+        (corpus := root / "corpus.jsonl").write_text("".join(rows), encoding="utf-8")
+        run_index(Settings(root=root, strategies=strategies), IndexRequest("one", corpus), DirectRunner())
+        manifest = read_manifest(Layout(root).index("one").version(1))
+        published.append((manifest.tables, manifest.arrays))
+    assert published[0] == published[1]
+    return folder / "a", folder / "b"
+
+
+def test_shuffling_the_demo_or_batching_changes_no_answer(tmp_path: Path, demo_folder: Path) -> None:
+    lines = (demo_folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    roots = _of_both_orders(tmp_path, lines, RANKED_BY)
+    questions = [question.question for question in read_questions(demo_folder / "questions.jsonl")[0]]
+    with open_index("one", root=roots[0]) as a, open_index("one", root=roots[1]) as b:
+        for strategy in RANKED_BY:
+            together = a.ask_batch(questions, strategy=strategy)
+            rankings = [
+                [[(p["id"], p["score"]) for p in answer.passages] for answer in answers]
+                for answers in (together, b.ask_batch(questions, strategy=strategy))
+            ]
+            assert rankings[0] == rankings[1], strategy
+            for question, one in zip(questions, together, strict=True):
+                alone = a.ask(question, strategy=strategy)
+                assert (alone.passages, alone.answer, alone.evidence) == (one.passages, one.answer, one.evidence)
+
+
+def test_shuffling_a_generated_corpus_changes_no_table_and_no_array(tmp_path: Path) -> None:
+    """For every strategy that needs no vectors; rankings are made of these alone."""
+    assert {"bm25", "bridge-lexical", "graph", "graph-hybrid"} <= set(WITHOUT_VECTORS)
+    _of_both_orders(tmp_path, [json.dumps(row) + "\n" for row in generate(240, 36, 13)[0]], WITHOUT_VECTORS)

@@ -1,4 +1,4 @@
-"""Extraction that keeps rows of the version before gives what extraction from scratch gives, whatever was edited."""
+"""Extraction and postings that keep rows of the version before are those from scratch, whatever was edited."""
 
 import json
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.records import Passage
@@ -89,12 +90,26 @@ PAGES = {f"p{n}": (f"Town {n}", f"Town {n} lies near Mount Tall.") for n in rang
 BURNT = {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}
 
 
+@pytest.fixture
+def tokenised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Texts of which tokens were made for postings."""
+    texts: list[str] = []
+    tokens = ANALYSERS["plain"]
+    monkeypatch.setitem(ANALYSERS, "plain", lambda text: texts.append(text) or tokens(text))  # type: ignore[func-returns-value]
+    return texts
+
+
 @pytest.mark.rare
-def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp_path: Path) -> None:
-    assert index(tmp_path, PAGES).computed["extract"] == 9
+def test_an_edited_passage_is_read_and_for_extraction_those_that_a_new_title_occurs_in(
+    tmp_path: Path, tokenised: list[str]
+) -> None:
+    assert index(tmp_path, PAGES).computed["extract"] == len(tokenised) == 9
     assert index(tmp_path, BURNT).computed["extract"] == 1
-    for full in (False, True):
+    assert tokenised[9:] == ["\n".join(BURNT["p3"])]
+    for full, read in ((False, 2), (True, 9)):
+        tokenised.clear()
         assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=full).computed["extract"] == 9
+        assert len(tokenised) == read
 
 
 @pytest.mark.rare
@@ -112,9 +127,19 @@ def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> N
 
 
 @pytest.mark.rare
-@pytest.mark.parametrize("name", ["extraction_passages.parquet", "extraction_triples.parquet"])
-def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("extraction_passages.parquet", (9, 1)),
+        ("extraction_triples.parquet", (9, 1)),
+        ("lexical-plain_tf.npy", (1, 9)),
+    ],
+)
+def test_rows_of_a_damaged_file_are_not_kept(
+    tmp_path: Path, name: str, read: tuple[int, int], tokenised: list[str]
+) -> None:
     index(tmp_path, PAGES)
+    tokenised.clear()
     folder = Layout(tmp_path).index("one")
     path = folder.version(1).arrays / name
     damaged = bytearray(path.read_bytes())
@@ -122,14 +147,16 @@ def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
     path.unlink()
     path.write_bytes(damaged)
     report = index(tmp_path, BURNT)
-    assert report.computed["extract"] == 9
+    assert (report.computed["extract"], len(tokenised)) == read
     assert report.damaged == [f"file '{name}' has another content than was published"]
     after = content(tmp_path)
     index(tmp_path, BURNT, full=True)
     assert content(tmp_path) == after
 
 
-def test_other_settings_or_another_revision_keep_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_revision_keeps_no_row(tmp_path: Path, tokenised: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     index(tmp_path, PAGES)
-    monkeypatch.setattr("polyhop.tasks.extraction.stage.Extract.revision", 999)
-    assert index(tmp_path, BURNT).computed["extract"] == 9
+    tokenised.clear()
+    for stage in ("extraction.stage.Extract", "lexical.stage.LexicalStage"):
+        monkeypatch.setattr(f"polyhop.tasks.{stage}.revision", 999)
+    assert index(tmp_path, BURNT).computed["extract"] == len(tokenised) == 9

@@ -1,20 +1,24 @@
-"""Languages: known codes, their names in any case, and the likely language of a text."""
+"""Text in English and other languages: normal forms, tokens, stems, sentences, names; the likely language of a text."""
 
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+import Stemmer
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from polyhop.schemas import languages
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.languages import ANALYSERS, AUTO, CODES, ENGLISH, analyser_of, detected, language, likely_language
-from polyhop.schemas.names import NameFinder, title_keys
+from polyhop.schemas.names import NameFinder, split_sentences, title_keys
 from polyhop.schemas.settings import parse_settings
+from polyhop.schemas.text import fold, norm_answer, norm_lower, norm_simple, norm_ws, passage_text
 from polyhop.warehouse.names import LanguageNames
 
-OTHERS = [code for code in CODES if code != ENGLISH]
+OTHERS = [code for code in languages.CODES if code != languages.ENGLISH]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +32,7 @@ OTHERS = [code for code in CODES if code != ENGLISH]
     ],
 )
 def test_forms_of_one_word_have_one_stem_and_function_words_none(code: str, one: str, other: str) -> None:
-    tokens = analyser_of("stems", code)
+    tokens = languages.analyser_of("stems", code)
     assert tokens(one) == tokens(other) != []
 
 
@@ -37,7 +41,7 @@ def test_forms_of_one_word_have_one_stem_and_function_words_none(code: str, one:
     [("伊尔河畔", ["伊尔", "尔河", "河畔"]), ("ｶﾀｶﾅ", ["カタ", "タカ", "カナ"]), ("서울에", ["서울", "울에"])],
 )
 def test_scripts_without_blanks_are_pairs_of_characters(text: str, pairs: list[str]) -> None:
-    assert analyser_of("plain", "zh")(text) == pairs
+    assert languages.analyser_of("plain", "zh")(text) == pairs
 
 
 @pytest.mark.parametrize(
@@ -51,19 +55,19 @@ def test_scripts_without_blanks_are_pairs_of_characters(text: str, pairs: list[s
     ids=["marks", "direction", "accents", "chinese"],
 )
 def test_ways_of_writing_a_text_that_have_the_same_tokens(name: str, code: str, text: str, other: str) -> None:
-    tokens = analyser_of(name, code)
+    tokens = languages.analyser_of(name, code)
     assert tokens(text) == tokens(other) != []
 
 
 @given(text=st.text(max_size=60), code=st.sampled_from(OTHERS))
 def test_any_text_in_any_language_has_tokens_without_blanks(text: str, code: str) -> None:
-    assert all(token and not any(map(str.isspace, token)) for token in language(code).tokens(text))
+    assert all(token and not any(map(str.isspace, token)) for token in languages.language(code).tokens(text))
 
 
 def test_every_language_stems_and_has_its_stop_words_and_english_is_as_it_was() -> None:
-    assert all(language(code).stem("Berlin") for code in OTHERS)
-    assert [code for code in OTHERS if not language(code).stop_words] == ["ja", "ko", "zh"]
-    assert {name: analyser_of(name, ENGLISH) for name in ANALYSERS} == ANALYSERS
+    assert all(languages.language(code).stem("Berlin") for code in OTHERS)
+    assert [code for code in OTHERS if not languages.language(code).stop_words] == ["ja", "ko", "zh"]
+    assert {name: languages.analyser_of(name, languages.ENGLISH) for name in languages.ANALYSERS} == languages.ANALYSERS
 
 
 @pytest.mark.parametrize(
@@ -72,13 +76,13 @@ def test_every_language_stems_and_has_its_stop_words_and_english_is_as_it_was() 
         ("Die Brücke überspannt den Hafen von Torvik.", "de"),
         ("Мост перекинут через гавань.", "ru"),
         ("蓝桥横跨托维克港，由建筑师设计。", "zh"),
-        ("The bridge crosses the harbour of Torvik.", ENGLISH),
+        ("The bridge crosses the harbour of Torvik.", languages.ENGLISH),
     ],
 )
 def test_the_language_of_a_text_is_detected(text: str, code: str) -> None:
-    assert detected(text) == code
-    assert analyser_of("stems", AUTO)(text) == analyser_of("stems", code)(text)
-    assert {detected(wordless) for wordless in ("", "1234", "\u200f", "!?")} <= {*CODES}
+    assert languages.detected(text) == code
+    assert languages.analyser_of("stems", languages.AUTO)(text) == languages.analyser_of("stems", code)(text)
+    assert {languages.detected(wordless) for wordless in ("", "1234", "\u200f", "!?")} <= {*languages.CODES}
 
 
 def test_an_unknown_language_is_refused_with_those_that_there_are() -> None:
@@ -101,11 +105,8 @@ TITLES += ["Ilse (Fluss)", "Porto Lume", "The Nile"]
         ("fr", "Le roman « Le Port silencieux » est de Jean Routier.", ["le port silencieux", "port", "jean routier"]),
         ("es", "Nació en Puerto Lumbre.", ["nacio", "puerto lumbre"]),
         # German nouns are no names by their capital alone
-        (
-            "de",
-            "Die Stadt liegt an der Ilse. Anna Belling malte in Torvik eine Brücke.",
-            ["ilse", "anna belling", "torvik"],
-        ),
+        ("de", "Die Stadt liegt an der Ilse.", ["ilse"]),
+        ("de", "Anna Belling malte in Torvik eine Brücke.", ["anna belling", "torvik"]),
     ],
 )
 def test_names_of_a_text(code: str, text: str, found: list[str]) -> None:
@@ -114,20 +115,20 @@ def test_names_of_a_text(code: str, text: str, found: list[str]) -> None:
 
 
 def test_with_auto_each_text_is_read_in_its_language() -> None:
-    finder = LanguageNames(TITLES, AUTO)
+    finder = LanguageNames(TITLES, languages.AUTO)
     english = "A boat sails down the Nile to Port Said every day."
     assert finder.find(english) == NameFinder(TITLES).find(english)
     assert [one.key for one in finder.find("马尔镇是伊尔河畔的一座小镇。")] == ["伊尔河"]
 
 
-@given(text=st.text(max_size=80), code=st.sampled_from([*OTHERS, AUTO]))
+@given(text=st.text(max_size=80), code=st.sampled_from([*OTHERS, languages.AUTO]))
 def test_a_mention_is_a_piece_of_the_text(text: str, code: str) -> None:
     for mention in LanguageNames(TITLES, code).find(text):
         assert text[mention.start : mention.end] == mention.surface
         assert mention.key
 
 
-@pytest.mark.parametrize("code", ["ru", "ar", "zh", "de", AUTO])
+@pytest.mark.parametrize("code", ["ru", "ar", "zh", "de", languages.AUTO])
 def test_a_title_itself_is_found_under_its_key_in_any_language(code: str) -> None:
     finder = pickle.loads(pickle.dumps(LanguageNames(TITLES, code)))
     for title in ("Марвальск", "فلمار", "伊尔河", "Porto Lume", "Иван Рутов"):
@@ -144,37 +145,110 @@ def texts_of(path: Path) -> list[str]:
 @pytest.mark.parametrize("code", ["ar", "de", "es", "fr", "ru", "zh"])
 def test_a_corpus_looks_like_its_language_whole_and_in_fives(code: str) -> None:
     texts = texts_of(CORPORA / f"{code}-corpus.jsonl")
-    assert likely_language(texts) == code
-    assert {likely_language(texts[start : start + 5]) for start in range(0, 30, 5)} <= {code, ""}
+    assert languages.likely_language(texts) == code
+    assert {languages.likely_language(texts[start : start + 5]) for start in range(0, 30, 5)} <= {code, ""}
 
 
 def test_an_english_corpus_looks_like_no_other_language(demo_folder: Path) -> None:
     texts = texts_of(demo_folder / "corpus.jsonl")
-    assert [likely_language(texts[start : start + 5]) for start in range(0, len(texts), 5)] == [""] * 18
+    assert [languages.likely_language(texts[start : start + 5]) for start in range(0, len(texts), 5)] == [""] * 18
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("青葉山は長野県にある山である。標高は1,204メートル。", "ja"),
-        ("北山县位于长江以南，县城设在青河镇。", "zh"),
-        ("한강은 서울을 지나는 강이다. 길이는 494 킬로미터이다.", "ko"),
-        ("Il monte è alto 2104 metri e fu scalato per la prima volta da una guida che non era del comune.", "it"),
-        ("Η λίμνη είναι στο βουνό και το χωριό είναι από την άλλη πλευρά, με τον δρόμο που πάει στη θάλασσα.", "el"),
-        ("यह झील पहाड़ के पास है और गाँव से दूर नहीं है।", "hi"),
-        ("The emperor is called 天皇 in Japanese, and the palace is called 皇居.", ""),
-        ("de la", ""),
-        ("M8x40 DIN 933 A2; M10x60 DIN 931 A4; SKU 4411-99 de 12 V, la 5 A", ""),
-        ("def walk(graph):\n    for node in graph:\n        yield node.id, node.to_json()\n" * 9, ""),
-        ("1 2 3 … !", ""),
-    ],
-)
-def test_scripts_and_function_words_decide_and_too_few_do_not(text: str, code: str) -> None:
-    assert likely_language([text]) == code
+def test_scripts_and_function_words_decide_and_too_few_do_not() -> None:
+    expected = {
+        "青葉山は長野県にある山である。標高は1,204メートル。": "ja",
+        "北山县位于长江以南，县城设在青河镇。": "zh",
+        "한강은 서울을 지나는 강이다. 길이는 494 킬로미터이다.": "ko",
+        "Il monte è alto 2104 metri e fu scalato per la prima volta da una guida che non era del comune.": "it",
+        "Η λίμνη είναι στο βουνό και το χωριό είναι από την άλλη πλευρά, με τον δρόμο που πάει στη θάλασσα.": "el",
+        "यह झील पहाड़ के पास है और गाँव से दूर नहीं है।": "hi",
+        "The emperor is called 天皇 in Japanese, and the palace is called 皇居.": "",
+        "de la": "",
+        "M8x40 DIN 933 A2; M10x60 DIN 931 A4; SKU 4411-99 de 12 V, la 5 A": "",
+        "def walk(graph):\n    for node in graph:\n        yield node.id, node.to_json()\n" * 9: "",
+        "1 2 3 … !": "",
+    }
+    assert {text: languages.likely_language([text]) for text in expected} == expected
 
 
 def test_a_corpus_of_two_languages_looks_like_the_larger_part() -> None:
     german = "Der See liegt bei dem Dorf und ist nicht tief. "
     english = "The lake is near the village and is not deep. "
-    assert likely_language([german] * 8 + [english] * 2) == "de"
-    assert likely_language([german] * 2 + [english] * 8) == ""
+    assert languages.likely_language([german] * 8 + [english] * 2) == "de"
+    assert languages.likely_language([german] * 2 + [english] * 8) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "ws", "simple"),
+    [
+        ("  The\tBig\n Apple ", "the big apple", "the big apple"),
+        ("O'Neill", "o'neill", "o neill"),
+        ("Spider-Man", "spider-man", "spider man"),
+        ("hub_path--x", "hub_path--x", "hub path x"),
+        ("A\u00a0B\u2003C", "a b c", "a b c"),
+        ("Größe: 北京 (city)", "größe: 北京 (city)", "größe 北京 city"),
+    ],
+)
+def test_each_normaliser_keeps_its_own_rule(text: str, ws: str, simple: str) -> None:
+    assert (norm_ws(text), norm_lower(text), norm_simple(text)) == (ws, ws, simple)
+    assert norm_answer("Athens the Greek") == "athens greek"  # more cases: golden answers of test_metrics.py
+
+
+@given(st.text())
+def test_normalisers_are_idempotent(text: str) -> None:
+    for normalise in (norm_ws, norm_simple, norm_answer, fold):
+        once = normalise(text)
+        assert normalise(once) == once
+
+
+def test_normal_forms_and_tokens_of_single_texts() -> None:
+    assert norm_ws("Cafe\u0301 Ünal") == "café ünal"
+    assert fold("Antoni Gaudí’s Família") == "Antoni Gaudi's Familia"
+    assert (passage_text("", "x"), passage_text("T", "x")) == ("x", "T\nx")
+    assert languages.plain_tokens("The O'Neill café, 1984!") == ["the", "o", "neill", "caf", "1984"]
+    assert languages.stem_tokens("The Gaudí’s churches were running, 1984") == ["gaudi", "church", "run", "1984"]
+    assert languages.stem_tokens(" -- ") == languages.plain_tokens("é") == []
+    assert {"plain": languages.plain_tokens, "stems": languages.stem_tokens} == languages.ANALYSERS
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True)))
+@example(["a" * 41])  # too long to be kept
+def test_stems_are_those_of_a_fresh_stemmer(words: list[str]) -> None:
+    fresh = Stemmer.Stemmer("english")
+    stems = [fresh.stemWord(word) for word in words if word not in languages.STOP_WORDS]
+    assert languages.stem_tokens(" ".join(words)) == stems
+
+
+def test_threads_agree() -> None:
+    texts = [f"running{n} walked{n} nationalities{n} hopping" for n in range(500)]
+    alone = [languages.stem_tokens(text.replace("hopping", "hoping")) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda text: languages.stem_tokens(text.replace("hopping", "hoping")), texts))
+    assert together == alone
+
+
+def test_sentences() -> None:
+    expected = {
+        "One. Two! Three? Four": ["One.", "Two!", "Three?", "Four"],
+        "Mr. Smith met J. R. R. Tolkien vs. Foo.": ["Mr. Smith met J. R. R. Tolkien vs. Foo."],
+        "No. 5 is in the U.S. Army list, e.g. This.": ["No. 5 is in the U.S. Army list, e.g. This."],
+        "It was World War I. It left the U.S. It ended.": ["It was World War I.", "It left the U.S.", "It ended."],
+        "Acme Inc. The firm of Dr. No": ["Acme Inc.", "The firm of Dr. No"],
+        'He said "Hi." Then (Yes.) she left.': ['He said "Hi."', "Then (Yes.) she left."],
+        "Born 1950. 12 came. “Who?” (It)": ["Born 1950.", "12 came.", "“Who?”", "(It)"],
+        "ok... then. and so": ["ok... then. and so"],
+        "Version 3.5 is out.Now": ["Version 3.5 is out.Now"],
+        "A heading\n\nA text\ngoes on\n \nEnd": ["A heading", "A text\ngoes on", "End"],
+        "今日は。明日は？": ["今日は。", "明日は？"],
+        "جملة. جملة": ["جملة.", "جملة"],
+        " \n ": [],
+    }
+    assert {text: [text[start:end] for start, end in split_sentences(text)] for text in expected} == expected
+
+
+@given(st.text(alphabet="aA.!?\"'( \n1é。"))
+def test_sentences_are_trimmed_in_order_and_lose_only_white_space(text: str) -> None:
+    found = split_sentences(text)
+    assert all(text[start:end] == text[start:end].strip() != "" for start, end in found)
+    assert all(before[1] <= after[0] for before, after in pairwise(found))
+    assert "".join("".join(text[start:end] for start, end in found).split()) == "".join(text.split())

@@ -6,17 +6,7 @@ import logging
 
 import pytest
 
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    PolyhopError,
-    StoreUnavailableError,
-    has_secret,
-    redact,
-    redacted_tree,
-    remember_secrets,
-    secrets_of,
-    without_values,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.logs import JSON_VARIABLE, LEVEL_VARIABLE, configure_logs, configure_logs_as_parent
 
 LOG = logging.getLogger("polyhop.tests")
@@ -47,7 +37,7 @@ def test_lower_levels_are_left_out(capsys: Captured, level: str, said: int) -> N
     LOG.info("a publication")
     LOG.warning("an outage")
     assert len(capsys.readouterr().err.splitlines()) == said
-    with pytest.raises(ConfigurationError, match="Unknown log level 'loud'; choose debug, info, warning, error"):
+    with pytest.raises(errors.ConfigurationError, match="Unknown log level 'loud'; choose debug, info, warning, error"):
         configure_logs("loud")
 
 
@@ -103,9 +93,9 @@ def test_a_child_logs_as_its_parent_was_told(capsys: Captured, monkeypatch: pyte
     ],
 )
 def test_a_secret_is_found_by_its_form(text: str) -> None:
-    assert "s3cret-pw" not in redact(text)
-    assert "***" in redact(text)
-    assert redact(redact(text)) == redact(text)
+    assert "s3cret-pw" not in errors.redact(text)
+    assert "***" in errors.redact(text)
+    assert errors.redact(errors.redact(text)) == errors.redact(text)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +111,7 @@ def test_a_secret_is_found_by_its_form(text: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert redact(text) == text
+    assert errors.redact(text) == text
 
 
 def test_secrets_of_the_environment_are_found_by_name_and_in_addresses() -> None:
@@ -135,20 +125,20 @@ def test_secrets_of_the_environment_are_found_by_name_and_in_addresses() -> None
         "HOME": "/home/ann-value",
     }
     named = {"plain-value", "graph-value", "admin:login-value", "login-value"}
-    assert secrets_of(environment) == named | {"p%40ss-word", "p@ss-word", basic}
+    assert errors.secrets_of(environment) == named | {"p%40ss-word", "p@ss-word", basic}
 
 
 def test_words_of_a_server_and_errors_of_ours_lose_secrets_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "tok-12345")
     text = '{"answer": "Bearer of a password: https://u:pw@host, tok-12345"}'
-    assert without_values(text) == '{"answer": "Bearer of a password: https://u:pw@host, ***"}'
-    remember_secrets(["http://u:remembered-one@host/v1", "remembered-two"])
-    assert redact("said remembered-one and remembered-two") == "said *** and ***"
-    assert str(StoreUnavailableError("cannot reach http://u:pw-of-u@host")) == "cannot reach http://u:***@host"
-    assert PolyhopError(3).args == (3,)
+    assert errors.without_values(text) == '{"answer": "Bearer of a password: https://u:pw@host, ***"}'
+    errors.remember_secrets(["http://u:remembered-one@host/v1", "remembered-two"])
+    assert errors.redact("said remembered-one and remembered-two") == "said *** and ***"
+    assert str(errors.StoreUnavailableError("cannot reach http://u:pw-of-u@host")) == "cannot reach http://u:***@host"
+    assert errors.PolyhopError(3).args == (3,)
 
     tree = {"queue": {"url": "postgresql://u:pw-of-u@db/q"}, "n": 3, "l": ("a", None)}
-    assert redacted_tree(tree) == {"queue": {"url": "postgresql://u:***@db/q"}, "n": 3, "l": ["a", None]}
-    assert has_secret(tree["queue"]["url"])  # type: ignore[index]
-    assert not has_secret("postgresql://u@db/q")
-    assert not has_secret(3)
+    assert errors.redacted_tree(tree) == {"queue": {"url": "postgresql://u:***@db/q"}, "n": 3, "l": ["a", None]}
+    assert errors.has_secret(tree["queue"]["url"])  # type: ignore[index]
+    assert not errors.has_secret("postgresql://u@db/q")
+    assert not errors.has_secret(3)

@@ -14,8 +14,8 @@ TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
 
 
 CUES_IN_A_NAME = {
-    "ORGANIZATION": "university of leeds; labour party; acme inc; house of lords",
-    "EVENT": "battle of hastings; winter olympics; queen anne s war; world war ii",
+    "ORGANIZATION": "university of leeds; university; labour party; acme inc; house of lords",
+    "EVENT": "battle of hastings; winter olympics; olympics; queen anne s war; world war ii",
     "LOCATION": "thames river; republic of texas; united states; lake ontario; of the city of leeds",
     "PERSON": "king louis xiv; ada lovelace; duke of legnica; leader of the opposition; margaret of sicily; "
     "landulf ii of capua; d h lawrence; hamad ibn isa al khalifah",

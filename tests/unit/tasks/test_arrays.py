@@ -1,31 +1,18 @@
 """Arrays of an index: relations, entity texts, parts of titles, postings, synonyms."""
 
-import json
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from polyhop.flows.index import run_index
-from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
-from polyhop.schemas.languages import ANALYSERS
-from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.propositions import StoredTexts
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
 from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, chunk_edges, chunk_keys, relation_arrays
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.propositions import stage as synonyms
 from polyhop.tasks.propositions.stage import SynonymRule, find_synonyms
 from polyhop.warehouse.artefacts import text_arrays
-from polyhop.warehouse.build import chain_fingerprint
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
 
 
 def graph_of(triples: list[tuple[int, int, int]], entity_count: int, names: tuple[str, ...]) -> RelationGraph:
@@ -39,11 +26,8 @@ def test_relations_stand_in_both_rows_with_labels_where_they_leave() -> None:
     rows = [graph.indices[graph.indptr[n] : graph.indptr[n + 1]].tolist() for n in range(4)]
     assert rows == [[2, 3], [], [0], [0]]
     labels = {pair: graph.labels_from(*pair) for pair in ((0, 2), (2, 0), (3, 0), (0, 3), (0, 1), (1, 3))}
-    assert {pair: found for pair, found in labels.items() if found} == {
-        (0, 2): ("knows", "likes"),
-        (2, 0): ("likes",),
-        (3, 0): ("knows",),
-    }
+    found = {pair: names for pair, names in labels.items() if names}
+    assert found == {(0, 2): ("knows", "likes"), (2, 0): ("likes",), (3, 0): ("knows",)}
     assert graph.multiplicity.tolist() == [3, 1, 3, 1]
     assert graph.single.tolist() == [1, 1, 1, 1]
     assert [graph_of([], count, ()).entity_count for count in (3, 0)] == [3, 0]
@@ -145,91 +129,6 @@ def test_postings_from_those_before_are_those_of_all_passages(edits: list[tuple[
         array, expected = getattr(found, name), getattr(wanted, name)
         assert array.dtype == expected.dtype
         assert array.tolist() == expected.tolist()
-
-
-TEXTS = {f"p{n}": f"Town {n} lies on River {n % 3}." for n in range(6)}
-EDITED = {**TEXTS, "p2": "Town 2 moved to another valley.", "p22": "River 1 is long."}
-del EDITED["p4"]
-LATER = {**EDITED, "p0": "Nobody knows Town 0."}
-
-
-@pytest.fixture
-def tokenised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Texts of which tokens were made."""
-    texts: list[str] = []
-    tokens = ANALYSERS["plain"]
-    monkeypatch.setitem(ANALYSERS, "plain", lambda text: texts.append(text) or tokens(text))  # type: ignore[func-returns-value]
-    return texts
-
-
-def index(root: Path, texts: dict[str, str], *, full: bool = False) -> Manifest:
-    corpus = root.with_suffix(".jsonl")
-    rows = ({"id": name, "title": "", "text": text} for name, text in texts.items())
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    request = IndexRequest("one", corpus, full=full, replaces=True)
-    run_index(Settings(root=root, strategies=("bm25",)), request, DirectRunner())
-    return read_manifest(require_version(Layout(root), "one")[1])
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("published") / "root"
-    index(root, TEXTS)
-    return root
-
-
-@pytest.fixture(scope="module")
-def of_edited(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Arrays of an index of the edited texts that has no version before."""
-    return arrays_of(index(tmp_path_factory.mktemp("edited") / "root", EDITED))
-
-
-@pytest.fixture
-def root(published: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(published, tmp_path / "root"))
-
-
-def arrays_of(manifest: Manifest) -> dict[str, str]:
-    return {name: checksum for name, checksum in manifest.arrays.items() if name.startswith("lexical-")}
-
-
-@pytest.mark.rare
-@pytest.mark.slow
-def test_only_changed_texts_are_tokenised(root: Path, tmp_path: Path, tokenised: list[str]) -> None:
-    index(root, EDITED)
-    edited = index(root, LATER)
-    assert tokenised == [EDITED["p2"], EDITED["p22"], LATER["p0"]]
-    fresh = index(tmp_path / "fresh", LATER)
-    assert arrays_of(edited) == arrays_of(fresh)
-    assert edited.stages["lexical-plain"].counts == fresh.stages["lexical-plain"].counts
-
-
-def damage(root: Path) -> None:
-    path = require_version(Layout(root), "one")[1].arrays / "lexical-plain_tf.npy"
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-
-
-def give_another_revision(root: Path) -> None:
-    """The manifest of postings that earlier code made."""
-    path = require_version(Layout(root), "one")[1].manifest
-    document = json.loads(path.read_bytes())
-    document["stages"]["lexical-plain"]["recipe"] = chain_fingerprint("lexical-plain", 0, {}, {})
-    del document["checksum"]
-    path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
-
-
-@pytest.mark.rare
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [damage, give_another_revision, None])
-def test_postings_that_cannot_be_trusted_are_made_of_all_texts(
-    root: Path, of_edited: dict[str, str], tokenised: list[str], change: object
-) -> None:
-    if callable(change):
-        change(root)
-    edited = index(root, EDITED, full=change is None)
-    assert len(tokenised) == len(EDITED)
-    assert arrays_of(edited) == of_edited
 
 
 Vectors = NDArray[np.float32]

@@ -10,16 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.records import (
-    BadRecord,
-    Location,
-    Passage,
-    Section,
-    SourceRecord,
-    location_of,
-    sections_json,
-    sections_of,
-)
+from polyhop.schemas import records
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.schemas.text import content_hash, document_id, record_id
 from polyhop.tasks.passages.records import (
@@ -32,8 +23,8 @@ from polyhop.tasks.passages.records import (
 )
 
 
-def record(text: str, *, id_: str = "r", title: str = "T") -> SourceRecord:
-    return SourceRecord(id_, title, text, "corpus.jsonl", 1)
+def record(text: str, *, id_: str = "r", title: str = "T") -> records.SourceRecord:
+    return records.SourceRecord(id_, title, text, "corpus.jsonl", 1)
 
 
 def texts(text: str, max_characters: int) -> list[str]:
@@ -42,15 +33,15 @@ def texts(text: str, max_characters: int) -> list[str]:
 
 def test_a_text_that_fits_is_the_passage_as_it_is() -> None:
     (passage,) = split_record(record(" One two. \n", title="Ada  LOVELACE"), max_characters=11)
-    assert passage == Passage("r", "r", document_id("ada lovelace"), 0, "Ada  LOVELACE", " One two. \n", 0, 11)
+    assert passage == records.Passage("r", "r", document_id("ada lovelace"), 0, "Ada  LOVELACE", " One two. \n", 0, 11)
 
 
 def test_pieces_are_numbered_and_know_their_offsets() -> None:
     pieces = split_record(record("One two.\n\nThree four."), max_characters=11)
     document = document_id("t")
     assert pieces == [
-        Passage("r#0", "r", document, 0, "T", "One two.", 0, 8),
-        Passage("r#1", "r", document, 1, "T", "Three four.", 10, 21),
+        records.Passage("r#0", "r", document, 0, "T", "One two.", 0, 8),
+        records.Passage("r#1", "r", document, 1, "T", "Three four.", 10, 21),
     ]
 
 
@@ -68,9 +59,7 @@ def test_pieces_are_numbered_and_know_their_offsets() -> None:
         (" " * 50, 10, []),
     ],
 )
-def test_an_empty_line_is_better_than_the_end_of_a_sentence_than_a_blank_than_the_limit(
-    text: str, limit: int, expected: list[str]
-) -> None:
+def test_empty_lines_sentences_and_blanks_are_cut_in_this_order(text: str, limit: int, expected: list[str]) -> None:
     assert texts(text, limit) == expected
 
 
@@ -122,13 +111,13 @@ BELOW = {
 }
 
 
-def document() -> SourceRecord:
+def document() -> records.SourceRecord:
     """A record whose headings are Title, Beta, Gamma and Delta; Gamma has next to nothing below it."""
     text, sections = "", []
     for heading, below in BELOW.items():
-        sections.append(Section(len(text), ("T",) if heading == "Title" else ("T", heading)))
+        sections.append(records.Section(len(text), ("T",) if heading == "Title" else ("T", heading)))
         text += f"{heading}\n\n{below.strip()}\n\n"
-    return SourceRecord("r", "T", text, "a.md", 0, {}, tuple(sections))
+    return records.SourceRecord("r", "T", text, "a.md", 0, {}, tuple(sections))
 
 
 @pytest.mark.parametrize(
@@ -140,9 +129,7 @@ def document() -> SourceRecord:
         (60, 0, 2, [*BELOW]),  # nothing above a heading is repeated below it
     ],
 )
-def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short(
-    most: int, least: int, overlap: int, expected: list[str]
-) -> None:
+def test_headings_cut_unless_too_little_is_before(most: int, least: int, overlap: int, expected: list[str]) -> None:
     found = split_record(document(), max_characters=most, min_section_characters=least, overlap_sentences=overlap)
     assert [passage.text.split("\n")[0] for passage in found] == expected
     assert [passage.passage_id for passage in found] == [f"r#{number}" for number in range(len(expected))]
@@ -150,36 +137,33 @@ def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short(
 
 def test_a_heading_stays_with_what_stands_below_it() -> None:
     text = "One\n\nTwo\n\nBody."
-    sections = (Section(0, ("One",)), Section(5, ("One", "Two")))
-    (passage,) = split_record(SourceRecord("r", "T", text, "a", 0, {}, sections), max_characters=99)
+    sections = (records.Section(0, ("One",)), records.Section(5, ("One", "Two")))
+    (passage,) = split_record(records.SourceRecord("r", "T", text, "a", 0, {}, sections), max_characters=99)
     assert (passage.passage_id, passage.text) == ("r", text)
-    assert location_of(sections, text, passage.start, passage.end) == Location(headings=("One", "Two"))
+    assert records.location_of(sections, text, passage.start, passage.end) == records.Location(headings=("One", "Two"))
 
 
 def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
     text = "a b\n\nc d"
     for name, first, second in (("slide", 1, 2), ("sheet", "x", "y"), ("chapter", "x", "y")):
-        parts = (Section(0, **{name: first}), Section(5, **{name: second}))  # type: ignore[arg-type]
-        found = split_record(SourceRecord("r", "T", text, "a", 0, {}, parts), max_characters=99)
+        parts = (records.Section(0, **{name: first}), records.Section(5, **{name: second}))  # type: ignore[arg-type]
+        found = split_record(records.SourceRecord("r", "T", text, "a", 0, {}, parts), max_characters=99)
         assert [passage.text for passage in found] == ["a b", "c d"]
-    pages = (Section(0, page=1), Section(5, page=2))
-    (passage,) = split_record(SourceRecord("r", "T", text, "a", 0, {}, pages), max_characters=99)
-    assert location_of(pages, text, passage.start, passage.end) == Location(first_page=1, last_page=2)
+    pages = (records.Section(0, page=1), records.Section(5, page=2))
+    (passage,) = split_record(records.SourceRecord("r", "T", text, "a", 0, {}, pages), max_characters=99)
+    assert records.location_of(pages, text, passage.start, passage.end) == records.Location(first_page=1, last_page=2)
 
 
-@pytest.mark.parametrize(
-    ("location", "words"),
-    [
-        (Location(), ""),
-        (Location(first_page=3, last_page=3, headings=("A", "B")), "page 3, A > B"),
-        (Location(first_page=3, last_page=5), "pages 3-5"),
-        (Location(slide=2, headings=("A",)), "slide 2, A"),
-        (Location(sheet="S"), "sheet S"),
-        (Location(chapter="One", headings=("One",)), "One"),
-    ],
-)
-def test_a_location_in_words(location: Location, words: str) -> None:
-    assert location.words() == words
+def test_a_location_in_words() -> None:
+    locations = {
+        "": records.Location(),
+        "page 3, A > B": records.Location(first_page=3, last_page=3, headings=("A", "B")),
+        "pages 3-5": records.Location(first_page=3, last_page=5),
+        "slide 2, A": records.Location(slide=2, headings=("A",)),
+        "sheet S": records.Location(sheet="S"),
+        "One": records.Location(chapter="One", headings=("One",)),
+    }
+    assert [location.words() for location in locations.values()] == list(locations)
 
 
 def test_a_piece_repeats_the_last_sentences_of_the_one_before() -> None:
@@ -205,8 +189,8 @@ marks = st.tuples(st.integers(0, 120), headings, pages, slides, st.sampled_from(
 def test_cuts_at_sections_lose_no_word_and_cross_no_slide(
     text: str, found: list[tuple[Any, ...]], most: int, overlap: int, least: int
 ) -> None:
-    sections = tuple(Section(*one) for one in sorted(found, key=itemgetter(0)) if one[0] < len(text))
-    source = SourceRecord("r", "T", text, "a", 0, {}, sections)
+    sections = tuple(records.Section(*one) for one in sorted(found, key=itemgetter(0)) if one[0] < len(text))
+    source = records.SourceRecord("r", "T", text, "a", 0, {}, sections)
     pieces = split_record(source, max_characters=most, overlap_sentences=overlap, min_section_characters=least)
     covered = {place for p in pieces for place in range(p.start, p.end)}
     assert all(text[place].isspace() or place in covered for place in range(len(text)))
@@ -214,14 +198,14 @@ def test_cuts_at_sections_lose_no_word_and_cross_no_slide(
     assert all(len(p.text) <= most for p in pieces) or len(pieces) == 1
     assert all(b.start > a.start and b.end > a.end for a, b in pairwise(pieces))
     for piece in pieces:
-        inside = [s for s, after in pairwise([*sections, Section(len(text))]) if after.start > piece.start]
+        inside = [s for s, after in pairwise([*sections, records.Section(len(text))]) if after.start > piece.start]
         held = {s.container for s in inside if s.start < piece.end and text[max(s.start, piece.start) :].strip()}
         assert len(held) <= 1 or any(a.start == b.start for a, b in pairwise(sections)) or sections[0].start > 0
-    assert sections_of(sections_json(sections)) == sections
+    assert records.sections_of(records.sections_json(sections)) == sections
 
 
-LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
-SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)
+LONG = records.SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
+SHORT = records.SourceRecord("s", "", "Five.", "c.jsonl", 4)
 NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter", "headings", "first_row", "last_row"))
 
 
@@ -248,15 +232,15 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
 
 
 def test_where_passages_stand_in_their_file_comes_with_them() -> None:
-    sections = (Section(0, ("A",), page=1), Section(5, ("A", "B"), page=2))
-    record = SourceRecord("r", "Ada", "A one\nB two", "c.pdf", 0, {}, sections)
+    sections = (records.Section(0, ("A",), page=1), records.Section(5, ("A", "B"), page=2))
+    record = records.SourceRecord("r", "Ada", "A one\nB two", "c.pdf", 0, {}, sections)
     (piece,) = split_record(record, max_characters=100)
     (row,) = passages_table([(piece, record)]).to_pylist()
     assert row["location"] == {**NOWHERE, "first_page": 1, "last_page": 2, "headings": ["A"]}
 
 
 def test_bad_records() -> None:
-    table = quarantine_table([BadRecord("c.jsonl", 2, "not JSON", "{")])
+    table = quarantine_table([records.BadRecord("c.jsonl", 2, "not JSON", "{")])
     assert table.schema == QUARANTINE.arrow
     assert table.to_pylist() == [{"source": "c.jsonl", "line": 2, "reason": "not JSON", "excerpt": "{"}]
     assert (passages_table([]).num_rows, quarantine_table([]).num_rows) == (0, 0)

@@ -128,9 +128,7 @@ def test_what_nobody_can_build_is_said(others: list[Stage]) -> None:
         ([made("mine", tables=(replace(OWN, name="entities"),)), made("more")], "'mine' writes the table entities"),
     ],
 )
-def test_stages_that_would_overwrite_each_other_are_refused(
-    others: list[Stage], stages: list[Stage], words: str
-) -> None:
+def test_stages_that_overwrite_others_are_refused(others: list[Stage], stages: list[Stage], words: str) -> None:
     others += stages
     with pytest.raises(ConfigurationError, match=words):
         stages_for(["mine", "more", "graph"])

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from struct import unpack
@@ -23,25 +24,9 @@ from small_indexes import indexed, write_rows
 
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import escaped
-from polyhop.tasks.evaluation.page import (
-    DPI,
-    FAILURES_SHOWN,
-    WIDTH_INCHES,
-    facts,
-    milliseconds,
-    ranked,
-    report_page,
-    report_plots,
-    summary_markdown,
-)
-from polyhop.tasks.evaluation.report import (
-    GoldQuestion,
-    Outcome,
-    evaluate,
-    question_values,
-    run_document,
-    timings_document,
-)
+from polyhop.tasks.evaluation import page as pages
+from polyhop.tasks.evaluation import report as reports
+from polyhop.tasks.evaluation.report import GoldQuestion, Outcome
 
 Documents = tuple[dict[str, Any], dict[str, Any]]
 MARKUP = "</td></style><script>document.title='x'</script><img src=//x onerror=alert(1)>{{ 7*7 }}&lt;b&gt;\"'"
@@ -68,22 +53,18 @@ def _stored(labels: Sequence[str], baselines: Sequence[str], is_judged: bool) ->
         kinds = ("bridge", "comparison")
         gold = [GoldQuestion(f"q{n}", ("Rome",), frozenset({"p"}), 2 + n % 3, kinds[n % 2]) for n in range(12)]
         for place, label in enumerate(labels):
-            said: dict[str, Any] = {
-                "ranking": (*map(str, range(place)), "p"),
-                "seconds": 0.01 + place,
-                "parts": {"seed": 0.001},
-            }
-            outcomes[label] = [
-                Outcome(**said, answer="Rome" if n + place < 9 else "Bonn", confidence=n / 12, prompt_tokens=100)
-                for n in range(12)
-            ]
-    report = evaluate(gold, outcomes, str, baselines)
-    values = {label: question_values(gold, given, str) for label, given in outcomes.items()}
+            same = Outcome(
+                (*map(str, range(place)), "p"), "Rome", 0.01 + place, parts={"seed": 0.001}, prompt_tokens=100
+            )
+            answers = ["Rome" if n + place < 9 else "Bonn" for n in range(12)]
+            outcomes[label] = [replace(same, answer=said, confidence=n / 12) for n, said in enumerate(answers)]
+    report = reports.evaluate(gold, outcomes, str, baselines)
+    values = {label: reports.question_values(gold, given, str) for label, given in outcomes.items()}
     questions = {"file": "questions.jsonl", "sha256": "ab" * 32, "sample": None, "unknown_supporting": 0}
     asked = {"index": "films", "version": 3, "questions": questions, "reader": "rules", "depth": 100, "polyhop": "1.0"}
     chosen: dict[str, Any] = {"parameters": {}, "left_out": {}, "ranges": [], "settings": {}}
-    run = run_document({**asked, **chosen}, report, values, baselines)
-    return json.dumps((run, timings_document(report, "2026-11-21", 31.4, {"cores": 2}, 812.5)))
+    run = reports.run_document({**asked, **chosen}, report, values, baselines)
+    return json.dumps((run, reports.timings_document(report, "2026-11-21", 31.4, {"cores": 2}, 812.5)))
 
 
 def ranged_documents() -> Documents:
@@ -96,7 +77,7 @@ def ranged_documents() -> Documents:
 
 
 def shown(run: dict[str, Any], timings: dict[str, Any], plots: Mapping[str, bytes] | None = None) -> BeautifulSoup:
-    return BeautifulSoup(report_page(run, timings, plots or {}), "html.parser")
+    return BeautifulSoup(pages.report_page(run, timings, plots or {}), "html.parser")
 
 
 def table_of(page: BeautifulSoup, section: str) -> Tag:
@@ -128,7 +109,7 @@ def test_markup_in_names_ids_and_errors_is_text() -> None:
 
 def test_the_page_is_complete_in_itself() -> None:
     drawn = {"recall_at_k.png": b"\x89PNG one", "paired_differences.png": b"\x89PNG two", "unknown.png": b"never shown"}
-    text = report_page(*documents("bridge", "dense"), drawn)
+    text = pages.report_page(*documents("bridge", "dense"), drawn)
     page = BeautifulSoup(text, "html.parser")
     (policy,) = page.select('meta[http-equiv="Content-Security-Policy"]')
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -158,15 +139,14 @@ def test_strategies_are_sorted_by_recall_and_the_best_of_each_column_is_marked()
     assert (marked["recall@5"], marked["recall@1"], marked["mrr"]) == ("third", "third", "first")
     assert (marked["p50 ms"], marked["p95 ms"]) == ("first", "first")
     assert "failures" not in marked
-    assert [milliseconds(value) for value in (None, 0.512, 7.731, 16.24, 249.6)] == ["–", "0.51", "7.73", "16.2", "250"]
+    times = [pages.milliseconds(value) for value in (None, 0.512, 7.731, 16.24, 249.6)]
+    assert times == ["–", "0.51", "7.73", "16.2", "250"]
 
 
 def test_differences_beyond_chance_are_coloured_by_their_direction() -> None:
     run, timings = documents("base", "unclear", "worse", "better")
     unclear = WORSE | {"high": 0.01, "significant": False}
-    run["paired"] = {
-        name: {"mrr": found} for name, found in [("unclear", unclear), ("worse", WORSE), ("better", BETTER)]
-    }
+    run["paired"] = {"unclear": {"mrr": unclear}, "worse": {"mrr": WORSE}, "better": {"mrr": BETTER}}
     table = table_of(shown(run, timings), "differences")
     cells = {row.th.get_text(): row.td for row in table.select("tbody tr") if row.th}
     assert {name: (cell.get_text(), cell.get("class")) for name, cell in cells.items() if cell} == {
@@ -178,18 +158,18 @@ def test_differences_beyond_chance_are_coloured_by_their_direction() -> None:
 
 def test_what_is_missing_is_left_out() -> None:
     run, timings = documents("bridge", "dense", is_judged=False)
-    page, text = shown(run, timings), summary_markdown(run, timings)
+    page, text = shown(run, timings), pages.summary_markdown(run, timings)
     assert [section["id"] for section in page.find_all("section")] == ["results"]
     assert "None" not in page.get_text() + text
     assert "recall@5" not in text
-    assert report_plots(run) == {}
+    assert pages.report_plots(run) == {}
 
 
 def test_very_many_failures_are_cut_and_counted() -> None:
     run, timings = documents("bridge")
     run["results"]["bridge"] |= {"failures": 450, "failed": [{"id": f"q{n}", "error": "gone"} for n in range(450)]}
     table = table_of(shown(run, timings), "failures")
-    assert len(table.select("tbody tr")) == FAILURES_SHOWN == 50
+    assert len(table.select("tbody tr")) == pages.FAILURES_SHOWN == 50
     assert "the first 50, 400 more in run.json" in table.get_text()
 
 
@@ -208,10 +188,10 @@ def test_the_page_has_a_table_per_range_and_says_what_its_intervals_are() -> Non
     assert len(page.select("#differences img")) == 2
     captions = [found.get_text().split(":")[0] for found in page.select("#differences caption")]
     assert captions[:2] == ["Strategy minus base", "Strategy minus other"]
-    summary = summary_markdown(run, timings)
+    summary = pages.summary_markdown(run, timings)
     assert "| 1 | 7 | 0.000" in summary
     assert "Strategy minus other" in summary
-    assert of_baselines.keys() <= report_plots(run).keys()
+    assert of_baselines.keys() <= pages.report_plots(run).keys()
 
 
 @pytest.mark.parametrize(
@@ -226,13 +206,13 @@ def test_the_page_has_a_table_per_range_and_says_what_its_intervals_are() -> Non
 def test_the_page_says_which_questions_were_asked(sample: dict[str, int] | None, said: str) -> None:
     run, timings = documents("bridge")
     run["questions"]["sample"] = sample and {"seed": 3, "of": 100, **sample}
-    assert facts(run, timings).get("Sample") == said
+    assert pages.facts(run, timings).get("Sample") == said
 
 
 def test_names_cannot_break_a_table_of_the_summary_or_become_markup() -> None:
     run, timings = documents(MARKDOWN, "dense")
     run["results"][MARKDOWN]["failed"] = [{"id": MARKDOWN, "error": MARKDOWN}]
-    text = summary_markdown(run, timings)
+    text = pages.summary_markdown(run, timings)
     assert "<" not in text
     assert "](" not in text.replace("\\](", "")
     assert "\n# c" not in text
@@ -247,7 +227,7 @@ def test_names_cannot_break_a_table_of_the_summary_or_become_markup() -> None:
 def test_the_summary_says_what_was_evaluated_and_marks_the_best() -> None:
     run, timings = documents("bridge", "dense")
     run["paired"]["dense"]["recall@5"] = WORSE
-    text = summary_markdown(run, timings)
+    text = pages.summary_markdown(run, timings)
     assert text.startswith("# Evaluation of index films, version 3\n\n* Questions: 12 from questions.jsonl\n")
     (row,) = [line for line in text.splitlines() if line.startswith("| bridge | **1.000** | 1.000 |")]
     assert row.endswith("| **0.750** | **0.750** | **10.0** | **10.0** | 0 |")
@@ -259,36 +239,36 @@ def test_the_summary_says_what_was_evaluated_and_marks_the_best() -> None:
 @pytest.mark.slow
 def test_twenty_five_strategies_with_names_of_any_kind_are_drawn() -> None:
     hostile = [*MATHS, "<script>alert(1)</script>", "qasa:" + "very-long=" * 40]
-    plots = report_plots(documents(*hostile, *(f"strategy-{n}" for n in range(17)))[0])
+    plots = pages.report_plots(documents(*hostile, *(f"strategy-{n}" for n in range(17)))[0])
     assert plots.keys() == {"recall_at_k.png", "paired_differences.png"}
     for png in plots.values():
         assert png.startswith(b"\x89PNG\r\n\x1a\n")
         width, height = unpack(">II", png[16:24])
-        assert width == WIDTH_INCHES * DPI
+        assert width == pages.WIDTH_INCHES * pages.DPI
         assert width / 4 < height < 2 * width
 
 
 @pytest.mark.slow
 def test_equal_runs_give_equal_bytes_and_one_strategy_has_no_differences() -> None:
-    assert report_plots(documents("bridge", "dense")[0]) == report_plots(documents("bridge", "dense")[0])
-    assert set(report_plots(documents("bridge")[0])) == {"recall_at_k.png"}
+    assert pages.report_plots(documents("bridge", "dense")[0]) == pages.report_plots(documents("bridge", "dense")[0])
+    assert set(pages.report_plots(documents("bridge")[0])) == {"recall_at_k.png"}
 
 
 def test_strategies_come_by_their_leading_metric_and_those_without_one_come_last() -> None:
     run, _ = documents("a", "b", "c", "d")
     for label, value in {"a": 0.1, "b": None, "c": 0.7, "d": 0.7}.items():
         run["results"][label]["recall@5"] = value
-    assert ranked(run) == ["c", "d", "a", "b"]
+    assert pages.ranked(run) == ["c", "d", "a", "b"]
     for place, result in enumerate(run["results"].values()):
         result |= {"recall@5": None, "mrr": place == 1}
-    assert ranked(run) == ["b", "a", "c", "d"]
+    assert pages.ranked(run) == ["b", "a", "c", "d"]
 
 
 def test_without_matplotlib_nothing_is_drawn_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     run, timings = documents("bridge", "dense")
-    assert report_plots(run) == {}
-    assert facts(run, timings)["Plots"] == "none; they need matplotlib: pip install 'polyhop[plots]'"
+    assert pages.report_plots(run) == {}
+    assert pages.facts(run, timings)["Plots"] == "none; they need matplotlib: pip install 'polyhop[plots]'"
 
 
 @pytest.mark.slow
@@ -315,9 +295,9 @@ QUESTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.slow
 def test_names_fall_into_buckets_graphs_are_counted_and_memory_is_measured(tmp_path: Path) -> None:
-    pages = [{"id": id_, "title": title, "text": text} for id_, (title, text) in PAGES.items()]
+    corpus = [{"id": id_, "title": title, "text": text} for id_, (title, text) in PAGES.items()]
     settings = Settings(root=tmp_path / "root", strategies=("graph",))
-    indexed(settings, write_rows(tmp_path / "corpus.jsonl", pages), "small")
+    indexed(settings, write_rows(tmp_path / "corpus.jsonl", corpus), "small")
     questions = write_rows(tmp_path / "questions.jsonl", QUESTIONS)
     request = names_and_graphs.DiagnosisRequest("small", questions, ("graph",), hub_top_percent=20)
     report, bad = names_and_graphs.diagnose(settings, request)

@@ -20,43 +20,23 @@ from polyhop.schemas.names import NameFinder, split_sentences, title_keys
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.values import find_dates
-from polyhop.tasks.extraction.model import (
-    DocumentPart,
-    KgReply,
-    ModelBatch,
-    PhrasesReply,
-    PropositionsReply,
-    document_parts,
-    phrases_in_passage,
-    propositions_in_passage,
-    questions,
-    stated_in_document,
-)
+from polyhop.tasks.extraction import model, stated
 from polyhop.tasks.extraction.rows import BatchPages, LedgerRow, Page, bundle_of, counts_table, ledger_table
 from polyhop.tasks.extraction.rules import rules_page, sentence_propositions, sentence_relations, title_relations
-from polyhop.tasks.extraction.stated import (
-    Contract,
-    Matches,
-    Stated,
-    clean,
-    distribute,
-    import_pages,
-    left_over,
-    match_rows,
-    named,
-    stated_in_row,
-    stated_page,
-)
+from polyhop.tasks.extraction.stated import named, stated_page
 from polyhop.warehouse.files.rows import ExtractionRow
 
-CONTRACT = Contract.of(ExtractionSettings())
-ASKED = questions()
-INJECTION = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
+CONTRACT = stated.Contract.of(ExtractionSettings())
+ASKED = model.questions()
 Answer = Callable[[ChatRequest[Any]], dict[str, object] | str]
 
 
 def page(number: int, text: str, document: str = "d1") -> Passage:
     return Passage(f"p{number}", f"p{number}", document, number, "Ann Roe", text, 0, len(text))
+
+
+def passage(text: str, passage_id: str = "p", title: str = "Ann Roe", record_id: str = "p") -> Passage:
+    return Passage(passage_id, record_id, "d", 0, title, text, 0, len(text))
 
 
 PAGES = [page(1, "Ann Roe met Bo."), page(2, "Cy came to Rome in 1990.")]
@@ -81,7 +61,7 @@ def rules(page: Passage) -> Page:
 
 
 def run(answer: Answer, pages: Sequence[Passage] = PAGES) -> BatchPages:
-    return ModelBatch(pages, OneReply(answer), CONTRACT, rules, "rules", ASKED).run()
+    return model.ModelBatch(pages, OneReply(answer), CONTRACT, rules, "rules", ASKED).run()
 
 
 def values(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
@@ -105,18 +85,12 @@ def test_a_document_by_hand() -> None:
         ("p2", "date:1990", "DATE", 1, "Cy came to Rome in 1990."),
         ("p2", "rome", "PERSON", 1, "Rome is known."),
     ]
-    assert values(bundle.relations, "passage_id", "source_key", "relation", "target_key") == [
-        ("p1", "ann roe", "knows", "cy"),
-        ("p2", "cy", "came to", "rome"),
-    ]
-    assert values(bundle.triples, "passage_id", "text", "extractor") == [
-        ("p1", "Ann Roe knows Cy.", "model"),
-        ("p2", "Cy Came to Rome.", "model"),
-    ]
-    assert values(bundle.propositions, "text", "keys") == [
-        ("Claim of p1.", ["bo"]),
-        ("Claim of p2.", ["cy", "date:1990"]),
-    ]
+    related = values(bundle.relations, "passage_id", "source_key", "relation", "target_key")
+    assert related == [("p1", "ann roe", "knows", "cy"), ("p2", "cy", "came to", "rome")]
+    triples = values(bundle.triples, "passage_id", "text", "extractor")
+    assert triples == [("p1", "Ann Roe knows Cy.", "model"), ("p2", "Cy Came to Rome.", "model")]
+    claims = values(bundle.propositions, "text", "keys")
+    assert claims == [("Claim of p1.", ["bo"]), ("Claim of p2.", ["cy", "date:1990"])]
     assert batch.counts == {"extracted_units": 5, "dropped_proposition_entities": 3}
     assert batch.ledger[0] == LedgerRow("kg.extract", "d1", "done", "", OneReply.model, 1, "as_is", "", "", 30, 2, 0.5)
     assert (batch.computed, batch.has_failed) == (5, False)
@@ -135,14 +109,13 @@ def test_rules_answer_for_a_failed_document_and_are_flagged() -> None:
 
 
 def test_propositions_are_not_asked_for_while_the_entities_have_failed() -> None:
-    model = OneReply(failing("prop.entities", "p2"))
-    batch = ModelBatch(PAGES, model, CONTRACT, rules, "rules", ASKED).run()
-    assert ("prop.propositions", "p2") not in [(request.task.name, request.unit_id) for request in model.requests]
+    chat = OneReply(failing("prop.entities", "p2"))
+    batch = model.ModelBatch(PAGES, chat, CONTRACT, rules, "rules", ASKED).run()
+    assert ("prop.propositions", "p2") not in [(request.task.name, request.unit_id) for request in chat.requests]
     failed = [(row.step, row.unit_id, row.error_class) for row in batch.ledger if row.state == "failed"]
     assert failed == [("prop.entities", "p2", "MalformedReplyError"), ("prop.propositions", "p2", "NotAsked")]
-    assert [proposition for proposition, label in batch.pages[1].propositions if label == "rules"] == [
-        ("Cy came to Rome in 1990.", ["cy", "rome", "date:1990"])
-    ]
+    (by_rules,) = (proposition for proposition, label in batch.pages[1].propositions if label == "rules")
+    assert by_rules == ("Cy came to Rome in 1990.", ["cy", "rome", "date:1990"])
     assert extractors(batch, 1) == {"ann roe": "model", "cy": "model", "date:1990": "rules", "rome": "model"}
 
 
@@ -154,27 +127,11 @@ def test_the_budget_ends_the_batch() -> None:
         run(broke)
 
 
-def test_a_reply_with_code_is_data() -> None:
-    def attack(request: ChatRequest[Any]) -> dict[str, object] | str:
-        if request.task.name == "kg.extract":
-            return {"entities": [entity(INJECTION, "WORK", "{{passage}} </data>")], "relations": []}
-        return {"entities": [INJECTION], "propositions": [{"text": INJECTION, "entities": [INJECTION]}]}
-
-    batch = run(attack, [page(1, "Nothing here.")])
-    rows = {row["key"]: row for row in bundle_of(batch.pages).mentions.to_pylist()}
-    key = "robert drop table entities match n detach delete n"
-    assert (rows[key]["surface"], rows[key]["description"]) == (INJECTION, "{{passage}} </data>")
-    assert batch.pages[0].propositions == [((INJECTION, [key]), "model")]
-
-
 def test_documents_are_cut_between_passages() -> None:
     pages = [page(n, "x" * 4) for n in (3, 1, 2)] + [page(9, "y" * 20, "d0")]
-    assert [(part.unit_id, [p.passage_id for p in part.passages]) for part in document_parts(pages, 8)] == [
-        ("d0", ["p9"]),
-        ("d1#0", ["p1", "p2"]),
-        ("d1#1", ["p3"]),
-    ]
-    assert DocumentPart("d1", tuple(pages[:2])).text == "**Ann Roe**\nxxxx"
+    parts = {part.unit_id: [p.passage_id for p in part.passages] for part in model.document_parts(pages, 8)}
+    assert parts == {"d0": ["p9"], "d1#0": ["p1", "p2"], "d1#1": ["p3"]}
+    assert model.DocumentPart("d1", tuple(pages[:2])).text == "**Ann Roe**\nxxxx"
 
 
 @given(st.permutations([*PAGES, page(3, "Bo Lee saw Rome.", "d2"), page(4, "Rome fell.", "d3")]))
@@ -184,13 +141,11 @@ def test_order_and_batches_do_not_matter(pages: list[Passage]) -> None:
     alone = [run(answer, [p for p in pages if p.document_id == d]) for d in ("d1", "d2", "d3")]
     assert bundle_of(together.pages) == bundle_of(page for batch in alone for page in batch.pages)
     assert ledger_table(together.ledger) == ledger_table(row for batch in alone for row in batch.ledger)
-    assert counts_table(together.counts) == counts_table(
-        sum((batch.counts for batch in alone), start=type(together.counts)())
-    )
+    assert counts_table(together.counts) == counts_table(sum((batch.counts for batch in alone), start=Counter()))
 
 
-def contract(**settings: str) -> Contract:
-    return Contract.of(ExtractionSettings.model_validate(settings))
+def contract(**settings: str) -> stated.Contract:
+    return stated.Contract.of(ExtractionSettings.model_validate(settings))
 
 
 @pytest.mark.parametrize(
@@ -241,31 +196,18 @@ def relation(source: str, label: str, target: str) -> dict[str, str]:
 
 def test_a_documents_reply_by_hand() -> None:
     counts: Counter[str] = Counter()
-    reply = KgReply.model_validate(
-        {
-            "entities": [
-                entity(""),
-                entity("Ann  Roe"),
-                entity("Bo", "ship"),
-                entity("Cy", "", " "),
-                entity("ann roe"),
-            ],
-            "relations": [
-                relation("ANN ROE", " Met  IN ", "Bo"),
-                relation("Ann Roe", "met", "Cy"),
-                relation("Bo", "is", "bo"),
-                relation("Bo", " ", "Ann Roe"),
-            ],
-            "thoughts": "ignored",
-        }
-    )
-    stated = stated_in_document(reply, CONTRACT, counts)
-    assert [(n.name, n.key, n.type, n.description) for n in stated.names] == [
+    entities = [entity(""), entity("Ann  Roe"), entity("Bo", "ship"), entity("Cy", "", " "), entity("ann roe")]
+    relations = [relation("ANN ROE", " Met  IN ", "Bo"), relation("Ann Roe", "met", "Cy")]
+    relations += [relation("Bo", "is", "bo"), relation("Bo", " ", "Ann Roe")]
+    said = {"entities": entities, "relations": relations, "thoughts": "ignored"}
+    reply = model.KgReply.model_validate(said)
+    found = model.stated_in_document(reply, CONTRACT, counts)
+    assert [(n.name, n.key, n.type, n.description) for n in found.names] == [
         ("Ann Roe", "ann roe", "PERSON", "Someone."),
         ("Bo", "bo", "SHIP", "Someone."),
     ]
-    assert stated.relations == [("ann roe", "met in", "bo")]
-    assert stated.triples == [("ANN ROE Met IN Bo.", ["ann roe", "bo"]), ("Bo is bo.", ["bo"])]
+    assert found.relations == [("ann roe", "met in", "bo")]
+    assert found.triples == [("ANN ROE Met IN Bo.", ["ann roe", "bo"]), ("Bo is bo.", ["bo"])]
     assert counts == {
         "new_entity_types": 1,
         "dropped_entities_incomplete": 2,
@@ -279,14 +221,14 @@ def test_a_documents_reply_by_hand() -> None:
 def test_a_triple_keeps_the_words_of_a_relation_that_the_contract_drops() -> None:
     said = {"entities": [entity("Ann"), entity("Bo")], "relations": [relation("Ann", "Met!", "Bo")]}
     only_born = contract(relation_types="born in", type_contract="discard")
-    stated = stated_in_document(KgReply.model_validate(said), only_born, Counter())
-    assert (stated.relations, stated.triples) == ([], [("Ann Met! Bo.", ["ann", "bo"])])
+    found = model.stated_in_document(model.KgReply.model_validate(said), only_born, Counter())
+    assert (found.relations, found.triples) == ([], [("Ann Met! Bo.", ["ann", "bo"])])
 
 
 def test_phrases_are_distinct_and_in_order() -> None:
     counts: Counter[str] = Counter()
-    reply = PhrasesReply(entities=["Rome", "1990", "ROME", "", "x" * 501])
-    assert [phrase.key for phrase in phrases_in_passage(reply, counts)] == ["rome", "date:1990"]
+    reply = model.PhrasesReply(entities=["Rome", "1990", "ROME", "", "x" * 501])
+    assert [phrase.key for phrase in model.phrases_in_passage(reply, counts)] == ["rome", "date:1990"]
     assert counts == {"dropped_phrases": 2}
 
 
@@ -294,19 +236,22 @@ def test_propositions_name_listed_entities_only() -> None:
     counts: Counter[str] = Counter()
     said = {"Rome fell.": ["rome", "Rome", "Bo"], " ": [], "All ended.": []}
     listed = [{"text": text, "entities": entities} for text, entities in said.items()]
-    reply = PropositionsReply.model_validate({"propositions": listed})
-    assert propositions_in_passage(reply, [named("Rome")], counts) == [("Rome fell.", ["rome"]), ("All ended.", [])]
+    reply = model.PropositionsReply.model_validate({"propositions": listed})
+    assert model.propositions_in_passage(reply, [named("Rome")], counts) == [
+        ("Rome fell.", ["rome"]),
+        ("All ended.", []),
+    ]
     assert counts == {"dropped_proposition_entities": 1, "dropped_propositions_empty": 1}
 
 
 @pytest.mark.parametrize("reply", [{"entities": []}, {"entities": "x"}, {}, {"entities": [1]}])
 def test_a_reply_without_what_is_mandatory_is_invalid(reply: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        PhrasesReply.model_validate(reply)
+        model.PhrasesReply.model_validate(reply)
 
 
 def test_prompts_name_their_inputs_and_mark_them_as_data() -> None:
-    asked = questions()
+    asked = model.questions()
     assert asked.kg_extract.prompt.placeholders == {"document", "types"}
     assert asked.prop_entities.prompt.placeholders == {"passage"}
     assert asked.prop_propositions.prompt.placeholders == {"passage", "entities"}
@@ -319,18 +264,18 @@ def test_prompts_name_their_inputs_and_mark_them_as_data() -> None:
 
 def test_the_demonstration_outside_of_the_data_keeps_every_rule_that_replies_are_held_to() -> None:
     counts: Counter[str] = Counter()
-    asked = questions()
+    asked = model.questions()
     texts = [task.prompt.text for task in (asked.prop_entities, asked.prop_propositions)]
     assert all("<example>\n" in text and text.index("</example>\n\n") < text.index("<data") for text in texts)
     first, second = map(_demonstrated, texts)
-    listed = PhrasesReply.model_validate_json(first["Reply"])
+    listed = model.PhrasesReply.model_validate_json(first["Reply"])
     assert first["Passage"] == second["Passage"]
     assert second["Entities"].splitlines() == listed.entities
     passage = " ".join(first["Passage"].lower().split())
     assert [name for name in listed.entities if name.lower() not in passage] == []
-    phrases = phrases_in_passage(listed, counts)
-    reply = PropositionsReply.model_validate_json(second["Reply"])
-    found = propositions_in_passage(reply, phrases, counts)
+    phrases = model.phrases_in_passage(listed, counts)
+    reply = model.PropositionsReply.model_validate_json(second["Reply"])
+    found = model.propositions_in_passage(reply, phrases, counts)
     assert not +counts
     assert [len(keys) for _, keys in found] == [len(one.entities) for one in reply.propositions]
     assert {key for _, keys in found for key in keys} == {phrase.key for phrase in phrases}
@@ -347,9 +292,9 @@ def _demonstrated(prompt: str) -> dict[str, str]:
 
 
 def propositions(title: str, text: str) -> list[tuple[str, list[str]]]:
-    page = Passage("p", "p", "d", 0, title, text, 0, len(text))
     names = NameFinder([]).find(text)
-    return sentence_propositions(page, title_keys(title), split_sentences(text), names, find_dates(text))
+    page, sentences = passage(text, title=title), split_sentences(text)
+    return sentence_propositions(page, title_keys(title), sentences, names, find_dates(text))
 
 
 @pytest.mark.parametrize(
@@ -379,49 +324,42 @@ def relations(text: str, *titles: str) -> list[tuple[str, str, str]]:
     return sentence_relations(text, mentions, homes)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Ann Roe was born in Rome.", [("ann roe", "was born in", "rome")]),
-        ("Ann Roe (“Bo”) came.", [("ann roe", "related to", "bo")]),
-        ("Ann's Rome", [("ann", "related to", "rome")]),
-        ("Ann's house in Rome", [("ann", "house in", "rome")]),
-        ("Ann, then, to Rome", [("ann", "related to", "rome")]),
-        ("Ann a1 b c d e f g h Rome", [("ann", "a1 b c d e f g h", "rome")]),
-        ("Ann a1 b c d e f g h i Rome", [("ann", "related to", "rome")]),
-        ("Ann a1 b c d e f g h i j k l Rome", [("ann", "related to", "rome")]),
-        ("Ann a1 b c d e f g h i j k l m Rome", []),
-        ("Ann left. Rome stayed.", []),
-        ("Ann saw Ann", []),
-        ("Ann met Bo in Rome", [("ann", "met", "bo"), ("bo", "related to", "rome")]),
-        ("Ann and Bo", [("ann", "related to", "bo")]),
-        ("Ann, 1 May 1974, in the Rome", [("ann", "related to", "rome")]),
-        ("Ann near Rome", [("ann", "near", "rome")]),
-        ("The Beatles left Rome", [("the beatles", "left", "rome")]),
-        ("", []),
-    ],
-)
-def test_relation_examples(text: str, expected: list[tuple[str, str, str]]) -> None:
-    assert relations(text, "The Beatles") == expected
+def test_relation_examples() -> None:
+    expected = {
+        "Ann Roe was born in Rome.": [("ann roe", "was born in", "rome")],
+        "Ann Roe (“Bo”) came.": [("ann roe", "related to", "bo")],
+        "Ann's Rome": [("ann", "related to", "rome")],
+        "Ann's house in Rome": [("ann", "house in", "rome")],
+        "Ann, then, to Rome": [("ann", "related to", "rome")],
+        "Ann a1 b c d e f g h Rome": [("ann", "a1 b c d e f g h", "rome")],
+        "Ann a1 b c d e f g h i Rome": [("ann", "related to", "rome")],
+        "Ann a1 b c d e f g h i j k l Rome": [("ann", "related to", "rome")],
+        "Ann a1 b c d e f g h i j k l m Rome": [],
+        "Ann left. Rome stayed.": [],
+        "Ann saw Ann": [],
+        "Ann met Bo in Rome": [("ann", "met", "bo"), ("bo", "related to", "rome")],
+        "Ann and Bo": [("ann", "related to", "bo")],
+        "Ann, 1 May 1974, in the Rome": [("ann", "related to", "rome")],
+        "Ann near Rome": [("ann", "near", "rome")],
+        "The Beatles left Rome": [("the beatles", "left", "rome")],
+        "": [],
+    }
+    assert {text: relations(text, "The Beatles") for text in expected} == expected
 
 
 def test_a_title_mentions_what_no_relation_links_to_it() -> None:
-    stated = [("t", "met", "a"), ("b", "met", "t2"), ("a", "met", "c")]
-    assert title_relations(["t", "t2"], ["t", "t2", "a", "b", "c"], stated) == [("t", "mentions", "c")]
+    found = [("t", "met", "a"), ("b", "met", "t2"), ("a", "met", "c")]
+    assert title_relations(["t", "t2"], ["t", "t2", "a", "b", "c"], found) == [("t", "mentions", "c")]
     assert title_relations([], ["a"], []) == []
 
 
-def passage(text: str, passage_id: str = "p", title: str = "Ann Roe") -> Passage:
-    return Passage(passage_id, "p", "d", 0, title, text, 0, len(text))
-
-
 def test_a_page_of_what_was_stated_by_hand() -> None:
-    stated = Stated(
+    found = stated.Stated(
         [named("Rome"), named("Ann Roe", "PERSON", "Ann Roe is a poet."), named("growth"), named("2 May 1990")],
         [("ann roe", "born in", "rome"), ("ann roe", "born in", "rome")],
         [("Ann Roe born in Rome.", ["ann roe", "rome"]), ("Ann Roe born in Rome.", ["date:1990-05-02"])],
     )
-    bundle = bundle_of([stated_page(passage("ANN ROE came. She, Ann Roe, saw ROME on May 2, 1990."), stated, "import")])
+    bundle = bundle_of([stated_page(passage("ANN ROE came. She, Ann Roe, saw ROME on May 2, 1990."), found, "import")])
     second = "She, Ann Roe, saw ROME on May 2, 1990."
     assert [tuple(row.values())[1:] for row in bundle.mentions.to_pylist()] == [
         ("ann roe", "import", "Ann Roe", 3, True, "[[0,7],[19,26]]", "PERSON", 1.0, "Ann Roe is a poet."),
@@ -429,29 +367,27 @@ def test_a_page_of_what_was_stated_by_hand() -> None:
         ("growth", "import", "growth", 1, False, "[]", None, None, "ANN ROE came."),
         ("rome", "import", "ROME", 1, False, "[[32,36]]", "LOCATION", 0.9, second),
     ]
-    assert [tuple(row.values()) for row in bundle.relations.to_pylist()] == [
-        ("p", 0, "ann roe", "born in", "rome", "import")
-    ]
-    assert [tuple(row.values()) for row in bundle.propositions.to_pylist()] == [
-        ("p", 0, "Ann Roe born in Rome.", ["ann roe", "rome", "date:1990-05-02"], "import")
-    ]
+    (relation,), (proposition,) = bundle.relations.to_pylist(), bundle.propositions.to_pylist()
+    assert tuple(relation.values()) == ("p", 0, "ann roe", "born in", "rome", "import")
+    keys = ["ann roe", "rome", "date:1990-05-02"]
+    assert tuple(proposition.values()) == ("p", 0, "Ann Roe born in Rome.", keys, "import")
 
 
 def test_the_first_given_type_counts_and_dates_keep_theirs() -> None:
-    stated = Stated([named("Bo", "WORK"), named("Bo", "EVENT"), named("1990", "EVENT")])
-    rows = stated_page(passage("Bo in 1990"), stated, "model").rows
+    found = stated.Stated([named("Bo", "WORK"), named("Bo", "EVENT"), named("1990", "EVENT")])
+    rows = stated_page(passage("Bo in 1990"), found, "model").rows
     assert (rows["bo"].type, rows["date:1990"].type) == ("WORK", "DATE")
 
 
 def test_names_go_where_they_stand_and_else_to_the_first_passage() -> None:
     pages = [passage("Bo left.", "p#0"), passage("Bo saw Al in Rome.", "p#1"), passage("Rome fell.", "p#2")]
-    stated = Stated(
+    found = stated.Stated(
         [named("Bo"), named("Al"), named("Rome"), named("Nobody")],
         [("bo", "saw", "al"), ("al", "fled", "nobody"), ("rome", "is", "rome")],
         [("Rome fell.", ["rome"]), ("All ended.", []), ("Bo fled.", ["bo"])],
         [("Bo saw Al.", ["bo", "al"]), ("Al fled nobody.", ["al", "nobody"]), ("Rome is Rome.", ["rome"])],
     )
-    parts = distribute(stated, pages)
+    parts = stated.distribute(found, pages)
     assert [[name.key for name in part.names] for part in parts] == [["bo", "nobody"], ["bo", "al", "rome"], ["rome"]]
     related = [[("al", "fled", "nobody")], [("bo", "saw", "al"), ("rome", "is", "rome")], []]
     assert [part.relations for part in parts] == related
@@ -461,16 +397,16 @@ def test_names_go_where_they_stand_and_else_to_the_first_passage() -> None:
         [["Rome fell."], ["Bo saw Al.", "Rome is Rome."]],
         [[], []],
     ]
-    assert distribute(stated, pages[2:]) == [stated]
+    assert stated.distribute(found, pages[2:]) == [found]
 
 
 def test_what_no_file_can_hold_is_cleaned_away() -> None:
-    assert clean(" a\0b\ud800\n c ") == "a b c"
+    assert stated.clean(" a\0b\ud800\n c ") == "a b c"
 
 
 def test_a_row_by_hand() -> None:
     triples = [["Ann  Roe", "Was born in", "Rome"], ["Rome", "fell in", "1990"], ["Rome", "is", "ROME"]]
-    found, counts = stated_in_row({"entities": ["Ann Roe", "Rome"], "triples": triples}, CONTRACT)
+    found, counts = stated.stated_in_row({"entities": ["Ann Roe", "Rome"], "triples": triples}, CONTRACT)
     names = ["ann roe", "rome"]
     assert [name.key for name in found.names] == [*names, *names, "rome", "date:1990", "rome", "rome"]
     assert found.relations == [("ann roe", "was born in", "rome"), ("rome", "fell in", "date:1990")]
@@ -511,9 +447,9 @@ def malformed(why: str) -> dict[str, int]:
     ],
 )
 def test_what_is_malformed_is_counted_by_reason(row: dict[str, object], counts: dict[str, int]) -> None:
-    found, counted = stated_in_row(row, CONTRACT)
+    found, counted = stated.stated_in_row(row, CONTRACT)
     assert counted == counts
-    assert found == Stated()
+    assert found == stated.Stated()
 
 
 def test_our_own_export_brings_types_and_propositions() -> None:
@@ -522,7 +458,7 @@ def test_our_own_export_brings_types_and_propositions() -> None:
         "triples": [["Rome", "is in", "Italy"]],
         "propositions": [{"text": "Rome is old.", "entities": ["Rome", 3]}],
     }
-    found, counts = stated_in_row(row, CONTRACT)
+    found, counts = stated.stated_in_row(row, CONTRACT)
     names = [("rome", "LOCATION"), ("rome", None), ("italy", None), ("rome", None)]
     assert [(name.key, name.type) for name in found.names] == names
     assert found.propositions == [("Rome is old.", ["rome"])]
@@ -531,10 +467,10 @@ def test_our_own_export_brings_types_and_propositions() -> None:
 
 
 def test_triples_of_discarded_entities_go_with_them() -> None:
-    contract = Contract.of(ExtractionSettings(type_contract="discard"))
+    contract = stated.Contract.of(ExtractionSettings(type_contract="discard"))
     row: dict[str, object] = {"entities": [{"name": "X1", "type": "SHIP"}], "triples": [["X1", "hit", "Rome"]]}
-    found, counts = stated_in_row(row, contract)
-    assert found == Stated()
+    found, counts = stated.stated_in_row(row, contract)
+    assert found == stated.Stated()
     assert counts == {"dropped_entity_types": 1, "triples_of_dropped_entities": 1}
 
 
@@ -555,20 +491,15 @@ ROWS = st.dictionaries(
 
 @given(ROWS)
 def test_garbage_never_crashes_and_every_triple_is_used_or_counted(row: dict[str, object]) -> None:
-    found, counts = stated_in_row(row, CONTRACT)
+    found, counts = stated.stated_in_row(row, CONTRACT)
     triples = row.get("triples") if row.get("triples") is not None else row.get("extracted_triples")
     if isinstance(triples, list) and not isinstance(row.get("propositions"), list):
         lost = counts["malformed_triples"] + counts["triples_without_words"] + counts["triples_of_dropped_entities"]
         assert len(found.propositions) + lost == len(triples)
     by_reason = sum(n for name, n in counts.items() if name.startswith("malformed_triples_"))
     assert by_reason == counts["malformed_triples"]
-    page = Passage("p", "p", "d", 0, "T", "x", 0, 1)
-    matches = Matches({"p": ExtractionRow(1, "p", "", row)})
-    bundle_of(import_pages([page], {}, matches, CONTRACT, rules).pages).mentions.validate(full=True)
-
-
-def piece(passage_id: str, record_id: str, text: str) -> Passage:
-    return Passage(passage_id, record_id, "d", 0, "Title", text, 0, len(text))
+    matches = stated.Matches({"p": ExtractionRow(1, "p", "", row)})
+    bundle_of(stated.import_pages([passage("x")], {}, matches, CONTRACT, rules).pages).mentions.validate(full=True)
 
 
 def row(line: int, id_: str = "", text: str = "", **fields: object) -> ExtractionRow:
@@ -577,27 +508,26 @@ def row(line: int, id_: str = "", text: str = "", **fields: object) -> Extractio
 
 def test_rows_are_matched_by_id_or_text_and_the_rest_is_listed() -> None:
     rows = [row(1, "a"), row(2, "zz"), row(3, "a"), row(4), row(5, "0", "Title\nthe  TEXT of b"), row(6, "", "strange")]
-    matches = match_rows(rows, ["a", "b", "0"], lambda: [("a", "Title", "x"), ("b", "Title", "The text of b")])
+    matches = stated.match_rows(rows, ["a", "b", "0"], lambda: [("a", "Title", "x"), ("b", "Title", "The text of b")])
     assert {id_: found.line for id_, found in matches.by_id.items()} == {"a": 1, "b": 5}
-    batch = left_over(matches)
+    batch = stated.left_over(matches)
     assert batch.counts == {"unknown_ids": 2, "rows_given_twice": 1, "malformed_rows": 1}
     assert [entry.unit_id for entry in batch.ledger] == ["line 2", "line 3", "line 4", "line 6"]
 
 
 def test_pieces_share_their_records_row_whatever_the_batch() -> None:
-    pieces = [piece("r#0", "r", "Bo left."), piece("r#1", "r", "Al came.")]
-    matches = Matches({"r": row(1, "r", entities=["Bo", "Al", "Cy"], triples=[["Al", "came"]])})
-    batches = [import_pages([one], {"r": pieces}, matches, CONTRACT, rules) for one in pieces]
+    pieces = [passage("Bo left.", "r#0", "Title", "r"), passage("Al came.", "r#1", "Title", "r")]
+    matches = stated.Matches({"r": row(1, "r", entities=["Bo", "Al", "Cy"], triples=[["Al", "came"]])})
+    batches = [stated.import_pages([one], {"r": pieces}, matches, CONTRACT, rules) for one in pieces]
     assert [sorted(batch.pages[0].rows) for batch in batches] == [["bo", "cy", "title"], ["al", "title"]]
     assert [batch.counts["malformed_triples"] for batch in batches] == [1, 0]
-    assert [entry.error for batch in batches for entry in batch.ledger] == [
-        "1 malformed triples, 1 malformed triples not three parts"
-    ]
+    (error,) = (entry.error for batch in batches for entry in batch.ledger)
+    assert error == "1 malformed triples, 1 malformed triples not three parts"
 
 
 def test_a_passage_without_a_row_goes_to_the_rules_and_is_listed() -> None:
-    page = piece("p", "p", "Bo met Al.")
-    batch = import_pages([page], {}, Matches(), CONTRACT, rules)
+    page = passage("Bo met Al.", title="Title")
+    batch = stated.import_pages([page], {}, stated.Matches(), CONTRACT, rules)
     extractors = {key: found.extractor for key, found in batch.pages[0].rows.items()}
     assert extractors == dict.fromkeys(["title", "bo", "al"], "rules")
     (entry,) = batch.ledger
@@ -611,7 +541,7 @@ def test_the_185_malformed_triples_of_the_real_file_are_counted(shared_data: Pat
     triples = used = 0
     for line in (shared_data / "musique100" / "openie.jsonl").read_text(encoding="utf-8").splitlines():
         fields = json.loads(line)
-        found, counted = stated_in_row(fields, CONTRACT)
+        found, counted = stated.stated_in_row(fields, CONTRACT)
         triples += len(fields["triples"])
         used += len(found.propositions)
         counts += counted

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,15 +11,7 @@ from hypothesis import strategies as st
 from polyhop.schemas.names import NameFinder, title_keys
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.records import Passage
-from polyhop.tasks.extraction.rows import (
-    RAW_MENTIONS,
-    RAW_PROPOSITIONS,
-    RAW_RELATIONS,
-    RAW_TRIPLES,
-    Bundle,
-    bundle_of,
-    cut,
-)
+from polyhop.tasks.extraction import rows
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.warehouse.names import RegexNames
 
@@ -29,15 +20,15 @@ def passage(title: str, text: str, passage_id: str = "p1") -> Passage:
     return Passage(passage_id, passage_id, "d1", 0, title, text, 0, len(text))
 
 
-def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = "rules") -> Bundle:
-    return bundle_of(rules_page(passage, finder, extractor) for passage in passages)
+def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = "rules") -> rows.Bundle:
+    return rows.bundle_of(rules_page(passage, finder, extractor) for passage in passages)
 
 
-def extracted(*passages: Passage) -> Bundle:
+def extracted(*passages: Passage) -> rows.Bundle:
     return extract(passages, NameFinder(p.title for p in passages))
 
 
-def by_key(bundle: Bundle) -> dict[str, dict[str, object]]:
+def by_key(bundle: rows.Bundle) -> dict[str, dict[str, object]]:
     return {row["key"]: row for row in bundle.mentions.to_pylist()}
 
 
@@ -78,14 +69,14 @@ def test_rows_come_in_the_order_of_their_keys_whatever_the_order_of_passages() -
     pages[2] = passage(CURIE.title, CURIE.text, "p0")
     forward, backward = extracted(*pages), extracted(*reversed(pages))
     assert forward == backward
-    rows = [(row["passage_id"], row["key"]) for row in forward.mentions.to_pylist()]
-    assert rows == sorted(set(rows))
+    found = [(row["passage_id"], row["key"]) for row in forward.mentions.to_pylist()]
+    assert found == sorted(set(found))
 
 
 def test_no_passages_give_empty_tables_with_the_right_columns() -> None:
     bundle = extracted()
     found = [bundle.mentions, bundle.relations, bundle.propositions, bundle.triples]
-    wanted = [RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES]
+    wanted = [rows.RAW_MENTIONS, rows.RAW_RELATIONS, rows.RAW_PROPOSITIONS, rows.RAW_TRIPLES]
     assert [(table.num_rows, table.schema) for table in found] == [(0, table.arrow) for table in wanted]
 
 
@@ -123,19 +114,16 @@ def test_the_label_of_the_extractor_is_the_callers_but_rules_state_relations() -
     assert set(bundle.relations["extractor"].to_pylist()) == {"rules"}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ""),
-        ("a\n b ", "a b"),
-        ("word " * 60, ("word " * 48).strip()),
-        ("x" * 300, "x" * 240),
-        ("x" * 240 + " y", "x" * 240),
-        ("x" * 239 + " yy", "x" * 239),
-    ],
-)
-def test_descriptions_are_cut_behind_a_word(text: str, expected: str) -> None:
-    assert cut(text) == expected
+def test_descriptions_are_cut_behind_a_word() -> None:
+    expected = {
+        "": "",
+        "a\n b ": "a b",
+        "word " * 60: ("word " * 48).strip(),
+        "x" * 300: "x" * 240,
+        "x" * 240 + " y": "x" * 240,
+        "x" * 239 + " yy": "x" * 239,
+    }
+    assert {text: rows.cut(text) for text in expected} == expected
 
 
 TEXTS = st.lists(
@@ -202,24 +190,6 @@ def test_a_million_characters_are_no_trouble(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     bundle = extracted(passage("Ann Roe", text))
     assert by_key(bundle)["ann roe"]["tf"] == 1 + (len(text) // len(piece) if piece == "Ann Roe, " else 0)
-
-
-@pytest.mark.rare
-@pytest.mark.slow
-@pytest.mark.shared_data
-def test_a_real_corpus_meets_its_schemas(shared_data: Path) -> None:
-    lines = (shared_data / "musique100" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    passages = [passage(record["title"], record["text"], record["id"]) for record in records]
-    bundle = extracted(*passages)
-    texts = {record["id"]: record["text"] for record in records}
-    for table in (bundle.mentions, bundle.relations, bundle.propositions):
-        table.validate(full=True)
-    assert set(bundle.propositions["passage_id"].to_pylist()) == set(texts)
-    for row in bundle.mentions.slice(0, 5000).to_pylist():
-        if row["spans_json"] != "[]" and not row["is_title"]:
-            start, end = json.loads(row["spans_json"])[0]
-            assert texts[row["passage_id"]][start:end]
 
 
 def types(text: str, title: str = "Xy") -> dict[str, str | None]:

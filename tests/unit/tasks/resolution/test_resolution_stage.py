@@ -119,17 +119,12 @@ def _proposition_table(rows: Sequence[tuple[object, ...]], noun: str, schema: pa
 def test_triples_have_tables_of_their_own_and_name_resolved_entities(plain: tuple[Counts, Rows]) -> None:
     counts, rows = plain
     assert (counts["propositions"], counts["triples"]) == (1, 2)
-    assert rows("SELECT proposition_id, text, extractor FROM triples ORDER BY 1") == [
-        ("triple-1", "Ada runs Acme.", "rules"),
-        ("triple-2", "Acme is Acme Corp.", "rules"),
-    ]
+    texts = rows("SELECT proposition_id, text, extractor FROM triples ORDER BY 1")
+    assert texts == [("triple-1", "Ada runs Acme.", "rules"), ("triple-2", "Acme is Acme Corp.", "rules")]
     assert rows("SELECT * FROM triple_passages ORDER BY 1") == [("triple-1", "p1", 0), ("triple-2", "p1", 1)]
     named = "SELECT t.proposition_id, t.ordinal, e.key FROM triple_entities AS t JOIN entities AS e USING (entity_id)"
-    assert rows(f"{named} ORDER BY ALL") == [
-        ("triple-1", 0, "ada"),
-        ("triple-1", 1, "acme corp"),
-        ("triple-2", 0, "acme corp"),
-    ]
+    keys = [("triple-1", 0, "ada"), ("triple-1", 1, "acme corp"), ("triple-2", 0, "acme corp")]
+    assert rows(f"{named} ORDER BY ALL") == keys
     assert rows("SELECT proposition_id FROM propositions") == [("proposition-1",)]
 
 
@@ -256,7 +251,7 @@ def test_a_model_decides_and_its_words_are_data(tmp_path: Path, monkeypatch: pyt
     assert (counts["prompt_tokens"], counts["completion_tokens"]) == (30 * 2, 2 * 2)
 
 
-def test_failed_clusters_stay_unmerged_and_are_counted_but_their_tokens_are_not(
+def test_failed_clusters_stay_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: tuple[Counts, Rows]
 ) -> None:
     """What a failure took may grow with every retry, and a retry in vain is to change nothing."""
