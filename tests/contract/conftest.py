@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -14,12 +15,18 @@ from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
 
 PROJECT = Path(__file__).resolve().parents[2]
+PRELUDE = """
+import sys, time
+from pathlib import Path
+from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
+from polyhop.warehouse.queue.queue import open_queue
+"""
 
 
 @pytest.fixture
 def postgres_url(postgres_server: Any) -> Iterator[str]:
-    """A fresh database."""
-    name = f"test_{next(_numbers)}"
+    name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     yield postgres_server.get_uri(database=name)
@@ -27,12 +34,8 @@ def postgres_url(postgres_server: Any) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-_numbers = iter(range(1, 1_000_000))
-
-
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty queue's url, once per database."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "queue.sqlite")
     found: str = request.getfixturevalue("postgres_url")
@@ -60,22 +63,18 @@ def open_one(url: str) -> Iterator[Callable[..., QuestionQueue]]:
 
 @pytest.fixture
 def queue(open_one: Callable[..., QuestionQueue], clock: Clock) -> QuestionQueue:
-    """A queue whose time is `clock`."""
     return open_one(clock=clock)
 
 
 @pytest.fixture
 def start_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts Python code in a process of its own; what still runs at the end is killed."""
+    """Starts Python code, after PRELUDE, in a process of its own; what still runs at the end is killed."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str, *arguments: object) -> subprocess.Popen[str]:
-        command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-        process = subprocess.Popen(
-            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-        )
-        started.append(process)
-        return process
+        command, pipe = [sys.executable, "-W", "error", "-c", PRELUDE + code, *map(str, arguments)], subprocess.PIPE
+        started.append(subprocess.Popen(command, cwd=PROJECT, stdout=pipe, stderr=pipe, text=True, bufsize=1))
+        return started[-1]
 
     yield start
     for process in started:

@@ -1,9 +1,8 @@
 """Every encoder and every re-ranker keeps its port."""
 
 import sys
-import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +25,9 @@ TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Par
 ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 SIDES = [f"{kind} {side}" for kind in KINDS for side in ("passages", "questions")]
+QUESTION = "Where is Paris, the capital of France?"
+RANKED = tuple(text for _, _, text in PASSAGES)
+ODD_RANKED = ("", "  ", "\x00", "\ud800", "東京", "paris " * 700)
 
 
 @pytest.fixture(scope="module")
@@ -43,28 +45,19 @@ def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Itera
             module = ModuleType(name)
             setattr(module, member, getattr(packages, member))
             patch.setitem(sys.modules, name, module)
-        names = ["local", f"onnx:{tiny_folder(root)}", "fastembed:BAAI/bge-small-en-v1.5"]
+        (folder := root / "tiny").mkdir()  # an exported encoder of seven words, which reads four tokens
+        packages.save_tokenizer(folder)
+        packages.save_graph(folder / "model.onnx")
+        packages.save_pooling(folder, pooling_mode_mean_tokens=True)
+        (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4}', encoding="utf-8")
+        names = ["local", f"onnx:{folder}", "fastembed:BAAI/bge-small-en-v1.5"]
         names += ["sentence-transformers:some/model", "litellm:openai/scripted"]
-        yield {name.partition(":")[0]: open_model(needs(name, root, server.url)) for name in names}
+        choices = [EncoderChoice(name=name, api_base=server.url) for name in names]
+        needs = [EncoderNeeds(choice, 1, ModelSettings(), root, None, None, open_embeddings) for choice in choices]
+        yield {kind: open_model(need) for kind, need in zip(KINDS, needs, strict=True)}
     close_chats()
     server.stop()
     close_connections()
-
-
-def tiny_folder(root: Path) -> Path:
-    """An exported encoder of seven words, which reads four tokens."""
-    made = loaded("unit/warehouse/test_onnx_models.py")
-    folder = root / "tiny"
-    folder.mkdir()
-    made.save_tokenizer(folder)
-    made.save_graph(folder / "model.onnx")
-    made.save_pooling(folder, pooling_mode_mean_tokens=True)
-    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4}', encoding="utf-8")
-    return folder
-
-
-def needs(name: str, root: Path, url: str) -> EncoderNeeds:
-    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, ModelSettings(), root, None, None, open_embeddings)
 
 
 @pytest.fixture(scope="module", params=SIDES)
@@ -79,43 +72,26 @@ def near(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
     return one.shape == other.shape and bool(np.allclose(one, other, atol=1e-5))
 
 
-def test_every_kind_of_encoder_is_here() -> None:
-    assert set(KINDS) == set(encoder_kinds._KINDS)
+@pytest.mark.parametrize("texts", [TEXTS, ODD, ()], ids=["plain", "odd", "none"])
+def test_any_text_has_one_row_of_float32_with_a_length_of_one(encoder: Encoder, texts: Sequence[str]) -> None:
+    width, vectors = encoder.encode(["a"]).shape[1], encoder.encode(texts)
+    assert (vectors.dtype, vectors.shape) == (np.dtype(np.float32), (len(texts), width))
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
-def test_a_text_has_one_row_of_finite_float32(encoder: Encoder) -> None:
-    vectors = encoder.encode(TEXTS)
-    assert (vectors.dtype, vectors.ndim, len(vectors)) == (np.dtype(np.float32), 2, len(TEXTS))
-    assert np.isfinite(vectors).all()
-
-
-def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder: Encoder) -> None:
+def test_a_vector_depends_neither_on_the_texts_beside_it_nor_on_what_other_threads_encode(encoder: Encoder) -> None:
     together = encoder.encode(TEXTS)
     assert near(np.concatenate([encoder.encode([text]) for text in TEXTS]), together)
+    with ThreadPoolExecutor(3) as pool:
+        assert all(near(found, together) for found in pool.map(encoder.encode, [TEXTS] * 3))
 
 
-def test_equal_texts_have_equal_vectors_and_asking_again_gives_the_same_bits(encoder: Encoder) -> None:
-    first, again = encoder.encode(TEXTS), encoder.encode(list(TEXTS))
-    assert first.tobytes() == again.tobytes()
-    assert near(first[0], first[TEXTS.index("Paris is a city.", 1)])
-
-
-def test_no_text_gives_no_row_of_the_same_width(encoder: Encoder) -> None:
-    width = encoder.encode(TEXTS[:1]).shape[1]
-    empty = encoder.encode([])
-    assert (empty.shape, empty.dtype) == ((0, width), np.dtype(np.float32))
-
-
-@pytest.mark.parametrize("texts", [TEXTS, ODD], ids=["plain", "odd"])
-def test_vectors_of_any_text_have_a_length_of_one(encoder: Encoder, texts: Sequence[str]) -> None:
-    assert np.linalg.norm(encoder.encode(texts), axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
-
-
-def test_the_caller_may_change_what_it_got(encoder: Encoder) -> None:
-    first = encoder.encode(TEXTS[:2])
+def test_equal_texts_have_equal_vectors_whatever_the_caller_did_with_the_first(encoder: Encoder) -> None:
+    first = encoder.encode(TEXTS)
     kept = first.copy()
     first += 1
-    assert encoder.encode(TEXTS[:2]).tobytes() == kept.tobytes()
+    assert encoder.encode(list(TEXTS)).tobytes() == kept.tobytes()
+    assert near(kept[0], kept[TEXTS.index("Paris is a city.", 1)])
 
 
 def test_an_encoder_says_what_its_vectors_depend_on(encoder: Encoder) -> None:
@@ -128,6 +104,7 @@ def test_an_encoder_says_what_its_vectors_depend_on(encoder: Encoder) -> None:
 
 def test_kinds_have_names_of_their_own(opened: dict[str, OpenedEncoder]) -> None:
     """A name is a part of a vector's key in the caches."""
+    assert set(KINDS) == set(encoder_kinds._KINDS)
     names = [one.passages.model for one in opened.values()]
     assert len(set(names)) == len(KINDS)
     assert names == [one.questions.model for one in opened.values()]
@@ -140,72 +117,40 @@ def test_what_lies_beyond_the_tokens_that_are_read_changes_nothing(encoder: Enco
     assert near(encoder.encode([long]), encoder.encode([f"{long} city"]))
 
 
-def test_threads_may_encode_at_once(encoder: Encoder) -> None:
-    """Workers answer and stages encode in threads."""
-    expected, found = encoder.encode(TEXTS), dict[int, NDArray[np.float32]]()
-
-    def encode(thread: int) -> None:
-        found[thread] = encoder.encode(TEXTS)
-
-    threads = [threading.Thread(target=encode, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [near(found.get(number, expected[:0]), expected) for number in range(3)] == [True] * 3
-
-
 @pytest.mark.parametrize("side", ["passages", "questions"])
 def test_every_vector_that_costs_something_is_handed_over_once(opened: dict[str, OpenedEncoder], side: str) -> None:
-    encoder = getattr(opened["litellm"], side)
-    assert isinstance(encoder, KeepingEncoder)
+    encoder: KeepingEncoder = getattr(opened["litellm"], side)
     kept: list[tuple[int, bytes]] = []
     keep: KeepVectors = lambda places, rows: kept.extend(  # noqa: E731 - its type is what is shown
         (place, row.tobytes()) for place, row in zip(places, rows, strict=True)
     )
     returned = encoder.encode_kept(TEXTS, keep)
     assert sorted(kept) == [(place, row.tobytes()) for place, row in enumerate(returned)]
+    assert {kind for kind, one in opened.items() if isinstance(getattr(one, side), KeepingEncoder)} == {"litellm"}
 
 
-def test_what_costs_nothing_is_not_handed_over(opened: dict[str, OpenedEncoder]) -> None:
-    keeping = {kind for kind, one in opened.items() if isinstance(one.passages, KeepingEncoder)}
-    assert keeping == {"litellm"}
-
-
-def test_an_expected_dimension_is_kept_to(tmp_path: Path, opened: dict[str, OpenedEncoder]) -> None:
+def test_an_expected_dimension_is_kept_to(opened: dict[str, OpenedEncoder]) -> None:
     """`expect` says what a version's vectors have, before a server says anything."""
-    known = opened["litellm"].passages
-    assert isinstance(known, KeepingEncoder)
+    known: Any = opened["litellm"].passages
     known.encode(["a"])
     known.expect(known.dimension + 1)
     assert known.encode(["a"]).shape == (1, known.dimension)
-    other = opened_like(known)
+    other = type(known)(known._name, known._gateway, batch_size=3)  # the same model, of which nothing is known yet
     other.expect(known.dimension + 1)
     assert other.dimension == known.dimension + 1
     with pytest.raises(InvalidVectorError, match=f"{known.dimension} dimensions instead of {known.dimension + 1}"):
         other.encode(["a"])
 
 
-def opened_like(encoder: Any) -> KeepingEncoder:
-    """The same model, of which nothing is known yet."""
-    other: KeepingEncoder = type(encoder)(encoder._name, encoder._gateway, batch_size=3)
-    return other
-
-
-QUESTION = "Where is Paris, the capital of France?"
-RANKED = tuple(text for _, _, text in PASSAGES)
-ODD_RANKED = ("", "  ", "\x00", "\ud800", "東京", "paris " * 700)
-
-
-def in_a_folder(folder: Path) -> Reranker:
-    made = loaded("unit/warehouse/test_onnx_models.py")
-    made.save_tokenizer(folder)
-    made.save_model(folder / "model.onnx")
-    return OnnxReranker(folder)
-
-
-def by_name(folder: Path) -> Reranker:
-    made = loaded("unit/warehouse/test_onnx_models.py")
+@pytest.fixture(scope="module", params=["folder", "name", "words"])
+def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reranker:
+    folder, made = tmp_path_factory.mktemp("reranker"), loaded("unit/warehouse/test_onnx_models.py")
+    if request.param == "words":
+        return LexicalReranker(MemoryIndex(PASSAGES), 0.2)
+    if request.param == "folder":
+        made.save_tokenizer(folder)
+        made.save_model(folder / "model.onnx")
+        return OnnxReranker(folder)
     module: Any = ModuleType("fastembed.rerank.cross_encoder")
     module.TextCrossEncoder = made.TextCrossEncoder
     with pytest.MonkeyPatch.context() as patch:
@@ -213,37 +158,18 @@ def by_name(folder: Path) -> Reranker:
         return FastembedReranker(made.NAME, folder)
 
 
-@pytest.fixture(scope="module", params=["folder", "name", "words"])
-def reranker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reranker]:
-    folder = tmp_path_factory.mktemp("reranker")
-    if request.param == "folder":
-        yield in_a_folder(folder)
-    elif request.param == "name":
-        yield by_name(folder)
-    else:
-        yield LexicalReranker(MemoryIndex(PASSAGES), 0.2)
-
-
 @pytest.mark.parametrize("passages", [(), RANKED[:1], RANKED, ODD_RANKED])
 def test_every_passage_has_a_finite_score(reranker: Reranker, passages: tuple[str, ...]) -> None:
     assert reranker.model.strip() == reranker.model != ""
     scores = reranker.score(QUESTION, passages)
-    assert scores.shape == (len(passages),)
-    assert scores.dtype == np.float64
+    assert (scores.shape, scores.dtype) == ((len(passages),), np.dtype(np.float64))
     assert np.isfinite(scores).all()
+    assert all(np.isfinite(reranker.score(question, passages)).all() for question in ("", "?!", "zzz qqq", "\ud800"))
 
 
-@pytest.mark.parametrize("question", ["", "?!", "zzz qqq", "\ud800"])
-def test_any_question_can_be_asked(reranker: Reranker, question: str) -> None:
-    assert np.isfinite(reranker.score(question, RANKED)).all()
-
-
-def test_a_score_does_not_depend_on_the_passages_beside_it_nor_on_their_order(reranker: Reranker) -> None:
+def test_a_score_depends_on_the_words_and_not_on_the_passages_beside_them(reranker: Reranker) -> None:
+    said, nothing = reranker.score("paris capital france", ["paris capital france", "green 12"]).tolist()
+    assert said > nothing
     together = reranker.score(QUESTION, RANKED).tolist()
     assert [reranker.score(QUESTION, [text])[0] for text in RANKED] == together
     assert reranker.score(QUESTION, RANKED[::-1]).tolist() == together[::-1]
-
-
-def test_a_passage_that_says_the_question_beats_one_that_says_nothing(reranker: Reranker) -> None:
-    said, nothing = reranker.score("paris capital france", ["paris capital france", "green 12"]).tolist()
-    assert said > nothing

@@ -46,9 +46,8 @@ CORPUS: tuple[Passage, ...] = (
 )
 PLAIN = ("bridge", "bridge-masked", "bm25", "qasa", "dense-ann")
 ALL_STRATEGIES = (*PLAIN, "proprag", "triple-ppr", "hublink", "hub-facets")
-TITLE_COUNT: Artefact[int] = Artefact(
-    "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
-)
+COUNT = "SELECT count(DISTINCT title) FROM passages WHERE title <> ''"
+TITLE_COUNT: Artefact[int] = Artefact("graph", lambda stored: stored.rows(COUNT)[0][0])
 """A handle such as another package declares."""
 BUILT = (
     *(GRAPH, CHUNK_GRAPH, RELATIONS, ENTITIES, ENTITY_IDS, EXACT_NAMES, NEAREST_PASSAGES, TITLE_COUNT),
@@ -107,12 +106,8 @@ def row_of(graph: BipartiteGraph, passage: int) -> list[int]:
 
 def test_passages_are_numbered_by_ascending_id_whatever_the_order_of_the_corpus(index: IndexReader) -> None:
     ids, titles, _ = zip(*sorted(CORPUS), strict=True)
-    assert (index.name, index.version, tuple(index.passage_ids), tuple(index.passage_titles)) == (
-        "people",
-        1,
-        ids,
-        titles,
-    )
+    assert (index.name, index.version) == ("people", 1)
+    assert (tuple(index.passage_ids), tuple(index.passage_titles)) == (ids, titles)
     assert dict(index.number_of_passage) == {passage_id: number for number, passage_id in enumerate(ids)}
     assert tuple(index.record_of(passage_id) for passage_id in ids) == ids  # each is a whole record
     assert index.artefact(TITLE_COUNT) == len({*titles} - {""})
@@ -124,9 +119,7 @@ def test_passages_come_in_the_order_asked_as_often_as_asked(index: IndexReader, 
     assert [tuple(row) for row in index.passages(numbers)] == [rows[number] for number in numbers]
 
 
-def test_texts_read_last_are_kept_and_no_more_of_them_than_allowed(
-    published: PublishedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_read_last_are_kept_up_to_a_limit(published: PublishedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = sorted(CORPUS)
     published._passages.clear()
     monkeypatch.setattr(index_reader, "KEPT_PASSAGES", 3)
@@ -150,9 +143,7 @@ def test_a_value_is_opened_once(index: IndexReader, handle: Artefact[Any]) -> No
 
 
 @pytest.mark.parametrize("handle", [h for h in BUILT if h.name != "lexical:plain"], ids=lambda handle: handle.name)
-def test_what_it_was_built_without_is_refused_with_the_command_that_builds_it(
-    small: IndexReader, handle: Artefact[Any]
-) -> None:
+def test_what_it_was_built_without_is_refused_with_a_command(small: IndexReader, handle: Artefact[Any]) -> None:
     command = f"'{handle.name}', which index 'people' .* --index people --add-strategy {handle.strategy}$"
     with pytest.raises(MissingArtefactError, match=command) as refused:
         small.artefact(handle)

@@ -7,6 +7,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from command_processes import line_of, remaining_output
-from queue_parts import SPEC, finished, questions
+from queue_parts import SPEC, finished, questions, states
 from sqlalchemy import event
 
 from polyhop.schemas.chat import Rung, Usage
@@ -27,11 +29,9 @@ from polyhop.warehouse.queue.schema import Transaction
 
 pytestmark = pytest.mark.slow
 Start = Callable[..., subprocess.Popen[str]]
+Open = Callable[..., QuestionQueue]
 
 ANSWER_ALL = """
-import sys
-from polyhop.schemas.queue import FinishedQuestion
-from polyhop.warehouse.queue.queue import open_queue
 queue, me = open_queue(sys.argv[1]), sys.argv[2]
 while queue.count_open(["default"]):
     for batch in iter(lambda: queue.claim(["default"], me, 7, lease_seconds=2), []):
@@ -41,17 +41,12 @@ while queue.count_open(["default"]):
 queue.close()
 """
 CLAIM_AND_HANG = """
-import sys, time
-from polyhop.warehouse.queue.queue import open_queue
 queue = open_queue(sys.argv[1])
 print(len(queue.claim(["default"], "doomed", 5, lease_seconds=1)), flush=True)
 time.sleep(600)
 """
 SUBMIT_SLOWLY = """
-import sys, time
-from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.warehouse.queue import schema as transactions
-from polyhop.warehouse.queue.queue import open_queue
 run_many = transactions.Transaction.run_many
 def half(self, name, rows):
     rows = list(rows)
@@ -61,6 +56,46 @@ def half(self, name, rows):
 transactions.Transaction.run_many = half
 open_queue(sys.argv[1]).submit(JobSpec("wiki", key="k"), [NewQuestion(str(n), "Why?") for n in range(12_000)])
 """
+CHAT = """
+from pydantic import BaseModel
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.budget import Budget
+from polyhop.warehouse.models.chat import Chat
+from polyhop.warehouse.models.litellm_client import Answer, Completion
+
+class Reply(BaseModel):
+    text: str
+
+TASK = ChatTask("kg.extract", Prompt("p", "{{text}}"), Reply)
+
+class Echo:
+    def call(self, messages, name, reply, longest):
+        time.sleep(0.002)
+        text = Reply(text=messages[0]["content"]).model_dump_json()
+        return Answer(Completion(text, "", False), text, 4, 4)
+
+cache = ReplyCache(Path(sys.argv[1]))
+chat = Chat("fake/model", ModelSettings(concurrency=4), cache, Budget(None, None, (2, 3)), completions=Echo())
+for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
+    texts = [str(n) for n in range(start, start + 10)]
+    outcomes = chat.ask([ChatRequest(TASK, text, (("text", text),)) for text in texts])
+    assert [outcome.reply.text for outcome in outcomes] == texts
+    print(*texts, sep="\\n", flush=True)
+print("calls", chat.spent.calls, flush=True)
+"""
+HANG = CHAT.replace("time.sleep(0.002)", 'sys.stdout.write("sent\\n"); sys.stdout.flush(); time.sleep(600)')
+WRITE_FOR_EVER = """
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.text import content_hash
+cache, n = ReplyCache(Path(sys.argv[1])), 0
+while True:
+    source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
+    cache.put_call(source, f"raw {n}", Usage(1, 1, 1), "")
+    cache.put_reply(source, f'{{"n":{n}}}', Rung.AS_IS, 1, Usage(1, 1, 1))
+    print(n, flush=True)
+    n += 1
+"""
 
 
 def killed(process: "subprocess.Popen[str]") -> None:
@@ -69,42 +104,25 @@ def killed(process: "subprocess.Popen[str]") -> None:
 
 
 def at_once(count: int, work: Callable[[int], object]) -> list[Any]:
-    """What a function gives, or fails with, in threads that are numbered."""
-    found: list[Any] = []
-
-    def collect(number: int) -> None:
-        try:
-            found.append(work(number))
-        except Exception as error:  # noqa: BLE001 - compared with what is expected
-            found.append(type(error))
-
-    threads = [threading.Thread(target=collect, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=300)
-    return found
+    """What a function gives, or the class of its error, in threads that are numbered."""
+    with ThreadPoolExecutor(count) as pool:
+        futures = [pool.submit(work, number) for number in range(count)]
+    return [future.result() if future.exception() is None else type(future.exception()) for future in futures]
 
 
 @pytest.mark.real_time
-def test_processes_never_get_the_same_question(
-    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
-) -> None:
+def test_no_question_goes_to_two_processes(open_one: Open, url: str, start_python: Start) -> None:
     queue = open_one()
     job_id = queue.submit(SPEC, questions(400))
-    printed = []
-    for worker in [start_python(ANSWER_ALL, url, f"w{n}") for n in range(3)]:
-        out, complaints = worker.communicate(timeout=300)
-        assert worker.returncode == 0, complaints
-        printed += out.splitlines()
-    assert Counter(printed) == Counter(f"q{n} True" for n in range(400))
+    workers = [start_python(ANSWER_ALL, url, f"w{n}") for n in range(3)]
+    printed = [worker.communicate(timeout=300) for worker in workers]
+    assert [complaints for _, complaints in printed] == [""] * 3
+    assert Counter("".join(out for out, _ in printed).splitlines()) == Counter(f"q{n} True" for n in range(400))
     assert {(row.state, row.attempts) for row in queue.results(job_id)} == {(QuestionState.DONE, 1)}
 
 
 @pytest.mark.real_time
-def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
-    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
-) -> None:
+def test_questions_of_a_killed_worker_are_taken_over(open_one: Open, url: str, start_python: Start) -> None:
     queue = open_one()
     job_id = queue.submit(SPEC, questions(8))
     doomed = start_python(CLAIM_AND_HANG, url)
@@ -112,39 +130,30 @@ def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
     killed(doomed)
     assert len(queue.claim(["default"], "w", 8)) == 3
     deadline = time.monotonic() + 30
-    taken: list[Any] = []
-    while not taken and time.monotonic() < deadline:
+    while not (taken := queue.claim(["default"], "w", 8)) and time.monotonic() < deadline:
         time.sleep(0.1)
-        taken = queue.claim(["default"], "w", 8)
     assert [(question.question_id, question.attempt) for question in taken] == [(f"q{n}", 2) for n in range(5)]
-    assert queue.job(job_id).counts[QuestionState.LEASED] == 8
+    assert states(queue, job_id) == ["leased"] * 8
 
 
 @pytest.mark.rare
-def test_a_submitter_killed_half_way_leaves_nothing(
-    open_one: Callable[..., QuestionQueue], url: str, start_python: Start
-) -> None:
+def test_a_killed_submitter_leaves_nothing(open_one: Open, url: str, start_python: Start) -> None:
     queue = open_one()
     submitter = start_python(SUBMIT_SLOWLY, url)
-    line = line_of(submitter)
-    assert line == "half of it is written\n", submitter.communicate()[1]
+    assert line_of(submitter) == "half of it is written\n"
     assert queue.jobs() == []
     killed(submitter)
-    assert queue.jobs() == []
-    assert queue.count_open(["default"]) == 0
+    assert (queue.jobs(), queue.count_open(["default"])) == ([], 0)
     job_id = queue.submit(replace(SPEC, key="k"), questions(2))
     assert queue.job(job_id).counts[QuestionState.QUEUED] == 2
 
 
-def test_submitters_at_once_make_one_job_of_a_key_and_do_not_exceed_the_depth(
-    open_one: Callable[..., QuestionQueue],
-) -> None:
+def test_submitters_at_once_make_one_job_of_a_key_within_the_depth(open_one: Open) -> None:
     queue = open_one(max_depth=100)
     assert at_once(6, lambda _: queue.submit(replace(SPEC, key="same"), questions(10))) == [1] * 6
     assert [job.question_count for job in queue.jobs()] == [10]
     submitted = at_once(6, lambda _: queue.submit(SPEC, questions(30)))
-    assert submitted.count(QueueFullError) == 3
-    assert queue.count_open(["default"]) == 100
+    assert (submitted.count(QueueFullError), queue.count_open(["default"])) == (3, 100)
 
 
 class LostConfirmation:
@@ -175,8 +184,7 @@ def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queu
     assert [(question.question_id, question.attempt) for question in batch] == [("q0", 1), ("q1", 1)]
     LostConfirmation(queue)
     assert queue.finish([finished(question) for question in batch]) == {q.lease_token for q in batch}
-    counts = queue.job(job_id).counts
-    assert (counts[QuestionState.DONE], counts[QuestionState.QUEUED], counts[QuestionState.LEASED]) == (2, 2, 0)
+    assert states(queue, job_id) == ["done", "done", "queued", "queued"]
 
 
 @pytest.mark.rare
@@ -239,8 +247,7 @@ def test_a_deadlock_is_tried_again(postgres_url: str) -> None:
 
             queue.run(work)
 
-        assert at_once(2, lock_both) == [None, None]
-        assert sorted(tries)[:3] == [1, 1, 2]
+        assert (at_once(2, lock_both), sorted(tries)[:3]) == ([None, None], [1, 1, 2])
 
 
 def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path: Path) -> None:
@@ -270,54 +277,6 @@ def test_only_a_submission_waits_for_the_disk(tmp_path: Path) -> None:
         assert begun == [*writes, "BEGIN"]
 
 
-CHAT = """
-import sys, time
-from pathlib import Path
-from pydantic import BaseModel
-from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
-from polyhop.schemas.settings import ModelSettings
-from polyhop.warehouse.cache.replies import ReplyCache
-from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.chat import Chat
-from polyhop.warehouse.models.litellm_client import Answer, Completion
-
-class Reply(BaseModel):
-    text: str
-
-TASK = ChatTask("kg.extract", Prompt("p", "{{text}}"), Reply)
-
-class Echo:
-    def call(self, messages, name, reply, longest):
-        time.sleep(0.002)
-        text = Reply(text=messages[0]["content"]).model_dump_json()
-        return Answer(Completion(text, "", False), text, 4, 4)
-
-cache = ReplyCache(Path(sys.argv[1]))
-chat = Chat("fake/model", ModelSettings(concurrency=4), cache, Budget(None, None, (2, 3)), completions=Echo())
-for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
-    texts = [str(n) for n in range(start, start + 10)]
-    outcomes = chat.ask([ChatRequest(TASK, text, (("text", text),)) for text in texts])
-    assert [outcome.reply.text for outcome in outcomes] == texts
-    print(*texts, sep="\\n", flush=True)
-print("calls", chat.spent.calls, flush=True)
-"""
-HANG = CHAT.replace("time.sleep(0.002)", 'sys.stdout.write("sent\\n"); sys.stdout.flush(); time.sleep(600)')
-WRITE_FOR_EVER = """
-import sys
-from pathlib import Path
-from polyhop.schemas.chat import Rung, Usage
-from polyhop.schemas.text import content_hash
-from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
-cache, n = ReplyCache(Path(sys.argv[1])), 0
-while True:
-    source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
-    cache.put_call(source, f"raw {n}", Usage(1, 1, 1), "")
-    cache.put_reply(source, f'{{"n":{n}}}', Rung.AS_IS, 1, Usage(1, 1, 1))
-    print(n, flush=True)
-    n += 1
-"""
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "replies.sqlite"
@@ -325,27 +284,18 @@ def path(tmp_path: Path) -> Path:
 
 def journal(path: Path) -> tuple[int, ...]:
     """(calls that ended, replies, raw replies, failures) as SQLite sees them; the file is whole."""
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    tables = ("calls", "replies", "raw_replies", "failures")
-    ended = {"calls": "WHERE error NOT IN ('InFlight', 'OutcomeUnknown')"}
-    counts = tuple(
-        connection.execute(f"SELECT count(*) FROM {table} {ended.get(table, '')}").fetchone()[0] for table in tables
-    )
-    connection.close()
-    return counts
+    tables = ("calls WHERE error NOT IN ('InFlight', 'OutcomeUnknown')", "replies", "raw_replies", "failures")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return tuple(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
 
 
 @pytest.mark.rare
 def test_processes_with_overlapping_requests_lose_and_double_nothing(path: Path, start_python: Start) -> None:
     processes = [start_python(CHAT, path, first, last) for first, last in ((0, 60), (20, 80), (0, 80))]
-    calls = 0
-    for process in processes:
-        out, errors = process.communicate(timeout=300)
-        assert errors == ""
-        calls += int(out.split()[-1])
-    assert calls == 80
-    assert journal(path) == (80, 80, 80, 0)
+    printed = [process.communicate(timeout=300) for process in processes]
+    assert [errors for _, errors in printed] == [""] * 3
+    assert (sum(int(out.split()[-1]) for out, _ in printed), journal(path)) == (80, (80, 80, 80, 0))
 
 
 def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path, start_python: Start) -> None:
@@ -370,9 +320,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path, start_p
 
 
 @pytest.mark.rare
-def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_again(
-    path: Path, start_python: Start
-) -> None:
+def test_after_kills_only_the_calls_in_flight_are_paid_again(path: Path, start_python: Start) -> None:
     chance = random.Random(7)
     kills = 4
     for _ in range(kills):
@@ -384,23 +332,19 @@ def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_agai
     _, errors = process.communicate(timeout=300)
     assert errors == ""
     calls, replies, raw_replies, failures = journal(path)
-    assert (replies, failures) == (200, 0)
-    assert calls == raw_replies
+    assert (replies, failures, calls) == (200, 0, raw_replies)
     assert 200 <= calls <= 200 + 4 * kills
 
 
 @pytest.mark.rare
-def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(
-    path: Path, start_python: Start
-) -> None:
+def test_calls_of_a_killed_process_alone_are_booked_at_their_worst_case(path: Path, start_python: Start) -> None:
     dead, alive = start_python(HANG, path, 0, 10), start_python(HANG, path, 10, 20)
     for process in (dead, alive):
         assert line_of(process) == "sent\n"  # one call goes alone until there is a reply
     killed(dead)
     cache = ReplyCache(path)
     found = cache.abandon_dead_calls()
-    assert found == Usage(1, 8, 4096, (8 * 2 + 4096 * 3) / 1e6)
-    assert cache.abandon_dead_calls() == Usage()
+    assert (found, cache.abandon_dead_calls()) == (Usage(1, 8, 4096, (8 * 2 + 4096 * 3) / 1e6), Usage())
     killed(alive)
     assert cache.abandon_dead_calls().calls == 1
     (counts,) = cache.by_task()

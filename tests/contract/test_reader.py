@@ -80,14 +80,13 @@ def reader(request: pytest.FixtureRequest) -> Any:
 
 def item(text: str, *numbers: int, evidence: Evidence | None = None) -> ReadingItem:
     context = [ContextPassage(*PASSAGES[n], rank, 1 / rank) for rank, n in enumerate(numbers, start=1)]
-    return ReadingItem(
-        Question(text, f"q {text}", INDEX.encode([text])[0]), Retrieval((), evidence or Evidence()), context
-    )
+    question = Question(text, f"q {text}", INDEX.encode([text])[0])
+    return ReadingItem(question, Retrieval((), evidence or Evidence()), context)
 
 
 def items() -> list[ReadingItem]:
-    facets = {"short": loaded("unit/worker/reading/test_hub_reader.py").ANSWER}
     made = loaded("unit/worker/reading/test_hub_reader.py")
+    facets = {"short": made.ANSWER}
     hubs = made.item([made.P1], [made.P2, made.P3]).retrieval.evidence
     return [
         item("Where was Marie Curie born?", 5, 6, 7),
@@ -101,16 +100,12 @@ def items() -> list[ReadingItem]:
 
 
 def test_only_readers_that_ask_a_chat_model_gain_from_many_questions() -> None:
-    assert {name for name in OPENED if OPENED[name]().batches} == readers().keys()
-
-
-def test_no_item_has_no_reading_and_a_reader_says_whether_it_gains_from_many(reader: Any) -> None:
-    assert reader.read([]) == []
-    assert type(reader.batches) is bool
+    assert {name: OPENED[name]().batches for name in OPENED} == {name: name in readers() for name in OPENED}
 
 
 def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> None:
     together = reader.read(items())
+    assert reader.read([]) == []
     assert [type(one) for one in together] == [Reading] * len(items())
     assert [reader.read([one])[0] for one in items()] == together
     assert reader.read(items()[::-1]) == together[::-1]

@@ -1,18 +1,23 @@
-"""What the store of vectors must do."""
+"""What the store of vectors must do: as any, and over LanceDB."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import lancedb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from real_index import flip
 
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import VectorRows
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.index_reader import open_vector_store
+from polyhop.warehouse.vectors import lance
 from polyhop.warehouse.vectors.lance import LanceTable, LanceVectors
 
 pytestmark = pytest.mark.slow
@@ -24,23 +29,19 @@ RARE = "zanzibar"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of an index, to be opened as often as processes would, and to be damaged."""
+    """What is kept of an index, to be opened as often as processes would."""
 
     index: IndexFolder
 
     def open(self) -> LanceVectors:
         return open_vector_store(self.index)
 
-    def damage(self) -> None:
-        file = max(self.index.vectors.glob(f"{TABLE}.lance/data/*"), key=lambda path: path.stat().st_size)
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
-        file.write_bytes(content)
+    def table(self) -> Any:
+        return lancedb.connect(self.index.vectors).open_table(TABLE)
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Kept:
-    """An index without vectors yet."""
     return Kept(Layout(tmp_path).index("towns"))
 
 
@@ -103,14 +104,6 @@ def test_the_same_rows_again_change_nothing_and_keep_the_version(kept: Kept, *, 
     assert sorted(kept.open().open(TABLE, first.version).nearest(vector_of(2, 1), 70, 64)) == rows(range(60)).ids
 
 
-def test_only_what_differs_is_written(store: LanceVectors) -> None:
-    store.sync(TABLE, rows(range(40)))
-    wanted = rows(range(5, 43), edited=(7, 8))
-    synced = store.sync(TABLE, wanted)
-    assert (synced.written, synced.deleted) == (3 + 2, 5)
-    assert held(store.open(TABLE, synced.version)) == stated(wanted)
-
-
 def test_two_pinned_versions_are_read_side_by_side_and_an_open_table_does_not_see_later_changes(kept: Kept) -> None:
     wanted = rows(range(20)), rows(range(10, 30), edited=(11,))
     first = published(kept.open(), wanted[0], "v1")
@@ -118,8 +111,7 @@ def test_two_pinned_versions_are_read_side_by_side_and_an_open_table_does_not_se
     tables = [kept.open().open(TABLE, number) for number in (first, published(kept.open(), wanted[1], "v2"))]
     assert [held(table) for table in tables] == [stated(each) for each in wanted]
     assert held(opened) == stated(wanted[0])
-    assert tables[0].search_text(RARE, 5) == ["p00003"]
-    assert tables[1].search_text(RARE, 5) == []
+    assert (tables[0].search_text(RARE, 5), tables[1].search_text(RARE, 5)) == (["p00003"], [])
 
 
 def test_cleaning_keeps_what_is_pinned_and_removes_tables_that_nobody_names(store: LanceVectors) -> None:
@@ -169,7 +161,8 @@ def test_damage_is_found_and_a_new_table_takes_over(kept: Kept) -> None:
     published(store, rows(range(2, 32)), "v0")
     number = published(store, rows(range(30)), "v1")
     assert store.find_damage(TABLE) == []
-    kept.damage()
+    file = max(kept.index.vectors.glob(f"{TABLE}.lance/data/*"), key=lambda path: path.stat().st_size)
+    flip(file, file.stat().st_size // 2)
     assert len(store.find_damage(TABLE)) == 1
     with pytest.raises(DamagedStoreError):
         kept.open().open(TABLE, number).read()
@@ -213,5 +206,69 @@ def test_ids_and_words_with_quotes_in_them_are_data(store: LanceVectors) -> None
     odd = VectorRows(["it's", "x') OR 1=1 --"], ["a 'b'", "c"], ["1", "2"], rows(range(2)).vectors)
     store.sync(TABLE, odd)
     synced = store.sync(TABLE, VectorRows(odd.ids[:1], odd.texts[:1], odd.hashes[:1], odd.vectors[:1]))
-    assert synced.deleted == 1
-    assert list(held(store.open(TABLE, synced.version))) == ["it's"]
+    assert (synced.deleted, list(held(store.open(TABLE, synced.version)))) == (1, ["it's"])
+
+
+def test_a_graph_is_built_again(kept: Kept, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def synced(count: int) -> int:
+        return kept.open().sync(TABLE, rows(range(count)), has_graph=True).version
+
+    first = synced(100)
+    assert synced(100) == first
+    monkeypatch.setattr(lance, "HNSW_M", 8)
+    assert synced(100) > first
+    assert lance.has_hnsw(kept.table())
+    with monkeypatch.context() as patch:
+        patch.setattr(lance, "HNSW_M", 16)
+        assert not lance.has_hnsw(kept.table())
+    fewer = synced(90)
+    assert lance.has_hnsw(kept.table())
+    assert "p00095" not in kept.open().open(TABLE, fewer).nearest(vector_of(95, 1), 90, 300)
+    synced(100)
+    assert capfd.readouterr().err == ""  # rows added beside a graph bring no warning
+
+
+def test_cleaning_never_passes_a_tagged_version(kept: Kept) -> None:
+    """LanceDB refuses to; by its default of seven days edits failed a week after a version that is still kept."""
+    for count, pin in ((20, "v1"), (25, "v2")):
+        published(kept.open(), rows(range(count)), pin, has_graph=True)
+    with pytest.raises(RuntimeError, match="tagged version"):
+        kept.table().optimize(cleanup_older_than=timedelta(milliseconds=1))
+    lance._optimize(kept.table(), timedelta(milliseconds=1))
+    kept.open().clean(["v2"], [TABLE])
+    assert list(kept.table().tags.list()) == ["v2"]
+    kept.open().clean([], [])
+    assert not list(kept.index.vectors.glob("*.lance"))
+
+
+def test_a_damaged_database_is_one_sentence(kept: Kept) -> None:
+    version = kept.open().sync(TABLE, rows(range(20)), has_graph=True).version
+    for file in kept.index.vectors.glob(f"{TABLE}.lance/_versions/*.manifest"):
+        file.write_bytes(b"x" * 40)
+    for use in (
+        lambda: kept.open().sync(TABLE, rows(range(20)), has_graph=True),
+        lambda: kept.open().open(TABLE, version),
+        lambda: kept.open().pin(TABLE, version, "v1"),
+    ):
+        with pytest.raises(DamagedStoreError, match=r"LanceDB says: .*polyhop verify --index towns --repair$"):
+            use()
+
+
+@pytest.mark.parametrize("step", ["lancedb.table.LanceTable.list_indices", "polyhop.warehouse.vectors.lance._optimize"])
+def test_a_kill_between_rows_and_indexes_loses_no_text(step: str, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the indexes of the version before are gone, and after."""
+    store, edited = kept.open(), rows(range(6), edited=range(6))
+    before = published(store, rows(range(4)), "v1")
+    with monkeypatch.context() as patched:
+        patched.setattr(step, Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.sync(TABLE, edited)
+    assert store.open(TABLE, before).search_text(RARE, 5) == ["p00003"]
+    after = store.sync(TABLE, edited)
+    assert after.written == 0
+    indices = kept.table().list_indices()
+    assert sorted(column for each in indices for column in each.columns) == ["id", "text"]
+    statistics = [kept.table().index_stats(each.name) for each in indices]
+    assert [each.num_unindexed_rows for each in statistics if each] == [0, 0]
+    assert sorted(store.open(TABLE, after.version).search_text("town", 9)) == edited.ids
+    assert store.sync(TABLE, edited).version == after.version

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from queue_parts import Clock
 
+from polyhop.schemas import errors
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.errors import (
-    BudgetExceededError,
-    ConfigurationError,
-    ModelRateLimitError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-)
+from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 from polyhop.schemas.settings import ModelSettings
-from polyhop.warehouse.models.budget import (
-    Budget,
-    believed,
-    count_prompt_tokens,
-    count_tokens,
-    estimated_tokens,
-    price_of,
-)
+from polyhop.warehouse.models import budget as counts
+from polyhop.warehouse.models.budget import Budget, believed, count_tokens, price_of
 from polyhop.warehouse.models.calls import RateLimiter
 
 PRICE = (1.0, 10.0)
+LATE, SLOWER = errors.ModelTimeoutError("late"), errors.ModelRateLimitError("slower", None)
 
 
 def used(prompt: int, completion: int, cost: float = 0.0) -> Usage:
@@ -51,9 +42,7 @@ def test_a_call_that_just_fits_is_let_through_and_the_next_is_not() -> None:
     budget.settle(budget.reserve(0, 100), Usage())  # was not made, and costs nothing
     budget.settle(budget.reserve(60, 40), used(60, 30))
     budget.settle(budget.reserve(5, 5), used(5, 5))
-    with pytest.raises(
-        BudgetExceededError, match=r"100 of 100 tokens .* are spent, and the next call may take 1 tokens"
-    ):
+    with pytest.raises(BudgetExceededError, match=r"100 of 100 tokens .* spent, and the next call may take 1 tokens"):
         budget.reserve(1, 0)
 
 
@@ -114,27 +103,17 @@ def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(calls: list[
         ((0.0, None), (1, 0), "used up"),
     ],
 )
-def test_the_sentence_names_the_limits_that_there_are(
-    limits: tuple[float | None, int | None], call: tuple[int, int], sentence: str
-) -> None:
+def test_limits_are_named(limits: tuple[float | None, int | None], call: tuple[int, int], sentence: str) -> None:
     assert Budget(*limits, (0, 0)).reserve(0, 5)
     with pytest.raises(BudgetExceededError, match=sentence):
         Budget(*limits, PRICE).reserve(*call)
 
 
-@pytest.mark.parametrize(
-    ("model", "set_price", "price"),
-    [
-        ("openai/gpt-4o-mini", None, (0.15, 0.6)),
-        ("gpt-4o-mini", None, (0.15, 0.6)),
-        ("openai/my-own-model", None, None),
-        ("openai/gpt-4o-mini", (0, 0), (0, 0)),
-    ],
-)
-def test_a_price_is_the_one_set_or_the_listed_one(
-    model: str, set_price: tuple[float, float] | None, price: tuple[float, float] | None
-) -> None:
-    assert price_of(model, ModelSettings(price=set_price)) == (price and pytest.approx(price))
+def test_a_price_is_set_or_listed() -> None:
+    for model in ("openai/gpt-4o-mini", "gpt-4o-mini"):
+        assert price_of(model, ModelSettings()) == pytest.approx((0.15, 0.6))
+        assert price_of(model, ModelSettings(price=(0, 0))) == (0, 0)
+    assert price_of("openai/my-own-model", ModelSettings()) is None
 
 
 def test_tokens_are_those_of_the_models_own_tokenizer() -> None:
@@ -143,7 +122,7 @@ def test_tokens_are_those_of_the_models_own_tokenizer() -> None:
     assert count_tokens("", "openai/gpt-4o-mini") == 0
     assert count_tokens("北京大学是中国的", "openai/gpt-4o") < count_tokens("北京大学是中国的", "openai/gpt-4")
     assert count_tokens("<|endoftext|>", "openai/gpt-4o-mini") > 1  # a text, and no special token
-    assert count_prompt_tokens("Hello world", "openai/gpt-4o-mini") == 9
+    assert counts.count_prompt_tokens("Hello world", "openai/gpt-4o-mini") == 9
 
 
 def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path) -> None:
@@ -151,7 +130,7 @@ def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path
     corpus = " ".join(json.loads(line)["text"] for line in lines)
     for text in (corpus[:1500], corpus):
         counted = count_tokens(text, "openai/gpt-4o-mini")
-        assert abs(estimated_tokens(text) - counted) <= 0.15 * counted
+        assert abs(counts.estimated_tokens(text) - counted) <= 0.15 * counted
 
 
 def _limiter(requests: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
@@ -160,12 +139,11 @@ def _limiter(requests: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Cloc
     return RateLimiter(requests, concurrency, clock=clock, sleep=clock.advance), clock
 
 
-LATE, SLOWER = ModelTimeoutError("late"), ModelRateLimitError("slower", None)
-
-
-def _starts(limiter: RateLimiter, clock: Clock, calls: int) -> list[float]:
+def _starts(limiter: RateLimiter, clock: Clock, idle: Sequence[float]) -> list[float]:
+    """When calls start, before each of which so many seconds pass."""
     starts = []
-    for _ in range(calls):
+    for seconds in idle:
+        clock.advance(seconds)
         with limiter.call():
             starts.append(clock.now - 1_000_000)
     return starts
@@ -173,46 +151,34 @@ def _starts(limiter: RateLimiter, clock: Clock, calls: int) -> list[float]:
 
 @given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=80))
 def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list[float]) -> None:
-    limiter, clock = _limiter(requests=per_minute)
-    starts = []
-    for seconds in idle:
-        clock.now += seconds
-        with limiter.call():
-            starts.append(clock.now)
+    starts = _starts(*_limiter(requests=per_minute), idle)
     for first in starts:
         assert sum(first <= start < first + 60 - 1e-6 for start in starts) <= per_minute + 1
 
 
 @pytest.mark.parametrize(
     ("requests", "pause", "starts"),
-    [
-        (0, None, [0, 0, 0, 0]),
-        (60, None, [0, 1, 2, 3]),
-        (0, 7, [7, 7]),
-        (0, 86_400, [300]),
-    ],
+    [(0, None, [0, 0, 0, 0]), (60, None, [0, 1, 2, 3]), (0, 7, [7, 7]), (0, 86_400, [300])],
     ids=["no limit", "spread over the minute", "a 429 pauses everybody", "a day is cut to five minutes"],
 )
 def test_calls_start_when_the_limits_let_them(requests: int, pause: float | None, starts: list[float]) -> None:
     limiter, clock = _limiter(requests)
     if pause is not None:
-        limiter.failed(clock.now, ModelRateLimitError("slower", pause))
-    assert _starts(limiter, clock, len(starts)) == pytest.approx(starts)
+        limiter.failed(clock.now, errors.ModelRateLimitError("slower", pause))
+    assert _starts(limiter, clock, [0] * len(starts)) == pytest.approx(starts)
 
 
 def test_the_first_call_goes_alone_and_more_follow_while_replies_come_in_time() -> None:
     limiter = RateLimiter(concurrency=8, timeout_seconds=100)
-    sizes = [limiter.size]
+    sizes = []
     for _ in range(10):
-        limiter.succeeded(seconds=5)
         sizes.append(limiter.size)
-    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
+        limiter.succeeded(seconds=5)
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8]
 
 
 @pytest.mark.parametrize("error", [LATE, SLOWER])
-def test_a_timeout_or_a_429_halves_the_calls_in_flight_once_and_replies_bring_them_back_one_per_round(
-    error: ModelUnavailableError,
-) -> None:
+def test_a_timeout_or_a_429_halves_the_calls_in_flight_until_replies_come(error: errors.ModelUnavailableError) -> None:
     limiter, clock = _limiter(concurrency=8)
     for _ in range(8):
         limiter.succeeded()
@@ -232,7 +198,7 @@ def test_a_timeout_or_a_429_halves_the_calls_in_flight_once_and_replies_bring_th
 def test_the_calls_in_flight_never_become_none() -> None:
     limiter, clock = _limiter(concurrency=8)
     limiter.succeeded()
-    limiter.failed(clock.now, ModelUnavailableError("down"))
+    limiter.failed(clock.now, errors.ModelUnavailableError("down"))
     assert limiter.size == 2  # halved by a timeout or a 429 only
     for _ in range(20):
         clock.now += 1
@@ -240,58 +206,41 @@ def test_the_calls_in_flight_never_become_none() -> None:
     assert limiter.size == 1
     with pytest.raises(KeyError), limiter.call():
         raise KeyError
-    assert _starts(limiter, clock, 1) == [20.0]
+    assert _starts(limiter, clock, [0]) == [20.0]
 
 
-def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple[int, int]:
-    """(timeouts, most calls in flight) of a server that works on one call at a time, for replies that take so long."""
+@given(seconds=st.lists(st.floats(8, 10), min_size=1, max_size=60), timeout=st.floats(12, 200), most=st.integers(1, 32))
+def test_one_slot_is_never_asked_too_much_at_once(seconds: list[float], timeout: float, most: int) -> None:
+    """A server that works on one call at a time, for replies that take so long."""
     limiter = RateLimiter(concurrency=most, timeout_seconds=timeout)
-    now, free_at, timeouts, widest = 0.0, 0.0, 0, 0
+    now, free_at = 0.0, 0.0
     in_flight: list[tuple[float, float, int]] = []  # begun, ends, calls in flight when it began
     waiting = list(seconds)
     while waiting or in_flight:
         while waiting and len(in_flight) < int(limiter.size):
             free_at = max(free_at, now) + waiting.pop(0)
             in_flight.append((now, free_at, len(in_flight) + 1))
-        widest = max(widest, len(in_flight))
+        assert len(in_flight) <= max(1, int(timeout / 8))
         begun, ends, beside = in_flight.pop(0)
         now = max(now, ends)
-        if ends - begun > timeout:
-            timeouts += 1
-            limiter.failed(time.monotonic(), LATE)
-        else:
-            limiter.succeeded(seconds=ends - begun, in_flight=beside)
-    return timeouts, widest
-
-
-@given(seconds=st.lists(st.floats(8, 10), min_size=1, max_size=60), timeout=st.floats(12, 200), most=st.integers(1, 32))
-def test_a_server_with_one_slot_is_never_asked_so_much_at_once_that_a_reply_comes_late(
-    seconds: list[float], timeout: float, most: int
-) -> None:
-    timeouts, widest = _asked_of_one_slot(seconds, timeout, most)
-    assert timeouts == 0
-    assert widest <= max(1, int(timeout / 8))
-
-
-OWN = (100, 40)
+        assert ends - begun <= timeout
+        limiter.succeeded(seconds=ends - begun, in_flight=beside)
 
 
 @pytest.mark.parametrize(
-    ("reported", "expected", "is_replaced"),
+    ("reported", "is_replaced"),
     [
-        ((130, 55), (130, 55), False),
-        ((0, 0), OWN, False),
-        ((-5, -60_000_000), OWN, True),
-        ((1, 40), OWN, True),
-        ((100, 9), OWN, True),
-        ((10**30, 40), OWN, True),
-        ((100, 5_000_000), OWN, True),
-        ((1_390, 40), (1_390, 40), False),
-        ((100, 500), (100, 500), False),  # hidden reasoning may take up to the longest reply
-        ((100, 501), OWN, True),
+        ((130, 55), False),
+        ((-5, -60_000_000), True),
+        ((1, 40), True),
+        ((100, 9), True),
+        ((10**30, 40), True),
+        ((1_390, 40), False),
+        ((100, 500), False),  # hidden reasoning may take up to the longest reply
+        ((100, 501), True),
     ],
 )
-def test_an_impossible_count_is_replaced_and_a_missing_one_is_filled_in(
-    reported: Any, expected: Any, is_replaced: bool
-) -> None:
-    assert believed(reported, OWN, 500) == (expected, is_replaced)
+def test_an_impossible_count_is_replaced_and_a_missing_one_filled(reported: tuple[int, int], is_replaced: bool) -> None:
+    own = (100, 40)
+    assert believed(reported, own, 500) == (own if is_replaced else reported, is_replaced)
+    assert believed((0, 0), own, 500) == (own, False)

@@ -25,11 +25,15 @@ from polyhop.warehouse.models.litellm_client import Answer, Completion, drop_odd
 from polyhop.warehouse.models.replies import read_reply
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
-MODEL = "fake/model"
-
-UNLIMITED = Budget(None, None, (0, 50))
-
+MODEL, UNLIMITED = "fake/model", Budget(None, None, (0, 50))
 CALL = Usage(calls=1, prompt_tokens=40, completion_tokens=20, cost_usd=0.001)
+OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
+ACCEPTED = ("", "MalformedReplyError", "ReplyRefusedError")
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
+CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+Entity = create_model("Entity", name=str, type=str)
+Relation = create_model("Relation", source_name=str, relation=str, target_name=str)
+Proposition = create_model("Proposition", text=str, entities=(list[str], []))
 
 
 class Names(BaseModel):
@@ -49,6 +53,9 @@ def ask_for(text: str, task: ChatTask[Any] = TASK) -> ChatRequest[Any]:
     return ChatRequest(task, f"unit {text}", (("text", text),))
 
 
+NUMBERS = [ask_for(str(n)) for n in range(20)]
+
+
 class FakeModel:
     """Replies with the text's words; `script` says otherwise for some texts, call by call."""
 
@@ -56,9 +63,7 @@ class FakeModel:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
         self.asked: list[str] = []
 
-    def call(
-        self, messages: list[dict[str, str]], name: str, reply: type[BaseModel], longest: int
-    ) -> Answer[Completion]:
+    def call(self, messages: list[Any], name: str, reply: type[BaseModel], longest: int) -> Answer[Completion]:
         text = messages[0]["content"].removeprefix("Names in ")
         self.asked.append(text)
         steps = self.script.get(text)
@@ -91,8 +96,7 @@ def test_equal_requests_are_asked_and_paid_once_by_this_call_and_the_next(cache:
     seen: list[tuple[int, int]] = []
     requests = [ask_for(text) for text in ("a", "bad", "a", "bad", "Ü b")]
     outcomes = chat.ask(requests, on_progress=lambda done, total: seen.append((done, total)))
-    assert sorted(model.asked) == ["a", "bad", "Ü b"]
-    assert names_of(outcomes) == [["a"], None, ["a"], None, ["Ü", "b"]]
+    assert (sorted(model.asked), names_of(outcomes)) == (["a", "bad", "Ü b"], [["a"], None, ["a"], None, ["Ü", "b"]])
     assert [outcome.is_cached for outcome in outcomes] == [False, False, True, False, False]
     paid = sum((outcome.usage for outcome in outcomes if not outcome.is_cached), Usage())
     assert paid == chat.spent == CALL + CALL + CALL
@@ -121,9 +125,7 @@ def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache: ReplyCache)
 @pytest.mark.parametrize(
     ("last_error", "names", "asked"), [("", ["paid"], []), ("ReplyRefusedError", ["x"], ["x"])], ids=["paid", "refused"]
 )
-def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call_unless_it_was_refused(
-    cache: ReplyCache, last_error: str, names: list[str], asked: list[str]
-) -> None:
+def test_a_text_paid_for_is_read_later(cache: ReplyCache, last_error: str, names: list[str], asked: list[str]) -> None:
     model = FakeModel()
     chat = chat_of(cache, model)
     source = chat._source(ask_for("x").key(MODEL), ask_for("x"))
@@ -153,32 +155,20 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache,
     model = FakeModel()
     chat = chat_of(cache, model, budget, concurrency=2)
     with pytest.raises(errors.BudgetExceededError, match="budget of this run is used up"):
-        chat.ask([ask_for(str(n)) for n in range(20)])
+        chat.ask(NUMBERS)
     assert len(cache.replies([ask_for(text).key(MODEL) for text in model.asked])) == len(model.asked) > 1
     assert chat.spent.calls == len(model.asked) < 9
-
-
-def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
-    model = FakeModel()
-    requests = [ask_for(str(n)) for n in range(5)]
-    for _ in range(4):
-        with pytest.raises(errors.BudgetExceededError):
-            chat_of(cache, model, Budget(None, 160)).ask(requests)
-    outcomes = chat_of(cache, model, Budget(None, 160)).ask(requests)
-    assert sorted(model.asked) == [str(n) for n in range(5)]
-    assert names_of(outcomes) == [[str(n)] for n in range(5)]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), errors.StoreError("The disk is full."), ValueError("a defect")])
 def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
     model, again = FakeModel({"5": [error]}), FakeModel()
-    requests = [ask_for(str(n)) for n in range(30)]
     with pytest.raises(type(error)):
-        chat_of(cache, model, Budget(None, 10**6), concurrency=2).ask(requests)
+        chat_of(cache, model, Budget(None, 10**6), concurrency=2).ask(NUMBERS)
     answered = len(model.asked) - 1
-    assert cache.stats().reply_count == answered < 29
-    assert names_of(chat_of(cache, again).ask(requests)) == [[str(n)] for n in range(30)]
-    assert len(again.asked) == 30 - answered
+    assert cache.stats().reply_count == answered < 19
+    assert names_of(chat_of(cache, again).ask(NUMBERS)) == [[str(n)] for n in range(20)]
+    assert len(again.asked) == 20 - answered
 
 
 @pytest.mark.real_time
@@ -197,13 +187,12 @@ def test_threads_that_ask_the_same_pay_once_with_no_more_calls_in_flight_than_al
                 self.now -= 1
             return answer
 
-    model, requests = Counting(), [ask_for(str(n)) for n in range(8)]
+    model = Counting()
     chat = chat_of(cache, model, concurrency=2)
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: names_of(chat.ask(requests)), range(3)))
-    assert found == [[[str(n)] for n in range(8)]] * 3
-    assert sorted(model.asked) == [str(n) for n in range(8)]
-    assert model.most == 2
+        found = list(pool.map(lambda _: names_of(chat.ask(NUMBERS[:8])), range(3)))
+    assert found == [[[n] for n in "01234567"]] * 3
+    assert (sorted(model.asked), model.most) == ([*"01234567"], 2)
 
 
 def test_a_role_has_its_model_and_resolution_that_of_extraction() -> None:
@@ -229,9 +218,6 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path)
     close_chats()
 
 
-OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
-
-
 @pytest.mark.parametrize(
     ("must_answer", "classes", "ended", "words"),
     [
@@ -242,38 +228,23 @@ OUTAGES = ["ModelUnavailableError", "ModelTimeoutError"] * MOST_FAILURES
         (True, ["ModelTimeoutError"], errors.ModelTimeoutError, "models.timeout_seconds"),
         (False, ["ModelUnavailableError"] * MOST_FAILURES, None, ""),
         (False, ["ModelRateLimitError"] * MOST_FAILURES, None, ""),
-        (True, ["ModelRejectedError", "", *OUTAGES], None, ""),
-        (True, ["ModelRejectedError", "MalformedReplyError", *OUTAGES], None, ""),
-        (True, ["ModelRejectedError", "ReplyRefusedError", *OUTAGES], None, ""),
+        *((True, ["ModelRejectedError", accepted, *OUTAGES], None, "") for accepted in ACCEPTED),
     ],
 )
-def test_failures_end_a_run_at_its_first_requests_unless_one_was_accepted(
-    cache: ReplyCache, must_answer: bool, classes: list[str], ended: type[errors.ModelError] | None, words: str
-) -> None:
+def test_failures_end_a_run(cache: ReplyCache, must_answer: bool, classes: list[str], ended: Any, words: str) -> None:
     chat = Chat("a/b", ModelSettings(), cache, Budget(None, None), must_answer=must_answer)
-    found = [
-        chat._first_error(
-            ChatOutcome(None, "a/b", False, None if name else Rung.AS_IS, 1, name, name and "It failed.", Usage(1))
-        )
-        for name in classes
-    ]
-    assert found[:-1] == [None] * (len(classes) - 1)
-    assert type(found[-1]) is (ended or type(None))
+    found = []
+    for name in classes:
+        rung, said = (None, "It failed.") if name else (Rung.AS_IS, "")
+        found.append(chat._first_error(ChatOutcome(None, "a/b", False, rung, 1, name, said, Usage(1))))
+    assert [type(each) for each in found] == [type(None)] * (len(classes) - 1) + [ended or type(None)]
     assert re.search(words, str(found[-1]))
-
-
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
-
-CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
 class NameList(BaseModel):
     entities: list[str]
 
 
-Entity = create_model("Entity", name=str, type=str)
-Relation = create_model("Relation", source_name=str, relation=str, target_name=str)
-Proposition = create_model("Proposition", text=str, entities=(list[str], []))
 FORMS: dict[str, type[BaseModel]] = {
     "graph": create_model("Graph", entities=list[Entity], relations=list[Relation]),
     "names": NameList,
@@ -299,9 +270,7 @@ def test_a_broken_reply_is_repaired_or_refused_as_listed(case: dict[str, Any]) -
 
 @pytest.mark.slow
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), max_size=6), st.data())
-def test_a_reply_cut_anywhere_keeps_a_beginning_of_its_list_or_is_refused(
-    names: list[str], data: st.DataObject
-) -> None:
+def test_a_cut_reply_keeps_a_beginning_of_its_list_or_is_refused(names: list[str], data: st.DataObject) -> None:
     text = json.dumps({"entities": names}, ensure_ascii=data.draw(st.booleans()))
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     try:
@@ -341,8 +310,7 @@ def test_a_few_stray_quotes_in_a_long_reply_take_no_minutes() -> None:
     assert (reply.entities[600], rung.value) == ('Ada "the first" Lovelace', "repaired")
 
 
-@pytest.mark.slow
-def test_the_message_of_a_wrong_form_names_the_field_for_the_next_question() -> None:
+def test_the_message_of_a_wrong_form_names_the_field() -> None:
     with pytest.raises(errors.MalformedReplyError, match=r"entities\.0\.type: Field required"):
         read_reply('{"entities": [{"name": "Ada"}], "relations": []}', FORMS["graph"])
 

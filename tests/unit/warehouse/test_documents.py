@@ -23,6 +23,17 @@ from polyhop.warehouse.files.records import FaultError
 pytestmark = pytest.mark.slow
 
 LIMITS = ConversionLimits(max_file_mb=4, max_unpacked_mb=16, seconds=20, memory_mb=1024)
+HEAD = "Project | Item | Month | Cost"
+COSTS: list[list[Any]] = [HEAD.split(" | "), *(["Kestrel", f"valve {n}", "", n] for n in range(40))]
+Make = Callable[[Path], object]
+BODY = "word/document.xml"
+SHEET = "xl/worksheets/sheet1.xml"
+DEEP = b"<w:document xmlns:w='%s'>" % made.W.encode() + b"<w:p>" * 5_000
+BOMB = f"{made.BOMB}<x>&i;</x>"
+MANY = {f"word/{number}": b"" for number in range(20_001)}
+OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+DRM = '<e><CipherReference URI="OEBPS/a%20a.xhtml"/></e>'
+CONTAINER = '<c><rootfile full-path="../../etc/passwd"/></c>'
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +89,7 @@ def test_a_word_file_keeps_headings_tables_and_pages(tmp_path: Path, converter: 
     ]
 
 
-def test_slides_keep_titles_tables_and_notes_and_sheets_their_names_and_rows(
-    tmp_path: Path, converter: Converter
-) -> None:
+def test_slides_keep_titles_tables_and_notes_and_sheets_their_rows(tmp_path: Path, converter: Converter) -> None:
     record = record_of(made.slides(tmp_path / "s.pptx"), converter)
     assert [(s.slide, s.headings, text) for s, text in parts_of(record)] == [
         (1, ("Engines",), "Engines\n\nThe difference engine\nThe analytical engine\n\nSpeak slowly."),
@@ -93,23 +102,16 @@ def test_slides_keep_titles_tables_and_notes_and_sheets_their_names_and_rows(
     ]
 
 
-HEAD = "Project | Item | Month | Cost"
-COSTS: list[list[Any]] = [HEAD.split(" | "), *(["Kestrel", f"valve {n}", "", n] for n in range(40))]
-
-
 @pytest.mark.parametrize(
     ("name", "sheet", "last"), [("costs.xlsx", "sheet People, ", "29-41"), ("costs.csv", "", "29-42")]
 )
-def test_rows_of_a_sheet_are_grouped_into_passages_below_its_header(
-    tmp_path: Path, narrow: Converter, name: str, sheet: str, last: str
-) -> None:
+def test_rows_stand_below_their_header(tmp_path: Path, narrow: Converter, name: str, sheet: str, last: str) -> None:
     if sheet:
         made.sheets(tmp_path / name, COSTS)
     else:
         with (tmp_path / name).open("w", encoding="windows-1252", newline="") as file:
             csv.writer(file).writerows([*COSTS, ["Total in £"]])
-    (record,) = read_corpus(tmp_path, convert=narrow.convert)
-    assert isinstance(record, SourceRecord)
+    record = record_of(tmp_path, narrow)
     passages = [p for p in split_record(record, max_characters=400) if "valve" in p.text]
     assert [p.text.count(HEAD) for p in passages] == [1, 1, 1]
     assert all(p.text.startswith(HEAD) and 300 < len(p.text) <= 400 for p in passages[:2])
@@ -120,9 +122,7 @@ def test_rows_of_a_sheet_are_grouped_into_passages_below_its_header(
     assert said == [f"{sheet}rows {rows}" for rows in ("1-15", "16-28", last)]
 
 
-def test_names_of_columns_that_would_fill_a_passage_stand_before_each_value(
-    tmp_path: Path, converter: Converter
-) -> None:
+def test_many_names_of_columns_stand_before_each_value(tmp_path: Path, converter: Converter) -> None:
     names = [f"column {letter} of a wide table" for letter in "abcdefghijklmnopqrstuvwxyz"]
     record = record_of(made.sheets(tmp_path / "wide.xlsx", [names, ["x"] * 26, ["", "y"]]), converter)
     assert "column z of a wide table: x\ncolumn b of a wide table: y" in record.text
@@ -137,9 +137,7 @@ def test_an_epub_is_read_in_the_order_of_its_spine_with_its_chapters(tmp_path: P
     ]
 
 
-def test_headers_of_an_email_are_metadata_and_what_is_attached_are_documents(
-    tmp_path: Path, converter: Converter
-) -> None:
+def test_headers_of_an_email_are_metadata_and_attachments_documents(tmp_path: Path, converter: Converter) -> None:
     made.mail(tmp_path / "m.eml")
     unread = Unread()
     found = list(read_corpus(tmp_path / "m.eml", convert=converter.convert, unread=unread))
@@ -181,9 +179,7 @@ def message(subject: str, *files: tuple[str, bytes]) -> bytes:
         ),
     ],
 )
-def test_attached_files_that_are_not_read_are_counted_and_named(
-    tmp_path: Path, narrow: Converter, files: list[tuple[str, bytes]], unread: dict[str, int]
-) -> None:
+def test_unread_attachments_are_counted(tmp_path: Path, narrow: Converter, files: Any, unread: dict[str, int]) -> None:
     (tmp_path / "m.eml").write_bytes(message("s", *files))
     found = Unread()
     records = list(read_corpus(tmp_path / "m.eml", convert=narrow.convert, unread=found))
@@ -194,15 +190,9 @@ def test_attached_files_that_are_not_read_are_counted_and_named(
 
 @pytest.mark.parametrize(
     ("charset", "data", "text"),
-    [
-        ("windows-1252", b"caf\xe9", "café"),
-        ("x-nobody-knows", "café".encode(), "café"),
-        ("hex", b"c0ffee", "c0ffee"),
-    ],
+    [("windows-1252", b"caf\xe9", "café"), ("x-nobody-knows", "café".encode(), "café"), ("hex", b"c0ffee", "c0ffee")],
 )
-def test_an_email_in_an_odd_charset_is_read(
-    tmp_path: Path, converter: Converter, charset: str, data: bytes, text: str
-) -> None:
+def test_an_email_in_an_odd_charset(tmp_path: Path, converter: Converter, charset: str, data: bytes, text: str) -> None:
     head = f'Subject: s\nContent-Type: text/plain; charset="{charset}"\nContent-Transfer-Encoding: 8bit\n\n'
     (tmp_path / "m.eml").write_bytes(head.encode("latin-1") + data)
     assert record_of(tmp_path / "m.eml", converter).text.endswith(text)
@@ -221,9 +211,6 @@ def sheet_xml(row: int, cell: str) -> bytes:
     return text.encode()
 
 
-Make = Callable[[Path], object]
-
-
 def data(content: bytes) -> Make:
     return lambda path: path.write_bytes(content)
 
@@ -238,16 +225,6 @@ def epub(member: str, content: str) -> Make:
 
 def mail(headers: bytes) -> Make:
     return data(b"Subject: x\nContent-Type: " + headers + b"\n\nabc")
-
-
-BODY = "word/document.xml"
-SHEET = "xl/worksheets/sheet1.xml"
-DEEP = b"<w:document xmlns:w='%s'>" % made.W.encode() + b"<w:p>" * 5_000
-BOMB = f"{made.BOMB}<x>&i;</x>"
-MANY = {f"word/{number}": b"" for number in range(20_001)}
-OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
-DRM = '<e><CipherReference URI="OEBPS/a%20a.xhtml"/></e>'
-CONTAINER = '<c><rootfile full-path="../../etc/passwd"/></c>'
 
 
 def word_that_understates(path: Path) -> None:
@@ -287,12 +264,11 @@ def test_a_hostile_file_goes_to_the_quarantine_with_the_reason(name: str, tmp_pa
     ending, make, reason = HOSTILE[name]
     make(tmp_path / f"a{ending}")
     made.mail(tmp_path / "next.eml")
-    bad, following, *_ = read_corpus(tmp_path, convert=converter.convert)
-    assert isinstance(bad, BadRecord)
+    found: Any = read_corpus(tmp_path, convert=converter.convert)
+    bad, following, *_ = found
     assert bad.reason.startswith(reason)
     assert bad.reason.isprintable()
-    assert isinstance(following, SourceRecord)  # by the process, or the one that follows it
-    assert following.title == "Café 中"
+    assert following.title == "Café 中"  # by the process, or the one that follows it
 
 
 def test_a_file_that_would_never_end_is_stopped_and_the_message_it_is_attached_to_is_read(tmp_path: Path) -> None:
@@ -300,15 +276,13 @@ def test_a_file_that_would_never_end_is_stopped_and_the_message_it_is_attached_t
     files = ("endless.xlsx", endless.read_bytes()), ("good.txt", b"good")
     (tmp_path / "m.eml").write_bytes(message("s", *files))
     with Converter(ConversionLimits(seconds=3)) as converter:
-        first, *bad = read_corpus(tmp_path / "m.eml", convert=converter.convert)
-    assert isinstance(first, SourceRecord)
-    reasons = [record.reason for record in bad if isinstance(record, BadRecord)]
+        read, *rest = read_corpus(tmp_path / "m.eml", convert=converter.convert)
+    assert isinstance(read, SourceRecord)
+    reasons = [record.reason for record in rest if isinstance(record, BadRecord)]
     assert reasons == ["reading it takes longer than 3 s"] * 2
 
 
-def test_archives_and_names_within_a_document_are_neither_unpacked_nor_followed(
-    tmp_path: Path, converter: Converter
-) -> None:
+def test_archives_and_names_in_a_document_are_not_followed(tmp_path: Path, converter: Converter) -> None:
     (tmp_path / "in").mkdir()
     path = made.with_member(made.word(tmp_path / "in" / "a.docx"), "word/embeddings/x.zip", made.nested_bomb(64))
     for name in ("../../out.txt", "/tmp/polyhop-out.txt"):
@@ -318,9 +292,7 @@ def test_archives_and_names_within_a_document_are_neither_unpacked_nor_followed(
     assert not Path("/tmp/polyhop-out.txt").exists()
 
 
-def test_the_content_of_a_file_counts_for_more_than_its_ending_and_what_it_holds_more_than_what_it_claims(
-    tmp_path: Path, converter: Converter
-) -> None:
+def test_content_counts_for_more_than_ending_and_claims(tmp_path: Path, converter: Converter) -> None:
     made.sheets(tmp_path / "x.xlsx").rename(tmp_path / "x.DOCX")
     assert record_of(tmp_path / "x.DOCX", converter).sections[0].sheet == "People"
     path = made.with_member(made.sheets(tmp_path / "a.xlsx"), SHEET, sheet_xml(1_048_576, 'r="XFD1048576"'))
@@ -331,8 +303,7 @@ def test_a_crash_of_the_process_costs_one_file(tmp_path: Path, monkeypatch: pyte
     with Converter(LIMITS) as converter:
         made.mail(tmp_path / "m.eml")
         converter.convert(tmp_path / "m.eml")
-        process = converter._process
-        assert process is not None
+        process: Any = converter._process
         process.kill()
         process.wait()
         assert converter.convert(tmp_path / "m.eml").title == "Café 中"
@@ -359,12 +330,10 @@ def test_a_file_is_read_once_for_each_content_and_a_damaged_cache_only_costs_rea
         assert converter._process is not None
 
 
-@pytest.mark.parametrize(
-    ("ending", "is_same"), [(".xlsx", False), (".csv", False), (".eml", False), (".docx", True), (".pdf", True)]
-)
-def test_only_what_may_hold_rows_is_read_again_for_passages_of_another_length(ending: str, is_same: bool) -> None:
-    keys = {document_key(DOCUMENTS[ending], "checksum", characters) for characters in (400, 1000)}
-    assert (len(keys) == 1) is is_same
+def test_only_what_may_hold_rows_is_read_again_for_passages_of_another_length() -> None:
+    key_counts = {".xlsx": 2, ".csv": 2, ".eml": 2, ".docx": 1, ".pdf": 1}
+    for ending, count in key_counts.items():
+        assert len({document_key(DOCUMENTS[ending], "checksum", characters) for characters in (400, 1000)}) == count
 
 
 def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -> None:

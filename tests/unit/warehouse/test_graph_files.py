@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError, SourceError
-from polyhop.schemas.graph import Description, GraphLine, Node, Statement
-from polyhop.schemas.records import BadRecord, GraphServer, source_of
+from polyhop.schemas.graph import Description, Node, Statement
+from polyhop.schemas.records import GraphServer, source_of
 from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
-from polyhop.warehouse.files.graph_files import described_graphs, read_graph
+from polyhop.warehouse.files.graph_files import read_graph
 from polyhop.warehouse.files.records import MAX_RECORD_BYTES
 
 ADA = {"id": "Q1", "name": "Ada Lovelace", "types": ["Person", "Writer"]}
@@ -40,7 +40,7 @@ def write(path: Path, *lines: object) -> Path:
     return path
 
 
-def read(folder: Path, text: str, name: str = "g.nt", *languages: str) -> list[GraphLine | BadRecord]:
+def read(folder: Path, text: str, name: str = "g.nt", *languages: str) -> list[Any]:
     return list(read_graph(write(folder / name, text), languages))
 
 
@@ -89,10 +89,8 @@ def test_what_is_wrong_with_a_line(tmp_path: Path, change: str | dict[str, Any],
     line = change
     if not isinstance(line, str):
         line = json.dumps({name: one for name, one in (TRIPLE | line).items() if one is not None})
-    first, bad = read_graph(write(tmp_path / "g.jsonl", TRIPLE, line))
-    assert isinstance(first, Statement)
-    assert isinstance(bad, BadRecord)
-    assert (bad.source, bad.line, bad.excerpt) == ("g.jsonl", 2, line)
+    first, bad = read(tmp_path, f"{json.dumps(TRIPLE)}\n{line}", "g.jsonl")
+    assert (type(first), bad.source, bad.line, bad.excerpt) == (Statement, "g.jsonl", 2, line)
     assert bad.reason.startswith(reason)
 
 
@@ -101,33 +99,7 @@ def test_what_is_wrong_with_a_line(tmp_path: Path, change: str | dict[str, Any],
 )
 def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(content.encode()))
-    (found,) = read_graph(tmp_path / name)
-    assert isinstance(found, Statement)
-    assert found.predicate == "p"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("g.jsonl", "", "is empty"),
-        ("g.csv", "a,b\n", r"known formats are \.jsonl, \.jsonl\.gz, \.nt, \.nt\.gz, \.ttl, \.ttl\.gz"),
-        ("g.jsonl.gz", "not packed", "it is not gzip, or damaged"),
-        ("g.ttl", "#\nx:a x:b x:c .", "is not Turtle: line 2 cannot be read .*; fix it"),
-        ("g.ttl", f'{A} {P} """long\n\n', "is not Turtle: line [123] cannot be read"),
-        ("g.ttl", f"#\n{A} {P} " + f"[ {P} " * 3000, "is not Turtle: line 2 cannot be read .Unexpected end"),
-        ("g.ttl", "@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
-    tmp_path: Path, name: str, content: str, said: str
-) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(SourceError, match=said) as caught:
-        list(read_graph(tmp_path / name))
-    assert "\n" not in str(caught.value)
-    with pytest.raises(SourceError, match="is a folder; name a file in it"):
-        read_graph(tmp_path)
-    assert described_graphs() == ".jsonl(.gz), .nt(.gz), .ttl(.gz)"
+    assert [type(found) for found in read_graph(tmp_path / name)] == [Statement]
 
 
 @pytest.mark.parametrize("before", [[], ["{"], [""]])
@@ -152,9 +124,7 @@ def test_rdf_is_no_corpus(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["neo4j://ada:hush-hush@db:7687", "bolt://hush-hush@db"])
-def test_addresses_of_databases_are_told_from_files_and_refused_with_a_password_without_repeating_it(
-    address: str,
-) -> None:
+def test_addresses_of_databases_are_told_from_files_and_refused_with_a_password(address: str) -> None:
     assert source_of("bolt+s://db:7687") == GraphServer("bolt+s://db:7687")
     assert [source_of(text) for text in ("a/b.jsonl", "s3://a/b")] == [Path("a/b.jsonl"), Path("s3://a/b")]
     with pytest.raises(ConfigurationError, match="set NEO4J_USER and NEO4J_PASSWORD") as caught:
@@ -185,18 +155,14 @@ def test_labels_and_types_describe_nodes_and_the_rest_are_statements(tmp_path: P
         ('"a"', Node("", "a", is_literal=True)),
         (f'"a"^^<{XSD}string>', Node("", "a", is_literal=True)),
         (f'"nonsense"^^<{XSD}integer>', Node("", "nonsense", is_literal=True, datatype=f"{XSD}integer")),
-        ('"chat"@fr-BE', Node("", "chat", is_literal=True, language="fr-BE")),
+        ('"chat"@fr-BE', Node("", "chat", is_literal=True, language="fr-be")),
         (r'"a\"b\\c\n\u00e9"', Node("", 'a"b\\c\né', is_literal=True)),
     ],
 )
 @pytest.mark.parametrize("name", ["g.nt", "g.ttl"])
-def test_literals_are_kept_as_written_with_datatype_and_language(
-    tmp_path: Path, name: str, term: str, value: Node
-) -> None:
+def test_literals_keep_their_datatype_and_language(tmp_path: Path, name: str, term: str, value: Node) -> None:
     (found,) = read(tmp_path, f"{A} {P} {term} .\n", name)
-    assert isinstance(found, Statement)
-    assert (found.object.name, found.object.is_literal, found.object.datatype) == (value.name, True, value.datatype)
-    assert found.object.language == value.language.lower()
+    assert found.object == value
 
 
 @pytest.mark.parametrize(
@@ -214,26 +180,19 @@ def test_labels_are_preferred_by_language(tmp_path: Path, languages: tuple[str, 
     assert [line.node.name for line in sorted(found, key=lambda line: line.preference)] == first
     for order in permutations(lines):
         *_, stated = read(tmp_path, "".join(order).replace(A, P) + A_P_B, "g.nt", *languages)
-        assert isinstance(stated, Statement)
         assert stated.predicate == first[0]
 
 
 def test_names_without_a_label_are_the_last_part_of_the_iri(tmp_path: Path) -> None:
-    found = read(tmp_path, f"{A} <http://x/a%20b_c/> {B} .\n{A} {TYPE} <urn:k:Big_Town> .\n")
-    assert [line.predicate for line in found if isinstance(line, Statement)] == ["a b c"]
-    assert [line.node.types for line in found if isinstance(line, Description)] == [("Big Town",)]
+    stated, described = read(tmp_path, f"{A} <http://x/a%20b_c/> {B} .\n{A} {TYPE} <urn:k:Big_Town> .\n")
+    assert (stated.predicate, described.node.types) == ("a b c", ("Big Town",))
 
 
 def test_odd_labels_and_types_are_relations_and_name_nothing(tmp_path: Path) -> None:
-    found = read(
-        tmp_path, f'{A} {LABEL} {B} .\n{A} {TYPE} "Person" .\n{P} {LABEL} "  ", "a\\u0000b", {B} .\n{A_P_B}', "g.ttl"
-    )
-    assert [(line.predicate, line.object.name) for line in found if isinstance(line, Statement)] == [
-        ("label", ""),
-        ("type", "Person"),
-        ("label", ""),
-        ("p", ""),
-    ]
+    odd = f'{A} {LABEL} {B} .\n{A} {TYPE} "Person" .\n{P} {LABEL} "  ", "a\\u0000b", {B} .\n'
+    found = [line for line in read(tmp_path, odd + A_P_B, "g.ttl") if isinstance(line, Statement)]
+    assert [line.predicate for line in found] == ["label", "type", "label", "p"]
+    assert [line.object.name for line in found] == ["", "Person", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +212,6 @@ def test_odd_labels_and_types_are_relations_and_name_nothing(tmp_path: Path) -> 
 def test_a_bad_line_is_set_aside_alone(tmp_path: Path, line: str, reason: str) -> None:
     first, bad, last = read(tmp_path, f"{A_P_B}{line}\n{A_P_B}")
     assert first == last == STATED
-    assert isinstance(bad, BadRecord)
     assert (bad.source, bad.line, bad.reason[: len(reason)]) == ("g.nt", 2, reason)
     assert bad.excerpt
 
@@ -261,12 +219,10 @@ def test_a_bad_line_is_set_aside_alone(tmp_path: Path, line: str, reason: str) -
 def test_bytes_that_are_not_utf_8_and_lines_that_are_too_long_are_set_aside(tmp_path: Path) -> None:
     long = b'"' + b"x" * MAX_RECORD_BYTES + b'" .\n'
     (tmp_path / "g.nt").write_bytes(f'{A_P_B}{A} {P} "'.encode() + b'\xff" .\n' + long + A_P_B.encode())
-    first, invalid, too_long, last = read_graph(tmp_path / "g.nt")
-    assert first == last == STATED
-    assert [one.reason for one in (invalid, too_long) if isinstance(one, BadRecord)] == [
-        "Invalid UTF-8: invalid utf-8 sequence of 1 bytes from index 0 at character 32",
-        "the line is longer than 64 MB",
-    ]
+    lines: list[Any] = list(read_graph(tmp_path / "g.nt"))
+    invalid = "Invalid UTF-8: invalid utf-8 sequence of 1 bytes from index 0 at character 32"
+    assert lines[::3] == [STATED, STATED]
+    assert [bad.reason for bad in lines[1:3]] == [invalid, "the line is longer than 64 MB"]
 
 
 def ids(folder: Path, text: str) -> set[tuple[str, str, str]]:
@@ -277,8 +233,7 @@ def ids(folder: Path, text: str) -> set[tuple[str, str, str]]:
 def test_blank_nodes_of_turtle_get_ids_from_what_is_said_of_them(tmp_path: Path) -> None:
     towns = "x:ada x:lives [ x:town x:London ; x:since [ x:year 1840 ] ] . "
     first = ids(tmp_path, towns)
-    assert len(first) == 4
-    assert ids(tmp_path, towns) == first
+    assert (len(first), ids(tmp_path, towns)) == (4, first)
     renamed = "_:z x:year 1840 . _:y x:since _:z ; x:town x:London . x:bob x:knows [] . x:ada x:lives _:y ."
     assert first < ids(tmp_path, renamed)
     other = ids(tmp_path, towns.replace("1840", "1841"))
@@ -287,17 +242,13 @@ def test_blank_nodes_of_turtle_get_ids_from_what_is_said_of_them(tmp_path: Path)
     assert len({value for _, predicate, value in equal if predicate == "p"}) == 2
 
 
-def test_relative_iris_of_turtle_do_not_depend_on_the_place_of_the_file_and_blank_nodes_of_n_triples_keep_their_names(
-    tmp_path: Path,
-) -> None:
+def test_relative_iris_do_not_depend_on_the_folder_and_named_blank_nodes_keep_their_names(tmp_path: Path) -> None:
     assert read(tmp_path, f"<#a> {P} <b> .", "g.ttl") == [Statement(node("file:///#a"), "p", node("file:///b"))]
     assert read(tmp_path, f"_:a.1 {P} _:b .") == [Statement(node("_:a.1"), "p", node("_:b"))]
 
 
 @pytest.mark.parametrize("name", ["g.nt", "g.ttl"])
-def test_a_missing_package_is_said_with_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_missing_package_is_said_with_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
     monkeypatch.delitem(sys.modules, "polyhop.warehouse.files.rdf", raising=False)
     with pytest.raises(ConfigurationError, match=r"package pyoxigraph: pip install 'polyhop\[rdf\]'"):

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from real_index import RealIndex
+from real_index import RealIndex, flip
 
 from polyhop.api import open_index
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
@@ -24,10 +23,8 @@ from polyhop.warehouse.models import onnx_session as openvino_session
 from polyhop.warehouse.models.local_encoder import LocalEncoder, equal_length_batches
 
 pytestmark = pytest.mark.slow
-
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
-
 ENCODE_IN_PROCESS = """
 import hashlib, sys
 from polyhop.warehouse.models.local_encoder import LocalEncoder
@@ -35,6 +32,8 @@ print({'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules))
 vectors = LocalEncoder().encode(["one text", "another, longer text", ""])
 print(hashlib.sha256(vectors.tobytes()).hexdigest())
 """
+RIVERS = enumerate(["Thames", "Elbe"] * 9)
+TOWNS = [f"The {river} flows through a town of {n} houses." * (1 + n % 5) for n, river in RIVERS]
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +62,7 @@ def model_folder(tmp_path: Path) -> Path:
 def test_vectors_agree_with_the_reference_implementation(encoder: LocalEncoder) -> None:
     vectors = encoder.encode(TEXTS).astype(np.float64)
     expected = np.array([row["vector"] for row in REFERENCE["texts"]])
-    cosines = np.sum(vectors * expected, axis=1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(expected, axis=1)
     assert len(TEXTS) >= 12
-    assert cosines.min() >= 0.9999
     assert np.abs(vectors - expected).max() < 1e-5
 
 
@@ -77,9 +74,7 @@ def test_a_vector_does_not_depend_on_the_texts_beside_it_nor_on_the_number_of_th
 
 
 @pytest.mark.rare
-def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_it(
-    encoder: LocalEncoder, int8: LocalEncoder
-) -> None:
+def test_int8_is_close_and_does_not_depend_on_the_texts_beside_it(encoder: LocalEncoder, int8: LocalEncoder) -> None:
     vectors = int8.encode(TEXTS)
     assert int8.model != encoder.model
     assert 0.95 < np.sum(vectors * encoder.encode(TEXTS), axis=1).min() < 0.9999
@@ -89,11 +84,7 @@ def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_
 def test_weights_with_another_hash_are_refused_also_if_they_change_while_the_program_runs(model_folder: Path) -> None:
     """One flipped bit of a weight would give other vectors."""
     LocalEncoder(model_folder=model_folder).encode(["a"])
-    with (model_folder / "model.onnx").open("rb+") as file:
-        file.seek(40_000_002)
-        flipped = bytes([file.read(1)[0] ^ 0x40])
-        file.seek(40_000_002)
-        file.write(flipped)
+    flip(model_folder / "model.onnx", 40_000_002)
     with pytest.raises(ModelFileError, match=r"model\.onnx are not the published ones.*expected edd3190d"):
         LocalEncoder(model_folder=model_folder).encode(["a"])
 
@@ -117,22 +108,17 @@ def test_counts_below_one_are_refused(setting: dict[str, int]) -> None:
         LocalEncoder(**setting)  # type: ignore[arg-type]
 
 
-def test_another_process_gets_the_same_vectors_prints_nothing_else_and_leaves_no_file(
-    encoder: LocalEncoder, tmp_path: Path
-) -> None:
+def test_another_process_gets_the_same_vectors_and_leaves_no_file(encoder: LocalEncoder, tmp_path: Path) -> None:
     here = hashlib.sha256(encoder.encode(["one text", "another, longer text", ""]).tobytes()).hexdigest()
     command = [sys.executable, "-W", "error", "-c", ENCODE_IN_PROCESS]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
-    assert (done.stdout, done.stderr) == (f"set()\n{here}\n", "")
-    assert list(tmp_path.iterdir()) == []
+    assert (done.stdout, done.stderr, list(tmp_path.iterdir())) == (f"set()\n{here}\n", "", [])
 
 
 @pytest.mark.parametrize(
     ("precision", "package", "extra"), [("int8", "onnx", "int8"), ("bfloat16", "openvino", "openvino")]
 )
-def test_a_precision_without_its_package_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, precision: Any, package: str, extra: str
-) -> None:
+def test_precisions_need_packages(monkeypatch: pytest.MonkeyPatch, precision: Any, package: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigurationError, match=f"uv sync --extra {extra}"):
         LocalEncoder(precision=precision).encode(["a"])
@@ -146,25 +132,15 @@ def test_batches_hold_equal_lengths_and_every_position_once(lengths: list[int], 
     assert all(len(batch) <= batch_size for batch in batches)
 
 
-TOWNS = [
-    f"The {word} flows through a town of {n} houses." * (1 + n % 5) for n, word in enumerate(["Thames", "Elbe"] * 9)
-]
-
-
-@pytest.fixture(scope="module")
-def encode() -> Callable[..., Any]:
-    """Vectors in bfloat16; a processor without it says so, which is then all that can be tested."""
+@pytest.mark.rare
+def test_bfloat16_is_close_to_float32_and_a_text_does_not_depend_on_those_beside_it() -> None:
     import openvino
 
+    encode = LocalEncoder(precision="bfloat16").encode
     if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         with pytest.raises(ConfigurationError, match="does not multiply bfloat16 numbers"):
-            LocalEncoder(precision="bfloat16").encode(TOWNS)
+            encode(TOWNS)
         pytest.skip("this processor has no bfloat16; the refusal was tested")
-    return LocalEncoder(precision="bfloat16").encode
-
-
-@pytest.mark.rare
-def test_bfloat16_is_close_to_float32_and_a_text_does_not_depend_on_those_beside_it(encode: Callable[..., Any]) -> None:
     exact, close = LocalEncoder().encode(TOWNS), encode(TOWNS)
     assert len({LocalEncoder(precision=one).model for one in ("float32", "bfloat16", "int8")}) == 3
     assert float(np.min(np.sum(exact * close, axis=1))) > 0.9995
@@ -176,9 +152,7 @@ def test_bfloat16_is_close_to_float32_and_a_text_does_not_depend_on_those_beside
 
 
 @pytest.mark.parametrize(("flags", "words"), [("fpu avx512_bf16", "bfloat16"), ("fpu amx_bf16", "half"), ("fpu", "")])
-def test_the_advice_follows_the_processor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, words: str
-) -> None:
+def test_advice_follows_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, words: str) -> None:
     cpu = tmp_path / "cpuinfo"
     cpu.write_text(f"flags\t: {flags}\n", encoding="utf-8")
     monkeypatch.setattr(openvino_session, "_CPU", cpu)
@@ -187,9 +161,7 @@ def test_the_advice_follows_the_processor(
 
 
 @pytest.mark.rare
-def test_questions_are_encoded_in_the_precision_of_the_version(
-    tmp_path: Path, encoder: LocalEncoder, int8: LocalEncoder
-) -> None:
+def test_questions_have_the_precision_of_the_version(tmp_path: Path, encoder: LocalEncoder, int8: LocalEncoder) -> None:
     """With int8, which every processor has: the settings say float32 when the question comes."""
     index, found = RealIndex(tmp_path / "index", strategies=("dense",)), []
     plain = index.settings

@@ -21,18 +21,13 @@ from polyhop.schemas.settings import EncoderSettings, ModelSettings, Settings, p
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
 from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
-from polyhop.warehouse.models.onnx_session import (
-    FastembedReranker,
-    OnnxReranker,
-    folder_hash,
-    open_reranker,
-    unit_rows,
-)
+from polyhop.warehouse.models.onnx_session import FastembedReranker, OnnxReranker, folder_hash, open_reranker, unit_rows
 from polyhop.warehouse.open_models import close_encoders, open_embeddings, open_encoder
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "city", "a", "where", "river")
 TABLE = np.random.default_rng(5).normal(size=(len(WORDS), 6)).astype(np.float32)
 TEXTS = ["paris is", "london", "paris is city london", ""]
+NAME = "Xenova/ms-marco-MiniLM-L-6-v2"
 
 
 def ids(text: str, most: int = 512) -> list[int]:
@@ -110,7 +105,6 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(tmp_path: Path, packages: None) -> Iterator[Callable[..., Any]]:
-    """Opens an encoder as the settings say."""
     yield lambda cores=0, **encoder: open_encoder(
         Settings(root=tmp_path / "root", cores=cores, encoder=EncoderSettings(**encoder))
     )
@@ -245,8 +239,7 @@ def test_fastembed_gets_questions_and_passages_apart(opened: Callable[..., Any])
     encoder = opened(name="fastembed:BAAI/bge-small-en-v1.5", cores=2)
     assert encoder.encode(["a", "abc"], "passage") == pytest.approx(unit(vector("a"), vector("abc")))
     assert encoder.encode_questions(["a"]) == pytest.approx(unit(vector("a", 1.0)))
-    assert TextEmbedding.made[-1]["threads"] == 2
-    assert encoder.dimension == 3
+    assert (TextEmbedding.made[-1]["threads"], encoder.dimension) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -275,13 +268,13 @@ def test_a_model_that_cannot_be_had_is_said(opened: Callable[..., Any], choice: 
     ],
     ids=["fastembed", "sentence-transformers", "cross-encoder"],
 )
-def test_a_missing_package_is_named_with_its_installation(
-    name: str, hint: str, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_missing_package_is_named(
+    name: str, hint: str, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for package in ("fastembed", "fastembed.rerank.cross_encoder", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigurationError, match=hint):
-        opened(name=name) if name else FastembedReranker("some/model", tmp_path)
+        opened(name=name) if name else FastembedReranker("some/model", Path("caches"))
 
 
 def test_sentence_transformers_gets_dimension_and_length(tmp_path: Path, opened: Callable[..., Any]) -> None:
@@ -304,9 +297,6 @@ def test_a_kind_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     needs = encoder_kinds.EncoderNeeds(choice, 0, Settings().models, tmp_path, None, None, open_embeddings)
     with pytest.raises(ConfigurationError, match="no encoder of the kind 'bert'"):
         encoder_kinds.open_model(needs)
-
-
-NAME = "Xenova/ms-marco-MiniLM-L-6-v2"
 
 
 def save_model(path: Path, *, outputs: int = 1, kind_name: str = "token_type_ids", divide: bool = False) -> None:
@@ -341,8 +331,7 @@ def save_model(path: Path, *, outputs: int = 1, kind_name: str = "token_type_ids
 def test_a_folder_scores_question_and_passage_together_and_cuts_long_pairs(scorer: Path) -> None:
     reranker = OnnxReranker(scorer)
     scores = reranker.score("where is paris", ["paris is a city", "london is a city", "a river", ""])
-    assert scores.tolist() == [3.0, 2.0, 1.0, 1.0]
-    assert reranker.score("paris", ["paris " * 5000])[0] == 512 - 4 + 1
+    assert (scores.tolist(), reranker.score("paris", ["paris " * 5000])[0]) == ([3.0, 2.0, 1.0, 1.0], 512 - 4 + 1)
 
 
 @pytest.mark.parametrize(
@@ -386,16 +375,13 @@ class TextCrossEncoder:
 
 
 @pytest.mark.usefixtures("packages")
-def test_a_name_is_opened_once_by_fastembed_in_our_cache(
-    scorer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fastembed_opens_a_name_once(scorer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TextCrossEncoder, "made", [])
     open_reranker.cache_clear()
     reranker = open_reranker(NAME, tmp_path)
     assert isinstance(reranker, FastembedReranker)
     assert reranker is open_reranker(NAME, tmp_path)
-    assert TextCrossEncoder.made == [(NAME, str(tmp_path))]
-    assert reranker.model == NAME
+    assert (TextCrossEncoder.made, reranker.model) == ([(NAME, str(tmp_path))], NAME)
     assert reranker.score("where is paris", ["paris is a city", "a river"]).tolist() == [2.0, 0.0]
     assert isinstance(open_reranker(str(scorer), tmp_path), OnnxReranker)
     open_reranker.cache_clear()
@@ -425,8 +411,7 @@ def test_a_hash_changes_with_content_name_and_number_of_files_only(tmp_path: Pat
     for name, content in (("a", "1"), ("a", "2"), ("b", "2"), ("sub/c", "")):
         (one / name).write_text(content, encoding="utf-8")
         hashes.append(folder_hash(one))
-    assert len(set(hashes)) == len(hashes)
-    assert folder_hash(Path(shutil.copytree(one, two))) == hashes[-1]
+    assert (len(set(hashes)), folder_hash(Path(shutil.copytree(one, two)))) == (len(hashes), hashes[-1])
     (two / "b").write_text("other", encoding="utf-8")
     assert folder_hash(two, ["a", "none"]) == folder_hash(one, ["a", "none"])
 

@@ -78,9 +78,9 @@ def test_the_machine_is_described_without_proc() -> None:
 
 @pytest.mark.rare
 @pytest.mark.slow
+@pytest.mark.usefixtures("like_a_mac")
 def test_the_demo_runs_where_nothing_but_linux_knows_is_there(tmp_path: Path) -> None:
     """Third parties have been imported before: they have parts for a Mac that are not installed here."""
-    (tmp_path / "sitecustomize.py").write_text(HIDDEN, encoding="utf-8")
     code = (
         "import duckdb, lancedb, lxml.html, numba, onnxruntime, platform, scipy.sparse, sqlalchemy, sys\n"
         "import threadpoolctl, urllib.request\n"
@@ -89,20 +89,13 @@ def test_the_demo_runs_where_nothing_but_linux_knows_is_there(tmp_path: Path) ->
         "sys.platform = 'darwin'\n"
         "main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "demo", "--root", str(tmp_path / "root")],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", code, "demo", "--root", str(tmp_path / "root")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "was a French scholar born in Figeac in 1790" in done.stdout
 
 
-def test_an_index_that_differs_in_case_only_is_refused_where_the_file_system_takes_it_for_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indexes_that_the_file_system_confuses_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Layout(tmp_path).index("Demo").path.mkdir(parents=True)
     assert Layout(tmp_path).index("demo").name == "demo"
     is_dir = Path.is_dir

@@ -31,6 +31,52 @@ from polyhop.warehouse.files.rows import read_extractions
 GOOD = b'{"id": "good", "text": "fine"}'
 NO_TEXT = "there is no text: expected a field named text, contents or body"
 NO_ID = "the id is neither a string nor a whole number but"
+LONG = "word " * 1000
+ROW = json.dumps({"id": "a", "text": LONG})
+HOTPOT = [{"context": [["A", ["fine"]], ["B", []], [["C"], ["x"]]]}, {"context": [["A", "B", "C"]]}, {}]
+HOTPOT += [{"context": [["A", [1]]]}, {"context": [[None, ["no title"]]]}]
+HOTPOT_FAULTS = [
+    (1, "paragraph 2: the text is empty"),
+    (1, "paragraph 3: the title is not a string but a list"),
+    (2, "not a HotpotQA item: the context is not a list of [title, sentences]"),
+    (3, "not a HotpotQA item: the context is not a list but null"),
+    (4, "not a HotpotQA item: the sentences of a context are not a list of strings"),
+]
+POPQA = [{"paragraphs": [{"title": "A"}, {"title": "B", "text": "fine"}]}, {"paragraphs": [5]}]
+POPQA_FAULTS = [(1, f"paragraph 1: {NO_TEXT}"), (2, "not a PopQA item: a paragraph is not an object but a number")]
+PACKED = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().encode() for _ in range(2000)))
+READERS: dict[str, tuple[Iterable[str], Callable[[Path, Converter], Iterable[object]]]] = {
+    "corpus": ({**ROWS, **TEXTS, **DOCUMENTS}, lambda path, converter: read_corpus(path, convert=converter.convert)),
+    "folder": ([*TEXTS, *DOCUMENTS], lambda path, converter: read_corpus(path.parent, convert=converter.convert)),
+    "graph": (GRAPHS, lambda path, _: read_graph(path)),
+    "texts of a graph": (ROWS, lambda path, _: read_graph_sources(path)),
+    "extractions": ([".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet"], lambda path, _: read_extractions(path)),
+    "questions": (QUESTION_FORMATS, lambda path, _: [*read_questions(path)[0], *read_questions(path)[1]]),
+    "predictions": (PREDICTION_FORMATS, lambda path, _: [*read_predictions(path)[0], *read_predictions(path)[1]]),
+}
+NUMBER, DEEP = "9" * 5_000, "[" * 100_000
+ODD_ROWS = (
+    json.dumps({"question": "Who?", "text": "t", "hops": NUMBER, "prediction": "p", "answer": "a"}),
+    json.dumps({"question": "Who?", "text": "t", "possible_answers": DEEP, "prediction": "p"}),
+    f'{{"id": {NUMBER}}}',
+    DEEP,
+)
+ODD_TRIPLES = ("<a:\\UFFFFFFFF> <b:c> <d:e> .", "<a:b> <c:\\UFFFFFFFF> <d:e> .", '<a:b> <c:d> "\\uD800" .')
+HOSTILE = (
+    b"",
+    b"\xff\xfe\x00",
+    b"\0" * 5_000,
+    random.Random(0).randbytes(5_000),
+    *("\n".join(rows).encode() for rows in (ODD_ROWS, ODD_TRIPLES)),
+    *(f"[{row}]".encode() for row in ODD_ROWS),
+    b'text,question,prediction\n"\0",\xff,"',
+    *(b"<meta charset=%s><p>caf\xe9\x81" % name for name in (b"idna", b"punycode", b"undefined", b"hex", b"utf-7")),
+    b"<!DOCTYPE x [" + b"<" * 9_000,
+    b"Subject: x\nContent-Type: multipart/mixed; boundary=a\n\n" + b"--a\nContent-Type: message/rfc822\n\n" * 500,
+    b"Subject: =?x?q?=FF?=\nFrom: @[;<\nContent-Type: text/html; charset=undefined\n\n\xff",
+    *(magic + bytes(range(256)) * 8 for magic in (b"PK\x03\x04", b"PK\x05\x06", b"%PDF-1.7\n", b"PAR1")),
+    b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(range(256)),
+)
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -83,10 +129,6 @@ def test_the_limit_counts_a_line_without_its_end(tmp_path: Path, length: int, is
     assert lines[1].data == b"last"
 
 
-LONG = "word " * 1000
-ROW = json.dumps({"id": "a", "text": LONG})
-
-
 @pytest.mark.parametrize(
     ("name", "begin", "again", "end"),
     [("c.jsonl", "", f"{ROW}\n", ""), ("c.json", f"[{ROW}", f",\n{ROW}", "]"), ("c.csv", "text\n", f"{LONG}\n", "")],
@@ -119,10 +161,9 @@ def test_values_of_parquet_that_python_does_not_have_are_read_as_text_or_set_asi
     nanoseconds = pa.array([1_704_067_200_000_000_001, None], pa.timestamp("ns"))
     late = pa.array([None, [1 << 50]], pa.list_(pa.timestamp("ms")))
     pq.write_table(pa.table({"text": ["a", "b"], "day": fine, "at": nanoseconds, "l": late}), tmp_path / "c.parquet")
-    good, bad = read_corpus(tmp_path / "c.parquet")
-    assert isinstance(good, SourceRecord)
+    records: Any = read_corpus(tmp_path / "c.parquet")
+    good, bad = records
     assert good.metadata == {"day": "2024-01-01 00:00:00", "at": "2024-01-01 00:00:00.000000001"}
-    assert isinstance(bad, BadRecord)
     assert (bad.line, bad.reason[:50]) == (2, "the column l holds what cannot be read: OverflowEr")
 
 
@@ -148,27 +189,12 @@ def test_bad_files_of_a_folder(tmp_path: Path) -> None:
     ]
 
 
-HOTPOT = [{"context": [["A", ["fine"]], ["B", []], [["C"], ["x"]]]}, {"context": [["A", "B", "C"]]}, {}]
-HOTPOT += [{"context": [["A", [1]]]}, {"context": [[None, ["no title"]]]}]
-HOTPOT_FAULTS = [
-    (1, "paragraph 2: the text is empty"),
-    (1, "paragraph 3: the title is not a string but a list"),
-    (2, "not a HotpotQA item: the context is not a list of [title, sentences]"),
-    (3, "not a HotpotQA item: the context is not a list but null"),
-    (4, "not a HotpotQA item: the sentences of a context are not a list of strings"),
-]
-POPQA = [{"paragraphs": [{"title": "A"}, {"title": "B", "text": "fine"}]}, {"paragraphs": [5]}]
-POPQA_FAULTS = [(1, f"paragraph 1: {NO_TEXT}"), (2, "not a PopQA item: a paragraph is not an object but a number")]
-
-
 @pytest.mark.parametrize(
     ("items", "texts", "faults"),
     [(HOTPOT, ["fine", "no title"], HOTPOT_FAULTS), (POPQA, ["fine"], POPQA_FAULTS)],
     ids=["HotpotQA", "PopQA"],
 )
-def test_bad_items_and_paragraphs_of_a_question_set(
-    tmp_path: Path, items: list[dict[str, Any]], texts: list[str], faults: list[tuple[int, str]]
-) -> None:
+def test_bad_items_of_a_question_set(tmp_path: Path, items: list[Any], texts: list[str], faults: list[Any]) -> None:
     content = json.dumps([{"question": "?", "possible_answers": "", **item} for item in items]).encode()
     records = list(read_corpus(write(tmp_path / "set.json", content)))
     assert [r.text for r in records if isinstance(r, SourceRecord)] == texts
@@ -193,30 +219,50 @@ def test_bad_items_and_paragraphs_of_a_question_set(
         ("c.csv", b'text\nfine\n"open\na\nb\n', "has a quote in the row at line 3 that is never closed"),
         ("c.parquet", b"PAR1 no parquet", "cannot be read: it is damaged or not what its name says; write it"),
         ("c.odt", b"text", "has an unknown format; known formats are .csv, .csv.gz, .docx, .eml, .epub, .htm,"),
+        ("g.jsonl", b"", "is empty"),
+        ("g.csv", b"a,b\n", "has an unknown format; known formats are .jsonl, .jsonl.gz, .nt, .nt.gz, .ttl, .ttl.gz"),
+        ("g.jsonl.gz", b"not packed", "cannot be read: it is not gzip, or damaged"),
+        (
+            "g.ttl",
+            b"#\nx:a x:b x:c .",
+            "is not Turtle: line 2 cannot be read (The prefix x: has not been declared); fix",
+        ),
+        ("g.ttl", b'<http://x/a> <http://x/p> """long\n\n', "is not Turtle: line "),
+        (
+            "g.ttl",
+            b"#\n<http://x/a> <http://x/p> " + b"[ <http://x/p> " * 3000,
+            "is not Turtle: line 2 cannot be read (",
+        ),
+        ("g.ttl", b"@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
+        ("q.csv", b"query,answer\na,b\n", "has no column named question (its columns: query, answer); rename one."),
+        ("q.md", b"Who?", "has an unknown format; known formats are .csv, .csv.gz, .json,"),
+        ("q.txt", b"\n\n", "holds no question; at least one is needed"),
     ],
 )
 def test_a_source_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    path = write(tmp_path / name, content)
+    """A corpus, a graph and questions."""
+    path, readers = write(tmp_path / name, content), dict[str, Any](c=read_corpus, g=read_graph, q=read_questions)
     with pytest.raises(SourceError) as caught:
-        list(read_corpus(path))
+        list(readers[name[0]](path))
     assert str(caught.value).startswith(f"{path} {message}")
+    assert "\n" not in str(caught.value)
 
 
-def test_a_missing_source_is_refused_before_iterating(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read", [read_graph, read_questions])
+def test_a_folder_is_neither_a_graph_nor_questions(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    with pytest.raises(SourceError, match="is a folder; name a file in it"):
+        read(tmp_path)
+
+
+def test_a_missing_source_is_refused_before_iterating_and_a_folder_counts_its_unusable_files(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"There is no file or folder .*nothing\.jsonl; check the path\."):
         read_corpus(tmp_path / "nothing.jsonl")
-
-
-def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="none at all; name another folder"):
         list(read_corpus(tmp_path))
     for name in ("a.png", "b.png", "c.jsonl", "LICENSE"):
         write(tmp_path / name, b"x")
     with pytest.raises(SourceError, match=r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file"):
         list(read_corpus(tmp_path))
-
-
-PACKED = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().encode() for _ in range(2000)))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +273,7 @@ PACKED = gzip.compress(b"".join(b'{"text": "%s"}\n' % os.urandom(200).hex().enco
     ],
     ids=["half of a packed file", "a list"],
 )
-def test_a_broken_file_yields_what_came_before_and_then_says_so(
+def test_a_broken_file_yields_its_beginning(
     tmp_path: Path, name: str, content: bytes, least: int, message: str
 ) -> None:
     records: list[object] = []
@@ -257,12 +303,10 @@ def test_whatever_a_parser_raises_is_one_sentence(error: Exception, words: str) 
     assert found == [0, 1]
 
 
-@pytest.fixture
-def powerless() -> Iterator[Path]:
-    """A folder of our own, read as a user without rights (tests may run as root, who may read everything)."""
-    user = os.geteuid()
+def test_what_may_not_be_read_is_said_of_a_source_and_of_the_files_of_a_folder() -> None:
+    """As a user without rights: tests may run as root, who may read everything."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, user = Path(name), os.geteuid()
         folder.chmod(0o755)
         (folder / "secret").mkdir()
         for file in ("secret/c.txt", "c.jsonl", "good.txt", "hidden.txt"):
@@ -271,64 +315,23 @@ def powerless() -> Iterator[Path]:
             (folder / closed).chmod(0)
         text_reader(".txt")  # readers and codecs are imported when used, which that user may not do
         codecs.lookup("utf-8-sig")
-        if user == 0:
-            os.seteuid(65534)
+        os.seteuid(user or 65534)
         try:
-            yield folder
+            for closed in ("c.jsonl", "secret", "secret/c.txt"):
+                with pytest.raises(SourceError, match=r"cannot be read: permission denied; allow reading it"):
+                    read_corpus(folder / closed)
+            said = said_of_a_folder(folder)
         finally:
             os.seteuid(user)
             (folder / "secret").chmod(0o755)
-
-
-def test_what_may_not_be_read_is_said_of_a_source_and_of_the_files_of_a_folder(powerless: Path) -> None:
-    for name in ("c.jsonl", "secret", "secret/c.txt"):
-        with pytest.raises(SourceError, match=r"cannot be read: permission denied; allow reading it"):
-            read_corpus(powerless / name)
-    assert said_of_a_folder(powerless) == [
-        "good.txt",
-        ("hidden.txt", "the file cannot be read: permission denied"),
-        ("secret", "the folder cannot be opened: permission denied"),
-    ]
+    hidden = ("hidden.txt", "the file cannot be read: permission denied")
+    assert said == ["good.txt", hidden, ("secret", "the folder cannot be opened: permission denied")]
 
 
 @pytest.fixture(scope="module")
 def converter() -> Iterator[Converter]:
     with Converter(ConversionLimits(max_file_mb=4, max_unpacked_mb=16, seconds=20, memory_mb=1024)) as opened:
         yield opened
-
-
-READERS: dict[str, tuple[Iterable[str], Callable[[Path, Converter], Iterable[object]]]] = {
-    "corpus": ({**ROWS, **TEXTS, **DOCUMENTS}, lambda path, converter: read_corpus(path, convert=converter.convert)),
-    "folder": ([*TEXTS, *DOCUMENTS], lambda path, converter: read_corpus(path.parent, convert=converter.convert)),
-    "graph": (GRAPHS, lambda path, _: read_graph(path)),
-    "texts of a graph": (ROWS, lambda path, _: read_graph_sources(path)),
-    "extractions": ([".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet"], lambda path, _: read_extractions(path)),
-    "questions": (QUESTION_FORMATS, lambda path, _: [*read_questions(path)[0], *read_questions(path)[1]]),
-    "predictions": (PREDICTION_FORMATS, lambda path, _: [*read_predictions(path)[0], *read_predictions(path)[1]]),
-}
-NUMBER, DEEP = "9" * 5_000, "[" * 100_000
-ODD_ROWS = (
-    json.dumps({"question": "Who?", "text": "t", "hops": NUMBER, "prediction": "p", "answer": "a"}),
-    json.dumps({"question": "Who?", "text": "t", "possible_answers": DEEP, "prediction": "p"}),
-    f'{{"id": {NUMBER}}}',
-    DEEP,
-)
-ODD_TRIPLES = ("<a:\\UFFFFFFFF> <b:c> <d:e> .", "<a:b> <c:\\UFFFFFFFF> <d:e> .", '<a:b> <c:d> "\\uD800" .')
-HOSTILE = (
-    b"",
-    b"\xff\xfe\x00",
-    b"\0" * 5_000,
-    random.Random(0).randbytes(5_000),
-    *("\n".join(rows).encode() for rows in (ODD_ROWS, ODD_TRIPLES)),
-    *(f"[{row}]".encode() for row in ODD_ROWS),
-    b'text,question,prediction\n"\0",\xff,"',
-    *(b"<meta charset=%s><p>caf\xe9\x81" % name for name in (b"idna", b"punycode", b"undefined", b"hex", b"utf-7")),
-    b"<!DOCTYPE x [" + b"<" * 9_000,
-    b"Subject: x\nContent-Type: multipart/mixed; boundary=a\n\n" + b"--a\nContent-Type: message/rfc822\n\n" * 500,
-    b"Subject: =?x?q?=FF?=\nFrom: @[;<\nContent-Type: text/html; charset=undefined\n\n\xff",
-    *(magic + bytes(range(256)) * 8 for magic in (b"PK\x03\x04", b"PK\x05\x06", b"%PDF-1.7\n", b"PAR1")),
-    b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(range(256)),
-)
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,10 @@
-"""Vectors of a version: HNSW graphs and texts over LanceDB, vectors copied from the version before, cosines scaled."""
+"""Vectors of a version: copied from the version before, cosines scaled, read from disk."""
 
 import json
 import os
-from datetime import timedelta
 from pathlib import Path
 from random import Random
-from unittest.mock import Mock
 
-import lancedb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,117 +14,16 @@ from numpy.typing import NDArray
 from real_index import RealIndex, pages
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.ports import VectorRows
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import RowsOnDisk, open_array
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
-from polyhop.warehouse.vectors.kinds import (
-    MOST,
-    EarlierVectors,
-    cosine_scale,
-    hashes_of,
-    open_earlier,
-    sampled_sentences,
-    sampled_texts,
-    spread,
-)
-from polyhop.warehouse.vectors.lance import LanceVectors, _optimize, has_hnsw
+from polyhop.warehouse.vectors import kinds
+from polyhop.warehouse.vectors.kinds import MOST, EarlierVectors, cosine_scale, hashes_of, open_earlier, spread
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
 
-
-def rows(count: int, seed: int = 13) -> VectorRows:
-    """Random directions; the ids are in the order of the rows."""
-    vectors = np.random.default_rng(seed).normal(size=(count, 16)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    names = [f"p{number:04d}" for number in range(count)]
-    return VectorRows(ids=names, texts=names, hashes=names, vectors=vectors)
-
-
-def first_of(whole: VectorRows, count: int) -> VectorRows:
-    return VectorRows(whole.ids[:count], whole.texts[:count], whole.hashes[:count], whole.vectors[:count])
-
-
-@pytest.mark.slow
-def test_a_graph_is_built_again_only_for_other_rows_or_another_density(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def synced(count: int) -> int:
-        return LanceVectors(tmp_path).sync("passages", first_of(rows(100), count), has_graph=True).version
-
-    first = synced(100)
-    assert synced(100) == first
-    monkeypatch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 8)
-    assert synced(100) > first
-    table = lancedb.connect(tmp_path).open_table("passages")
-    assert has_hnsw(table)
-    with monkeypatch.context() as patch:
-        patch.setattr("polyhop.warehouse.vectors.lance.HNSW_M", 16)
-        assert not has_hnsw(table)
-    fewer = synced(90)
-    assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"))
-    assert "p0095" not in LanceVectors(tmp_path).open("passages", fewer).nearest(rows(100).vectors[95], 90, 300)
-    synced(100)
-    assert capfd.readouterr().err == ""  # rows added beside a graph bring no warning
-
-
-@pytest.mark.slow
-def test_cleaning_never_passes_a_tagged_version(tmp_path: Path) -> None:
-    """LanceDB refuses to; by its default of seven days edits failed a week after a version that is still kept."""
-    first = LanceVectors(tmp_path).sync("passages", rows(20), has_graph=True)
-    LanceVectors(tmp_path).pin("passages", first.version, "v000001")
-    second = LanceVectors(tmp_path).sync("passages", rows(25), has_graph=True)
-    LanceVectors(tmp_path).pin("passages", second.version, "v000002")
-    table = lancedb.connect(tmp_path).open_table("passages")
-    with pytest.raises(RuntimeError, match="tagged version"):
-        table.optimize(cleanup_older_than=timedelta(milliseconds=1))
-    _optimize(table, timedelta(milliseconds=1))
-    LanceVectors(tmp_path).clean(["v000002"], ["passages"])
-    assert list(table.tags.list()) == ["v000002"]
-    LanceVectors(tmp_path).clean([], [])
-    assert not list(tmp_path.glob("*.lance"))
-
-
-@pytest.mark.slow
-def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
-    folder = tmp_path / "indexes" / "towns" / "vectors"
-    synced = LanceVectors(folder).sync("passages", rows(20), has_graph=True)
-    for file in folder.glob("passages.lance/_versions/*.manifest"):
-        file.write_bytes(b"x" * 40)
-    for use in (
-        lambda: LanceVectors(folder).sync("passages", rows(20), has_graph=True),
-        lambda: LanceVectors(folder).open("passages", synced.version),
-        lambda: LanceVectors(folder).pin("passages", synced.version, "v000001"),
-    ):
-        with pytest.raises(DamagedStoreError, match=r"LanceDB says: .*polyhop verify --index towns --repair$"):
-            use()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", ["lancedb.table.LanceTable.list_indices", "polyhop.warehouse.vectors.lance._optimize"])
-def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
-    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before the indexes of the version before are gone, and after."""
-    store, wanted = LanceVectors(tmp_path), rows(6)
-    texts = [f"{name} castle" for name in wanted.ids]
-    edited = VectorRows(wanted.ids, texts, texts, wanted.vectors)
-    before = store.sync("passages", first_of(wanted, 4))
-    store.pin("passages", before.version, "v1")
-    with monkeypatch.context() as patched:
-        patched.setattr(step, Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            store.sync("passages", edited)
-    assert store.open("passages", before.version).search_text("p0003", 5) == ["p0003"]
-    after = store.sync("passages", edited)
-    assert after.written == 0
-    table = lancedb.connect(tmp_path).open_table("passages")
-    assert sorted(column for each in table.list_indices() for column in each.columns) == ["id", "text"]
-    statistics = [table.index_stats(each.name) for each in table.list_indices()]
-    assert [each.num_unindexed_rows for each in statistics if each] == [0, 0]
-    assert sorted(store.open("passages", after.version).search_text("castle", 9)) == wanted.ids
-    assert store.sync("passages", edited).version == after.version
+ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.floats(-1, 1, width=32))
 
 
 def hashes(*numbers: int) -> NDArray[np.uint8]:
@@ -179,9 +75,6 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return given
 
 
-ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.floats(-1, 1, width=32))
-
-
 @given(ROWS, ROWS, st.integers(1, 15))
 def test_the_gap_is_that_of_sorted_cosines_and_ignores_order(asked: np.ndarray, rows: np.ndarray, rank: int) -> None:
     questions, texts = unit(asked), unit(rows)
@@ -201,8 +94,8 @@ def test_scales_are_ratios_within_bounds(own: float, reference: float) -> None:
 
 
 def test_nothing_to_measure_scales_nothing() -> None:
-    none = np.empty((0, 3), np.float32)
-    assert spread(none, unit(np.zeros((2, 3)))) == spread(unit(np.zeros((2, 3))), none) == 0
+    none, two = np.empty((0, 3), np.float32), unit(np.zeros((2, 3)))
+    assert spread(none, two) == spread(two, none) == 0
     assert cosine_scale(0, 0.4) == cosine_scale(0.4, 0) == 1
 
 
@@ -210,8 +103,8 @@ def test_nothing_to_measure_scales_nothing() -> None:
 def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str], shuffle: Random) -> None:
     other = list(bodies)
     shuffle.shuffle(other)
-    assert sampled_sentences(bodies) == sampled_sentences(other)
-    assert [bodies[n] for n in sampled_texts(bodies)] == [other[n] for n in sampled_texts(other)]
+    assert kinds.sampled_sentences(bodies) == kinds.sampled_sentences(other)
+    assert [bodies[n] for n in kinds.sampled_texts(bodies)] == [other[n] for n in kinds.sampled_texts(other)]
 
 
 def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path) -> None:

@@ -13,50 +13,57 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import Mock
+from queue import SimpleQueue
+from typing import Any
+from unittest.mock import Mock, call
 
 import duckdb
 import pytest
+from command_processes import line_of
 from empty_version import publish_empty
 
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    ContractError,
-    ManifestMismatchError,
-    SourceError,
-    StoreConflictError,
-    StoreError,
-    UnknownIdError,
-    UnknownIndexError,
-)
+from polyhop.schemas import errors
+from polyhop.schemas.errors import ConfigurationError, ContractError, StoreConflictError, StoreError, UnknownIdError
 from polyhop.schemas.manifest import Outcome, RunRecord, StageUse, Starter, VectorRecord
 from polyhop.schemas.records import EntityEdit
-from polyhop.warehouse.files import evaluations
-from polyhop.warehouse.files import versions as writer
+from polyhop.warehouse.files import evaluations, versions
 from polyhop.warehouse.files.disk import file_hash, require_place, write_json_lines
 from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.versions import (
-    begin_run,
-    current_version,
-    end_run,
-    hold_version,
-    latest_version,
-    pinned_version,
-    point_to,
-    prune_versions,
-    published_versions,
-    read_lease,
-    read_manifest,
-    read_runs,
-    remove_leftovers,
-    require_version,
-    starter,
-    writer_lease,
-)
+from polyhop.warehouse.files.versions import point_to, published_versions, read_lease, read_runs, writer_lease
 from polyhop.warehouse.machine import is_running, machine, now, peak_rss_mb, user_name
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.user_files import change_edits, read_edits
+
+HOLDS = (
+    "import sys; from pathlib import Path; from polyhop.warehouse.files.versions import writer_lease\n"
+    "with writer_lease(Path(sys.argv[1]), 'a'):\n    print('held', flush=True); sys.stdin.read()"
+)
+ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
+RUN = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
+RUN |= {"settings_hash": "x", "results": {}}
+TIMINGS = {"started": "2026-01-01", "strategies": {}}
+ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": ""}
+FILES = {
+    "run.json": json.dumps(RUN).encode(),
+    "timings.json": json.dumps(TIMINGS).encode(),
+    "questions.jsonl": (json.dumps(ROW, ensure_ascii=False) + "\n").encode() * 2,
+}
+MOMENT = "2026-01-02T03:04:05+00:00"
+APPEND = """
+import sys
+from pathlib import Path
+from polyhop.schemas.manifest import RunRecord
+from polyhop.schemas.records import EntityEdit, with_edit
+from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.files.versions import begin_run
+from polyhop.warehouse.user_files import change_edits
+folder = IndexFolder(Path(sys.argv[1]), "wiki")
+sys.stdin.read()
+for n in range(20):
+    begin_run(folder, lambda n: RunRecord(run=n, started=sys.argv[2]), kept=20)
+    change_edits(folder, lambda edits: with_edit(edits, EntityEdit("delete", f"{sys.argv[3]} {n}", "")))
+"""
 
 
 @pytest.fixture
@@ -66,21 +73,24 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def index(layout: Layout) -> IndexFolder:
-    """The folder of an index that has two versions."""
     folder = layout.index("a")
-    publish_empty(folder, 1)
-    publish_empty(folder, 2)
+    for number in (1, 2):
+        publish_empty(folder, number)
     return folder
+
+
+def current_and_pinned(index: IndexFolder) -> tuple[int | None, int | None]:
+    return versions.current_version(index), versions.pinned_version(index)
 
 
 def test_a_pinned_version_stays_current_while_others_are_published_and_pruned_beside_it(index: IndexFolder) -> None:
     point_to(index, 1, is_pinned=True)
     publish_empty(index, 3)
-    assert (current_version(index), pinned_version(index), latest_version(index)) == (1, 1, 3)
-    assert (published_versions(index), prune_versions(index, keep=1)) == ([1, 2, 3], [2])
+    assert current_and_pinned(index) == (1, 1)
+    assert (published_versions(index), versions.prune_versions(index, keep=1)) == ([1, 2, 3], [2])
     point_to(index, 3)
     publish_empty(index, 4)
-    assert (current_version(index), pinned_version(index), latest_version(index)) == (4, None, 4)
+    assert (*current_and_pinned(index), versions.latest_version(index)) == (4, None, 4)
 
 
 def test_a_damaged_pointer_pins_nothing_and_the_next_version_becomes_current(index: IndexFolder) -> None:
@@ -89,32 +99,30 @@ def test_a_damaged_pointer_pins_nothing_and_the_next_version_becomes_current(ind
     point_to(index, 1, is_pinned=True)
     for damaged in ("x", "7\n"):
         index.current.write_text(damaged)
-        assert (pinned_version(index), published_versions(index)) == (None, [1, 2])
+        assert (versions.pinned_version(index), published_versions(index)) == (None, [1, 2])
     publish_empty(index, 3)
-    assert (current_version(index), pinned_version(index), index.pinned.exists()) == (3, None, False)
+    assert (*current_and_pinned(index), index.pinned.exists()) == (3, None, False)
 
 
 @pytest.mark.parametrize("is_pinned", [False, True])
-def test_a_version_that_was_never_current_does_not_count_and_goes(
-    layout: Layout, index: IndexFolder, is_pinned: bool
-) -> None:
+def test_a_version_that_was_never_current_goes(layout: Layout, index: IndexFolder, is_pinned: bool) -> None:
     """As a kill leaves it between the rename of its folder and that of the pointer."""
     point_to(index, 1, is_pinned=is_pinned)
     index.publishing.write_text("2\n")
     (index.path / ".CURRENT.123.tmp").write_text("2\n")
     assert published_versions(index) == [1]
     with pytest.raises(UnknownIdError, match="no version 2; it has 1"):
-        require_version(layout, "a", 2)
-    assert (remove_leftovers(index), latest_version(index)) == ([2], 1)
+        versions.require_version(layout, "a", 2)
+    assert (versions.remove_leftovers(index), versions.latest_version(index)) == ([2], 1)
     assert not list(index.path.glob(".CURRENT*"))
     assert names_in(index.versions) == ["000001"]
 
 
 def test_a_version_that_became_current_before_a_kill_stays(layout: Layout, index: IndexFolder) -> None:
     index.publishing.write_text("2\n")
-    assert (published_versions(index), remove_leftovers(index)) == ([1, 2], [])
+    assert (published_versions(index), versions.remove_leftovers(index)) == ([1, 2], [])
     point_to(index, 1)
-    assert (published_versions(index), require_version(layout, "a")[0]) == ([1, 2], 1)
+    assert (published_versions(index), versions.require_version(layout, "a")[0]) == ([1, 2], 1)
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 200, "a b"])
@@ -127,35 +135,34 @@ def test_pruning_keeps_the_newest_the_current_and_those_in_use(layout: Layout, i
     for number in range(3, 7):
         publish_empty(index, number)
     point_to(index, 2)
-    with hold_version(layout, "a", 3) as held:
+    with versions.hold_version(layout, "a", 3) as held:
         assert (held.number, held.folder) == (3, index.version(3))
-        assert prune_versions(index, keep=2) == [1, 4]
-    assert prune_versions(index, keep=2) == [3]
-    assert published_versions(index) == [2, 5, 6]
+        assert versions.prune_versions(index, keep=2) == [1, 4]
+    assert (versions.prune_versions(index, keep=2), published_versions(index)) == ([3], [2, 5, 6])
 
 
 def test_what_a_killed_removal_left_goes_away_and_the_current_version_never_does(index: IndexFolder) -> None:
     publish_empty(index, 3)
     index.version(1).manifest.unlink()  # as a kill between removing the manifest and the rest leaves it
     index.version(3).manifest.unlink()
-    assert remove_leftovers(index) == [1]
-    assert sorted(folder.name for folder in index.versions.iterdir()) == ["000002", "000003"]
+    assert versions.remove_leftovers(index) == [1]
+    assert names_in(index.versions) == ["000002", "000003"]
 
 
 @pytest.mark.parametrize(("pointer", "words"), [("7\n", r"version 7.*has 1, 2.*"), ("nonsense", "")])
 def test_a_wrong_pointer_says_how_to_set_it(layout: Layout, index: IndexFolder, pointer: str, words: str) -> None:
     index.current.write_text(pointer)
-    with pytest.raises(ManifestMismatchError, match=words + "polyhop versions --index a --use N"):
-        require_version(layout, "a")
+    with pytest.raises(errors.ManifestMismatchError, match=words + "polyhop versions --index a --use N"):
+        versions.require_version(layout, "a")
 
 
 def test_what_is_unknown_or_damaged_is_named(layout: Layout, index: IndexFolder) -> None:
     (layout.indexes / "begun").mkdir()  # nothing was published in it yet
-    with pytest.raises(UnknownIndexError, match=r"Unknown index 'x' .*known indexes: a[^,].*polyhop index SOURCE"):
-        require_version(layout, "x")
+    with pytest.raises(errors.UnknownIndexError, match=r"Unknown index 'x' .*known indexes: a[^,].*polyhop index S"):
+        versions.require_version(layout, "x")
     index.version(1).manifest.write_text("{}")
-    with pytest.raises(ManifestMismatchError, match=r"manifest\.json"):
-        read_manifest(index.version(1))
+    with pytest.raises(errors.ManifestMismatchError, match=r"manifest\.json"):
+        versions.read_manifest(index.version(1))
 
 
 @pytest.mark.rare
@@ -171,19 +178,18 @@ def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path:
         while not is_enough.is_set():
             published.append(published[-1] + 1)
             publish_empty(index, published[-1], tables)
-            prune_versions(index, keep=1)
+            versions.prune_versions(index, keep=1)
 
-    writer = threading.Thread(target=publish_and_prune)
-    writer.start()
-    reads = 0
+    thread, reads = threading.Thread(target=publish_and_prune), 0
+    thread.start()
     try:
         while reads < 20 or len(published) < 50:
             assert query_rows(layout, "a", "SELECT count(*) AS n FROM passages").to_pylist() == [{"n": 10}]
             reads += 1
     finally:
         is_enough.set()
-        writer.join()
-    prune_versions(index, keep=1)
+        thread.join()
+    versions.prune_versions(index, keep=1)
     assert published_versions(index) == published[-1:]
 
 
@@ -195,25 +201,6 @@ def test_a_manifest_keeps_the_name_under_which_the_version_of_a_table_is_stored(
     assert record == VectorRecord(table="passages", table_version=4, rows=2, dimension=3, model="m")
 
 
-HOLDS = (
-    "import sys; from pathlib import Path; from polyhop.warehouse.files.versions import writer_lease\n"
-    "with writer_lease(Path(sys.argv[1]), 'a'):\n    print('held', flush=True); sys.stdin.read()"
-)
-
-
-@pytest.fixture
-def other(index: IndexFolder) -> Iterator[subprocess.Popen[str]]:
-    """Another process that writes the index."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(index.lease)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    yield process
-    process.kill()
-    process.communicate()
-
-
 def left_by(index: IndexFolder, *, host: str, seconds: float, pid: int = 1) -> None:
     """What a writer that never removed its lease leaves; it runs out in so many seconds."""
     until = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -221,30 +208,28 @@ def left_by(index: IndexFolder, *, host: str, seconds: float, pid: int = 1) -> N
     index.lease.write_text(json.dumps({**document, "until": until.isoformat()}), encoding="utf-8")
 
 
-def test_a_second_writer_is_told_who_the_first_is_and_one_that_waits_writes_when_that_is_dead(
-    index: IndexFolder, other: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_writer_waits_for_the_first(index: IndexFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", HOLDS, str(index.lease)]
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert line_of(other) == "held\n"
     words = rf"written by process {other.pid} of .+@{socket.gethostname()} \(since .* UTC; unless .* UTC\); wait"
-    monkeypatch.setattr(writer, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(versions, "_POLL_SECONDS", 0.01)
     for wait in (0, 0.05):
         with pytest.raises(StoreConflictError, match=words), writer_lease(index.lease, "a", wait_seconds=wait):
             pass
-    lease = read_lease(index)
-    assert lease is not None
+    lease: Any = read_lease(index)
     assert (lease.pid, lease.until > lease.since) == (other.pid, True)
     said: list[str] = []
     threading.Timer(0.2, other.kill).start()
     with writer_lease(index.lease, "a", wait_seconds=60, on_wait=said.append):
         assert [f"process {other.pid} of" in sentence for sentence in said] == [True]
-        held = read_lease(index)
-        assert held is not None
-        assert held.pid == os.getpid()
+        lease = read_lease(index)
+        assert lease.pid == os.getpid()
     assert read_lease(index) is None
+    other.communicate()
 
 
-def test_another_hosts_lease_counts_until_it_runs_out_and_one_of_this_host_only_with_its_lock(
-    index: IndexFolder,
-) -> None:
+def test_another_hosts_lease_counts_until_it_runs_out_and_ours_with_its_lock(index: IndexFolder) -> None:
     left_by(index, host="elsewhere", seconds=30)
     with pytest.raises(StoreConflictError, match="process 1 of ada@elsewhere"), writer_lease(index.lease, "a"):
         pass
@@ -264,37 +249,27 @@ def test_a_file_that_does_not_say_who_writes_stops_nobody(index: IndexFolder, co
 
 
 def test_a_lease_is_renewed_while_its_holder_works(index: IndexFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    renewed = threading.Event()
-    written = []
-    write = writer._write
+    write, written = versions._write, SimpleQueue[datetime]()
 
     def noted(descriptor: int, since: datetime) -> None:
         write(descriptor, since)
-        written.append(since)
-        if len(written) == 3:
-            renewed.set()
+        written.put(since)
 
-    monkeypatch.setattr(writer, "_write", noted)
-    monkeypatch.setattr(writer, "LEASE_SECONDS", 0.03)
+    monkeypatch.setattr(versions, "_write", noted)
+    monkeypatch.setattr(versions, "LEASE_SECONDS", 0.03)
     with writer_lease(index.lease, "a"):
-        assert renewed.wait(20)
-    assert len(set(written)) == 1
+        assert len({written.get(timeout=20) for _ in range(3)}) == 1
 
 
 @pytest.mark.parametrize(
     ("host", "error", "runs"),
     [("", None, True), ("", ProcessLookupError, False), ("", PermissionError, True), ("elsewhere", None, None)],
 )
-def test_a_process_of_this_host_runs_unless_it_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, host: str, error: type[OSError] | None, runs: bool | None
-) -> None:
-    def kill(process: int, signal: int) -> None:
-        assert (process, signal) == (4321, 0)
-        if error is not None:
-            raise error
-
+def test_is_running(monkeypatch: pytest.MonkeyPatch, host: str, error: type[OSError] | None, runs: bool | None) -> None:
+    kill = Mock(side_effect=error)
     monkeypatch.setattr(os, "kill", kill)
     assert is_running(host or socket.gethostname(), 4321) is runs
+    assert kill.call_args_list == ([] if host else [call(4321, 0)])
 
 
 def test_user_memory_and_machine_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,9 +280,6 @@ def test_user_memory_and_machine_are_stated(monkeypatch: pytest.MonkeyPatch) -> 
     assert user_name() == f"user {os.getuid()}"
 
 
-ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
-
-
 def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -316,8 +288,7 @@ def test_rows_are_written_one_a_line_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     assert write_json_lines(path, iter(ROWS), "the rows") == 2
     assert path.read_text(encoding="utf-8") == '{"a": 1}\n{"b": "é\\n東京"}\n'
-    assert write_json_lines(path, [], "the rows") == 0
-    assert path.read_bytes() == b""
+    assert (write_json_lines(path, [], "the rows"), path.read_bytes()) == (0, b"")
 
 
 def test_an_error_of_a_row_leaves_the_file_before_and_nothing_beside_it_and_a_link_stays_a_link(tmp_path: Path) -> None:
@@ -350,25 +321,13 @@ def test_the_hash_of_a_question_file_is_that_of_its_bytes(tmp_path: Path) -> Non
     (tmp_path / "q.jsonl").write_bytes(b"abc")
     known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert file_hash(tmp_path / "q.jsonl", "the questions") == known
-    with pytest.raises(SourceError, match=r"nothere\.jsonl: No such file"):
+    with pytest.raises(errors.SourceError, match=r"nothere\.jsonl: No such file"):
         file_hash(tmp_path / "nothere.jsonl", "the questions")
-
-
-RUN: dict[str, object] = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
-RUN |= {"settings_hash": "x", "results": {}}
-TIMINGS = {"started": "2026-01-01", "strategies": {}}
-ROW = {"id": "q", "question": "one\u2028two\x85three\rfour", "strategy": "bm25", "answer": ""}
-FILES = {
-    "run.json": json.dumps(RUN).encode(),
-    "timings.json": json.dumps(TIMINGS).encode(),
-    "questions.jsonl": (json.dumps(ROW, ensure_ascii=False) + "\n").encode() * 2,
-}
 
 
 def test_evaluations_are_numbered_from_one_and_read_as_they_were_stored(tmp_path: Path) -> None:
     folder = tmp_path / "evaluations"
-    assert run_numbers(folder) == []
-    assert store_run(folder, FILES) == (1, folder / "000001")
+    assert (run_numbers(folder), store_run(folder, FILES)) == ([], (1, folder / "000001"))
     assert store_run(folder, {**FILES, "plot.png": b"\x89PNG"}) == (2, folder / "000002")
     assert run_numbers(folder) == [1, 2]
     stored = read_run(folder, 2)
@@ -399,8 +358,7 @@ def test_only_names_that_are_numbers_count_and_none_is_used_again(tmp_path: Path
     for name in ("²", "٣", "old", "000002"):
         shutil.copytree(tmp_path / "000001", tmp_path / name)
     (tmp_path / "000001").rename(tmp_path / "gone")
-    assert run_numbers(tmp_path) == [2]
-    assert store_run(tmp_path, FILES)[0] == 3
+    assert (run_numbers(tmp_path), store_run(tmp_path, FILES)[0]) == ([2], 3)
 
 
 def test_nothing_is_seen_of_an_evaluation_whose_writing_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,9 +379,7 @@ def test_nothing_is_seen_of_an_evaluation_whose_writing_failed(tmp_path: Path, m
         ("questions.jsonl", None, "No such file or directory"),
     ],
 )
-def test_a_file_that_is_no_evaluation_is_named_with_what_to_do(
-    tmp_path: Path, name: str, content: bytes | None, reason: str
-) -> None:
+def test_a_file_that_is_no_evaluation_is_named(tmp_path: Path, name: str, content: bytes | None, reason: str) -> None:
     store_run(tmp_path, {one: data for one, data in (FILES | {name: content}).items() if data is not None})
     with pytest.raises(ContractError, match=rf"{name} cannot be read: {reason}.*; restore .* or remove its folder"):
         read_run(tmp_path, 1).question_rows()
@@ -433,13 +389,10 @@ def test_a_file_that_is_no_evaluation_is_named_with_what_to_do(
 
 def test_a_place_where_nothing_can_be_stored_is_refused_beforehand(tmp_path: Path) -> None:
     check_folder(tmp_path / "root" / "evaluations")
-    assert list((tmp_path / "root" / "evaluations").iterdir()) == []
+    assert names_in(tmp_path / "root" / "evaluations") == []
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="a file is where a folder is needed"):
         check_folder(tmp_path / "file")
-
-
-MOMENT = "2026-01-02T03:04:05+00:00"
 
 
 @pytest.fixture
@@ -449,13 +402,13 @@ def folder(layout: Layout) -> IndexFolder:
 
 
 def started(number: int) -> RunRecord:
-    return RunRecord(run=number, started=MOMENT, started_by=starter())
+    return RunRecord(run=number, started=MOMENT, started_by=versions.starter())
 
 
 def done(folder: IndexFolder, outcome: Outcome = "published", kept: int = 100) -> RunRecord:
-    begun = begin_run(folder, started, kept=kept)
+    begun = versions.begin_run(folder, started, kept=kept)
     ended = begun.model_copy(update={"outcome": outcome, "stages": {"ingest": StageUse(seconds=1.0)}})
-    end_run(folder, ended)
+    versions.end_run(folder, ended)
     return ended
 
 
@@ -464,16 +417,12 @@ def outcomes(folder: IndexFolder) -> list[str]:
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])
-def test_runs_are_numbered_keep_their_last_line_and_one_cut_short_is_removed_by_the_next(
-    folder: IndexFolder, cut: int
-) -> None:
+def test_runs_are_numbered_and_a_line_cut_short_is_removed_by_the_next(folder: IndexFolder, cut: int) -> None:
     assert read_runs(folder) == []
     first, second = done(folder), done(folder, "unchanged")
-    assert read_runs(folder) == [first, second]
-    assert len(folder.runs.read_bytes().splitlines()) == 4
+    assert (read_runs(folder), len(folder.runs.read_bytes().splitlines())) == ([first, second], 4)
     folder.runs.write_bytes(folder.runs.read_bytes()[:-cut])
-    assert read_runs(folder)[0] == first
-    assert [first.run, second.run, done(folder).run] == [1, 2, 3]
+    assert (read_runs(folder)[0], [first.run, second.run, done(folder).run]) == (first, [1, 2, 3])
     assert outcomes(folder) == ["published", "killed", "published"]
 
 
@@ -490,43 +439,25 @@ def test_only_the_newest_are_kept_and_numbers_go_on(folder: IndexFolder) -> None
 def test_a_run_whose_process_is_gone_was_killed_and_one_whose_process_lives_is_running(folder: IndexFolder) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         dead = process.pid
-    here = starter().host
+    here = versions.starter().host
     for host, pid, outcome in ((here, dead, "killed"), (here, os.getpid(), "running"), ("elsewhere", dead, "running")):
         by = {"started_by": Starter(host=host, process=pid)}
-        begin_run(folder, lambda number, by=by: started(number).model_copy(update=by))  # type: ignore[misc]
+        versions.begin_run(folder, lambda number, by=by: started(number).model_copy(update=by))  # type: ignore[misc]
         assert outcomes(folder)[-1] == outcome
     done(folder)
     assert outcomes(folder) == ["killed", "killed", "killed", "published"]
 
 
-def test_prefects_process_says_which_flow_run_it_is_and_no_password_of_its_server(
-    folder: IndexFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prefect_says_its_flow_run_and_no_password(folder: IndexFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "abc")
-    assert starter().flow_run_id == "abc"
-    who = starter("run-1", "https://svc:planted-0001@prefect.example/runs/flow-run/run-1")
+    assert versions.starter().flow_run_id == "abc"
+    who = versions.starter("run-1", "https://svc:planted-0001@prefect.example/runs/flow-run/run-1")
     monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
-    assert (who.flow_run_id, starter().flow_run_id) == ("run-1", "")
-    begin_run(folder, lambda number: started(number).model_copy(update={"started_by": who}), kept=100)
+    assert (who.flow_run_id, versions.starter().flow_run_id) == ("run-1", "")
+    versions.begin_run(folder, lambda number: started(number).model_copy(update={"started_by": who}), kept=100)
     assert b"planted-0001" not in folder.runs.read_bytes()
     (run,) = read_runs(folder)
     assert run.started_by.flow_run_url == "https://svc:***@prefect.example/runs/flow-run/run-1"
-
-
-APPEND = """
-import sys
-from pathlib import Path
-from polyhop.schemas.manifest import RunRecord
-from polyhop.schemas.records import EntityEdit, with_edit
-from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.versions import begin_run
-from polyhop.warehouse.user_files import change_edits
-folder = IndexFolder(Path(sys.argv[1]), "wiki")
-sys.stdin.read()
-for n in range(20):
-    begin_run(folder, lambda n: RunRecord(run=n, started=sys.argv[2]), kept=20)
-    change_edits(folder, lambda edits: with_edit(edits, EntityEdit("delete", f"{sys.argv[3]} {n}", "")))
-"""
 
 
 def test_no_run_and_no_decision_is_lost_when_several_processes_add_to_the_files(folder: IndexFolder) -> None:
@@ -542,9 +473,7 @@ def test_no_run_and_no_decision_is_lost_when_several_processes_add_to_the_files(
     assert sorted(edit.key for edit in read_edits(folder)) == sorted(f"{name} {n}" for name in "abc" for n in range(20))
 
 
-def test_the_edits_before_are_given_and_a_refused_change_or_a_line_that_is_none_leaves_them(
-    folder: IndexFolder,
-) -> None:
+def test_a_refused_change_and_a_line_that_is_none_leave_the_edits(folder: IndexFolder) -> None:
     first, second = EntityEdit("delete", "ada", ""), EntityEdit("rename", "bob", "Robert")
     assert change_edits(folder, lambda _: [first, second]) == ()
 
