@@ -4,14 +4,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from prefect_rest import ask, forget_earlier, post
+from prefect_rest import ask, forget_earlier, post, wait_for
 
 
 def _free_port() -> int:
@@ -60,17 +59,15 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_SCHEDULED_TIME": "PT30S",
         "DO_NOT_TRACK": "1",
     }
-    prefect = Path(sys.executable).parent / "prefect"
+    address = ("--host", "127.0.0.1", "--port", str(port))
+    command = [str(Path(sys.executable).parent / "prefect"), "server", "start", *address]
     log = (home / "server.log").open("w")
-    server = subprocess.Popen(
-        [str(prefect), "server", "start", "--host", "127.0.0.1", "--port", str(port)],
-        env=os.environ | environment,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+    server = subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=subprocess.STDOUT)
     _servers.append(server)
     try:
-        _wait_until_healthy(f"{environment['PREFECT_API_URL']}/health", server, home / "server.log")
+        health = f"{environment['PREFECT_API_URL']}/health"
+        wait_for(lambda: server.poll() is not None or _is_healthy(health), "the Prefect server did not answer", 300)
+        assert server.poll() is None, (home / "server.log").read_text()[-2000:]
         yield environment
     finally:
         server.terminate()
@@ -78,17 +75,10 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         log.close()
 
 
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 300
-    while time.monotonic() < end:
-        if server.poll() is not None:
-            pytest.fail(f"the Prefect server ended: {log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    pytest.fail(f"the Prefect server did not answer in 300 s: {log.read_text()[-2000:]}")
+def _is_healthy(url: str) -> bool:
+    with suppress(OSError), urllib.request.urlopen(url, timeout=2):
+        return True
+    return False
 
 
 @pytest.fixture(autouse=True)
@@ -101,12 +91,9 @@ def _own_runs_only() -> None:
 def clean_server(prefect_server: dict[str, str]) -> Iterator[dict[str, str]]:
     """The server without what would go on or be in the way afterwards: automations, blocks, schedules, open runs."""
     yield prefect_server
-    for deployment in post(prefect_server, "/deployments/filter"):
-        ask(prefect_server, f"/deployments/{deployment['id']}", "DELETE")
-    for automation in post(prefect_server, "/automations/filter"):
-        ask(prefect_server, f"/automations/{automation['id']}", "DELETE")
-    for block in post(prefect_server, "/block_documents/filter"):
-        ask(prefect_server, f"/block_documents/{block['id']}", "DELETE")
+    for kind in ("deployments", "automations", "block_documents"):
+        for each in post(prefect_server, f"/{kind}/filter"):
+            ask(prefect_server, f"/{kind}/{each['id']}", "DELETE")
     open_states = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]}}
     for run in post(prefect_server, "/flow_runs/filter", {"flow_runs": {"state": open_states}}):
         ask(prefect_server, f"/flow_runs/{run['id']}", "DELETE")

@@ -14,15 +14,7 @@ from typer.testing import CliRunner
 
 from polyhop.cli import app
 from polyhop.pages.answer_page import PageMaterial, answer_page, write_stored_page
-from polyhop.schemas.evidence import (
-    Edge,
-    Evidence,
-    Node,
-    Path,
-    QuestionNames,
-    Seed,
-    as_row,
-)
+from polyhop.schemas.evidence import Edge, Evidence, Node, Path, QuestionNames, Seed, as_row
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
 
@@ -131,9 +123,7 @@ def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_pa
 def _shown(scale: int) -> dict[str, Any]:
     """An answer with long names: a chain of entities, several of them beside each other, ten passages."""
     document = _spreading()
-    names = [
-        f"The {n}th International Commission for the Navigation of Tributaries of the River Thames" for n in range(9)
-    ]
+    names = [f"The {n}th International Commission for the Navigation of Tributaries of the Thames" for n in range(9)]
     keys = ["ada", *names[:scale]]
     edges = [Edge(source, target, ("is a member organisation of",)) for source, target in itertools.pairwise(keys)]
     nodes = [
@@ -148,9 +138,7 @@ def _shown(scale: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scale", [2, 6])
-def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
-    browser: Any, tmp_path: FilePath, scale: int, width: int
-) -> None:
+def test_nothing_is_cut_and_every_name_can_be_read(browser: Any, tmp_path: FilePath, scale: int, width: int) -> None:
     document = _shown(scale)
     names = [entity["key"] for entity in document["evidence"]["nodes"]]
     mentions = {row["id"]: names for row in document["passages"]}
@@ -195,16 +183,13 @@ def test_ask_writes_the_page_that_the_browser_shows(
     assert looked.requests == [page.as_uri()]
     assert (looked.values["title"], looked.values["active"]) == (f"{QUESTION} – Polyhop", 0)
     assert "London lies on the River Thames.<script>document.title='x'</script>" in looked.text
-    assert "<b>She wrote</b> notes." in looked.text
-    assert "steps\t2" in looked.text
+    assert ("<b>She wrote</b> notes." in looked.text, "steps\t2" in looked.text) == (True, True)
     named = looked.values["names"]
     assert any(name.startswith("Ada Lovelace") and name.endswith(": 1.000") for name in named)
     assert any(name.startswith("<script>alert(1)</script> (p4)") for name in named)
 
 
-def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
-    browser: Any, published: FilePath, tmp_path: FilePath
-) -> None:
+def test_a_stored_answer_becomes_the_same_page(browser: Any, published: FilePath, tmp_path: FilePath) -> None:
     questions, page = write_rows(tmp_path / "q.jsonl", [{"id": "q1", "question": QUESTION}]), tmp_path / "page.html"
     for command in (
         ("submit", questions, "--index", "tiny"),

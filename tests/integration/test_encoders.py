@@ -21,17 +21,7 @@ from small_indexes import indexed, wait_for
 from polyhop.commands.index import print_plan
 from polyhop.doctor import check_encoder
 from polyhop.flows.plan import plan_index
-from polyhop.flows.reports import IndexReport
-from polyhop.schemas.errors import (
-    BudgetExceededError,
-    ConfigurationError,
-    InvalidVectorError,
-    ModelEndpointError,
-    ModelKeyError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    PolyhopError,
-)
+from polyhop.schemas import errors
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings, parse_settings
@@ -44,6 +34,8 @@ from polyhop.warehouse.open import open_published
 from polyhop.warehouse.open_models import close_chats, close_encoders
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES
+
+Make = Callable[..., Settings]
 
 KEY = "sk-test-0123456789abcdef"
 SCRIPTED = "litellm:openai/scripted"
@@ -76,36 +68,26 @@ def values_for(tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatc
     """Settings of a root by name, with the scripted server as encoder, which is asked for few texts at once."""
     for module in ("warehouse.models.encoder_kinds", "tasks.planning"):
         monkeypatch.setattr(f"polyhop.{module}.SERVER_BATCH_SIZE", 4)
-    values = {
-        "strategies": "dense",
-        "encoder.name": SCRIPTED,
-        "models.price": "0,0,1",
-        "models.api_base": model_server.url,
-        "models.max_attempts": 3,
-    }
-    return lambda root="one", **more: (
-        {"root": str(tmp_path / root)} | values | {name.replace("__", "."): value for name, value in more.items()}
-    )
+    values = {"strategies": "dense", "encoder.name": SCRIPTED, "models.price": "0,0,1", "models.max_attempts": 3}
+    values["models.api_base"] = model_server.url
+
+    def given(root: str = "one", **more: Any) -> dict[str, Any]:
+        return {"root": str(tmp_path / root)} | values | {name.replace("__", "."): each for name, each in more.items()}
+
+    return given
 
 
 @pytest.fixture
-def settings_for(values_for: Callable[..., dict[str, Any]]) -> Callable[..., Settings]:
+def settings_for(values_for: Callable[..., dict[str, Any]]) -> Make:
     return lambda *root, **more: parse_settings({"test": values_for(*root, **more)})
 
 
-def index(settings: Settings, corpus: Path, name: str = "i") -> IndexReport:
-    return indexed(settings, corpus, name)
-
-
-def vectors(settings: Settings, name: str = "i") -> Mapping[str, VectorRecord]:
-    """What the manifest says of each kind of text."""
+def vectors(settings: Settings, name: str = "towns") -> Mapping[str, VectorRecord]:
     folder = Layout(settings.root).index(name)
     return read_manifest(folder.version(int(folder.current.read_text(encoding="ascii")))).vectors
 
 
-def rankings(
-    settings: Settings, strategies: Sequence[str] = ("dense",), name: str = "i"
-) -> dict[str, list[tuple[str, float]]]:
+def rankings(settings: Settings, strategies: Sequence[str] = ("dense",), name: str = "towns") -> dict[str, Any]:
     session = IndexSession(open_published(settings.root, name), settings)
     found = {}
     try:
@@ -133,11 +115,9 @@ def sent(model_server: Any) -> list[str]:
 
 
 @pytest.mark.rare
-def test_every_strategy_works_with_1536_dimensions(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_every_strategy_works_with_1536_dimensions(settings_for: Make, corpus: Path, model_server: Any) -> None:
     settings = settings_for(encoder__dimension=1536, strategies=",".join(STRATEGIES))
-    index(settings, corpus)
+    indexed(settings, corpus)
     assert {record.dimension for record in vectors(settings).values()} == {1536}
     found = rankings(settings, list(STRATEGIES))
     assert [strategy for strategy, passages in found.items() if not passages] == []
@@ -145,13 +125,11 @@ def test_every_strategy_works_with_1536_dimensions(
 
 
 @pytest.mark.rare
-def test_a_version_keeps_its_encoder_whatever_the_settings_say(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_a_version_keeps_its_encoder(settings_for: Make, corpus: Path, model_server: Any) -> None:
     served = settings_for(encoder__query_prefix="query: ", encoder__passage_prefix="passage: ")
-    index(served, corpus, "served")
+    indexed(served, corpus, "served")
     local = parse_settings({"test": {"root": str(served.root), "strategies": "dense", "encoder.name": "local"}})
-    index(local, corpus, "local")
+    indexed(local, corpus, "local")
     before = rankings(served, name="served"), rankings(local, name="local")
     unset = parse_settings({"test": {"root": str(served.root)}})
     count = model_server.count()
@@ -163,83 +141,64 @@ def test_a_version_keeps_its_encoder_whatever_the_settings_say(
 
 
 @pytest.mark.rare
-def test_a_later_run_keeps_the_encoder_and_another_one_embeds_again_and_nothing_else(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_a_later_run_keeps_the_encoder_unless_told(settings_for: Make, corpus: Path, model_server: Any) -> None:
     settings = settings_for(strategies="bridge")
-    index(settings, corpus)
-    kept = index(parse_settings({"test": {"root": str(settings.root), "strategies": "bridge"}}), corpus)
+    indexed(settings, corpus)
+    kept = indexed(parse_settings({"test": {"root": str(settings.root), "strategies": "bridge"}}), corpus)
     assert not kept.changed
-    changed = index(settings_for(strategies="bridge", encoder__name="local"), corpus)
+    changed = indexed(settings_for(strategies="bridge", encoder__name="local"), corpus)
     assert changed.changed
     assert [stage for stage in changed.seconds if stage not in changed.reused] == ["ingest", "embed-passage", "publish"]
     assert vectors(settings)["passage"].encoder.name == "local"
     count = model_server.count()
-    assert index(settings, corpus).changed  # back again: all vectors are in the cache
+    assert indexed(settings, corpus).changed  # back again: all vectors are in the cache
     assert model_server.count() == count
     assert vectors(settings)["passage"].encoder.name == SCRIPTED
+
+
+NO_MODEL = {"kind": "error", "status": 404, "message": "no such model"}
+NO_ENTRY = {"kind": "error", "status": 401, "message": "wrong key {authorization}"}
 
 
 @pytest.mark.parametrize(
     ("spec", "error", "words"),
     [
-        ("zero", InvalidVectorError, "zero or not finite for 1 of 4 texts"),
-        ("no_embeddings", PolyhopError, "openai/scripted"),
-        ({"kind": "error", "status": 404, "message": "no such model"}, ModelRejectedError, "no such model"),
-        (
-            {"kind": "error", "status": 401, "message": "wrong key {authorization}"},
-            ModelKeyError,
-            "refuses the key: wrong key",
-        ),
+        ("zero", errors.InvalidVectorError, "zero or not finite for 1 of 4 texts"),
+        ("no_embeddings", errors.PolyhopError, "openai/scripted"),
+        (NO_MODEL, errors.ModelRejectedError, "no such model"),
+        (NO_ENTRY, errors.ModelKeyError, "refuses the key: wrong key"),
     ],
 )
 def test_nonsense_and_errors_are_said_in_a_sentence_and_nothing_is_published(
-    spec: Any,
-    error: type[PolyhopError],
-    words: str,
-    settings_for: Callable[..., Settings],
-    corpus: Path,
-    model_server: Any,
-    caplog: pytest.LogCaptureFixture,
+    spec: Any, error: Any, words: str, settings_for: Make, corpus: Path, model_server: Any, caplog: Any
 ) -> None:
     caplog.set_level(logging.DEBUG)
     settings = settings_for(models__concurrency=1)
     model_server.respond(lambda asked: "reply" if asked.number == 0 else spec)  # the first shows the dimension
     with pytest.raises(error, match=words) as raised:
-        index(settings, corpus)
-    assert "\n" not in str(raised.value)
-    assert KEY not in str(raised.value) + caplog.text
-    assert not Layout(settings.root).index("i").current.exists()
+        indexed(settings, corpus)
+    assert ("\n" in str(raised.value), KEY in str(raised.value) + caplog.text) == (False, False)
+    assert not Layout(settings.root).index("towns").current.exists()
 
 
-def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ModelEndpointError, match=r"correct encoder\.api_base"):
-        index(settings_for(encoder__api_base=model_server.dead_url()), corpus)
-    with pytest.raises(ConfigurationError, match=r"set models\.price=0,0,USD"):
-        index(settings_for(models__price=None, max_cost_usd=1.0), corpus)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
-        check_encoder(settings_for(models__api_base=""))
+def test_an_absent_server_and_an_unknown_price_are_said(settings_for: Make, corpus: Path, model_server: Any) -> None:
+    with pytest.raises(errors.ModelEndpointError, match=r"correct encoder\.api_base"):
+        indexed(settings_for(encoder__api_base=model_server.dead_url()), corpus)
+    with pytest.raises(errors.ConfigurationError, match=r"set models\.price=0,0,USD"):
+        indexed(settings_for(models__price=None, max_cost_usd=1.0), corpus)
 
 
-def test_an_outage_says_how_many_texts_are_kept(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_an_outage_says_how_many_texts_are_kept(settings_for: Make, corpus: Path, model_server: Any) -> None:
     model_server.respond(lambda asked: "reply" if asked.number < 3 else {"kind": "error", "message": "overloaded"})
-    with pytest.raises(ModelUnavailableError) as raised:
-        index(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=8), corpus)
-    assert str(raised.value) == (
-        f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. "
-        f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."
-    )
+    with pytest.raises(errors.ModelUnavailableError) as raised:
+        indexed(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=8), corpus)
+    kept = f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."
+    said = f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. {kept}"
+    assert str(raised.value) == said
 
 
 @pytest.mark.rare
-def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_caps_hold_and_the_plan_counts_what_is_left(settings_for: Make, corpus: Path, model_server: Any) -> None:
     whole = plan_index(settings_for(), corpus).to_json()
     planned, step = whole["prompt_tokens"], whole["steps"]["embed-passage"]
     assert (step["units"], step["cached"], step["calls"]) == (len(TEXTS), 0, len(TEXTS) // 4)
@@ -247,25 +206,21 @@ def test_caps_hold_what_was_paid_is_kept_and_the_plan_counts_what_is_left(
     for cap in ({"max_tokens": planned // 2}, {"max_cost_usd": planned / 2_000_000}):
         model_server.reset()
         settings = settings_for(str(cap), **cap)
-        with pytest.raises(BudgetExceededError):
-            index(settings, corpus)
+        with pytest.raises(errors.BudgetExceededError):
+            indexed(settings, corpus)
         spent = calls(settings)[0].spent
         assert 0 < spent.prompt_tokens <= planned // 2
         left = plan_index(settings_for(str(cap)), corpus).to_json()
         assert left["steps"]["embed-passage"]["cached"] > 0
         assert left["prompt_tokens"] == pytest.approx(planned - spent.prompt_tokens, abs=10)
-        index(settings_for(str(cap)), corpus)
+        indexed(settings_for(str(cap)), corpus)
         texts = [text for one in model_server.requests for text in one.body["input"]]
         assert len(texts) == len(set(texts))
     assert calls(settings)[0].spent.prompt_tokens == pytest.approx(planned, abs=10)
 
 
 def test_a_plan_has_entities_of_a_graph_and_says_what_it_does_not_know(
-    settings_for: Callable[..., Settings],
-    local_for: Callable[..., Settings],
-    corpus: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    settings_for: Make, local_for: Make, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     unpriced = plan_index(settings_for(models__price=None), corpus)
     assert unpriced.to_json()["cost_usd"] is None
@@ -283,10 +238,10 @@ def test_a_plan_has_entities_of_a_graph_and_says_what_it_does_not_know(
 
 
 def test_a_key_is_nowhere_on_disk_and_is_missed_when_a_question_is_asked(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
+    settings_for: Make, corpus: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_for(encoder__api_base=model_server.url.replace("http://", "http://me:hidden-password@"))
-    index(settings, corpus)
+    indexed(settings, corpus)
     rankings(settings)
     contents = {file: file.read_bytes() for file in settings.root.rglob("*") if file.is_file()}
     leaks = [file for file, said in contents.items() if KEY.encode() in said or b"hidden-password" in said]
@@ -294,11 +249,11 @@ def test_a_key_is_nowhere_on_disk_and_is_missed_when_a_question_is_asked(
     assert vectors(settings)["passage"].encoder.api_base == ""
     monkeypatch.delenv("OPENAI_API_KEY")
     close_encoders()
-    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
+    with pytest.raises(errors.ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
         rankings(parse_settings({"test": {"root": str(settings.root)}}))  # no address is known any more
 
 
-def test_doctor_tries_the_configured_encoder(settings_for: Callable[..., Settings], model_server: Any) -> None:
+def test_doctor_tries_the_configured_encoder(settings_for: Make, model_server: Any) -> None:
     assert "litellm:openai/scripted, 384 dimensions" in check_encoder(settings_for())
     assert model_server.count() == 1
     both = check_encoder(settings_for(encoder__name="local", encoder__entities="litellm:openai/short"))
@@ -315,7 +270,7 @@ from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
-run_index(parse_settings({"test": json.loads(sys.argv[1])}), IndexRequest("i", Path(sys.argv[2])), DirectRunner())
+run_index(parse_settings({"test": json.loads(sys.argv[1])}), IndexRequest("towns", Path(sys.argv[2])), DirectRunner())
 """
 
 
@@ -332,7 +287,7 @@ def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
     process.wait()
     paid = {text for one in model_server.requests[:4] for text in one.body["input"]}
     model_server.reset()
-    report = index(parse_settings({"test": values}), corpus)
+    report = indexed(parse_settings({"test": values}), corpus)
     again = sent(model_server)
     assert not paid & set(again)
     assert len(paid) + len(again) == len(TEXTS) + 1  # and the one that showed the dimension
@@ -340,11 +295,9 @@ def test_killed_in_the_middle_of_embedding_nothing_is_paid_twice(
     assert report.model.unknown_tokens > 0
 
 
-def test_the_manifest_says_how_questions_are_encoded(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_the_manifest_says_how_questions_are_encoded(settings_for: Make, corpus: Path, model_server: Any) -> None:
     settings = settings_for(encoder__max_tokens=8, encoder__passage_prefix="text: ")
-    index(settings, corpus)
+    indexed(settings, corpus)
     encoder = vectors(settings)["passage"].encoder
     assert (encoder.max_tokens, encoder.passage_prefix, encoder.api_base) == (8, "text: ", model_server.url)
     texts = [text for one in model_server.requests for text in one.body["input"]]
@@ -382,18 +335,18 @@ def e5_server() -> Iterator[str]:
 
 
 def test_questions_in_other_languages_find_their_passage_and_the_spread_is_small(
-    e5_server: str, settings_for: Callable[..., Settings], write_corpus: Callable[..., Path]
+    e5_server: str, settings_for: Make, write_corpus: Callable[..., Path]
 ) -> None:
     """e5 is told which texts are questions (input_type), and holds everything within a tenth of a cosine."""
     towns = write_corpus([{"id": title, "title": title, "text": text} for title, text in TOWNS.items()])
     settings = settings_for(encoder__name="litellm:nvidia_nim/e5", encoder__api_base=e5_server)
-    index(settings, towns)
+    indexed(settings, towns)
     record = vectors(settings)["passage"]
     assert record.dimension == 384
     assert 0 < record.encoder.spread < 0.3
     # MiniLM's cosines of unrelated texts lie three times as far below the best
     assert 0.05 < record.encoder.cosine_scale < 0.6
-    session = IndexSession(open_published(settings.root, "i"), settings)
+    session = IndexSession(open_published(settings.root, "towns"), settings)
     found = session.answerer("dense", {}).retrieve([Question(text) for text in OTHER_LANGUAGES], limit=1)
     session.close()
     assert [retrieval.passages[0].passage_id for retrieval in found] == list(OTHER_LANGUAGES.values())
@@ -405,25 +358,21 @@ BY_VECTORS = ("naive-vector", "qasa", "proprag", "hublink", "hub-facets", "fusio
 
 
 @pytest.fixture
-def local_for(settings_for: Callable[..., Settings]) -> Callable[..., Settings]:
+def local_for(settings_for: Make) -> Make:
     """Settings of all strategies that use vectors, with our own encoder for passages."""
     return lambda *root, **more: settings_for(*root, encoder__name="local", strategies=",".join(BY_VECTORS), **more)
 
 
 def hashing_encoder(dimension: int) -> Callable[[list[str]], list[list[float]]]:
-    """Vectors that depend on nothing but their text."""
-    return lambda texts: [
-        np.random.default_rng(list(text.encode())).standard_normal(dimension).tolist() for text in texts
-    ]
+    random_of = np.random.default_rng
+    return lambda texts: [random_of(list(text.encode())).standard_normal(dimension).tolist() for text in texts]
 
 
 @pytest.mark.rare
-def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
-    local_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_short_texts_go_to_their_own_encoder(local_for: Make, corpus: Path, model_server: Any) -> None:
     settings = local_for("one", encoder__entities=SHORT, encoder__query_prefix="about: ")
     model_server.encode = hashing_encoder(64)  # another dimension than that of passages
-    index(settings, corpus)
+    indexed(settings, corpus)
     dimensions = {kind: (record.encoder.name, record.dimension) for kind, record in vectors(settings).items()}
     assert dimensions.pop("passage") == ("local", 384)
     assert len(dimensions) > 3
@@ -435,22 +384,20 @@ def test_short_texts_go_to_their_own_encoder_and_questions_to_both(
     asked = [text for request in model_server.requests for text in request.body["input"]]
     assert QUESTION in asked
     assert not any(text.startswith("about: ") for text in asked)  # the prefix is of the other encoder
-    kept = index(parse_settings({"test": {"root": str(settings.root), "strategies": ",".join(BY_VECTORS)}}), corpus)
+    kept = indexed(parse_settings({"test": {"root": str(settings.root), "strategies": ",".join(BY_VECTORS)}}), corpus)
     assert not kept.changed
 
 
 @pytest.mark.rare
-def test_our_encoder_behind_a_server_gives_our_vectors_and_rankings(
-    local_for: Callable[..., Settings], corpus: Path, model_server: Any
-) -> None:
+def test_our_encoder_behind_a_server_gives_our_vectors(local_for: Make, corpus: Path, model_server: Any) -> None:
     own = LocalEncoder()
     model_server.encode = lambda texts: own.encode(texts).astype(float).tolist()
     local, of_entities, of_all = local_for("two"), local_for("one", encoder__entities=SHORT), local_for("all")
     of_all = of_all.model_copy(update={"encoder": of_all.encoder.model_copy(update={"name": SCRIPTED})})
     matrices = set()
     for settings in (local, of_entities, of_all):
-        index(settings, corpus)
-        arrays = Layout(settings.root).index("i").version(1).arrays
+        indexed(settings, corpus)
+        arrays = Layout(settings.root).index("towns").version(1).arrays
         matrices.add(np.load(arrays / "vectors-passage_matrix.npy").tobytes())
         assert rankings(settings, BY_VECTORS) == rankings(local, BY_VECTORS)
     assert len(matrices) == 1

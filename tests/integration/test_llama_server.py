@@ -40,9 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
     close_chats()
 
 
-def test_extraction_is_bound_to_the_schema_every_count_is_believed_and_a_question_is_read(
-    server: LlamaServer, tmp_path: Path
-) -> None:
+def test_extraction_is_bound_to_the_schema_and_every_count_is_believed(server: LlamaServer, tmp_path: Path) -> None:
     """What such a model finds is weak; that its replies are read, and what they took, is not."""
     values = {
         "root": str(tmp_path / "root"),

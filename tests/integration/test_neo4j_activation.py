@@ -1,9 +1,9 @@
-"""Spreading activation on a real Neo4j: golden numbers of algorithms.md section 8, and what the embedded engine finds
-on 200 random graphs."""
+"""Spreading activation on a real Neo4j is that of the embedded engine, on the graphs of algorithms.md section 8 and
+on 200 random ones."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,28 +14,25 @@ from polyhop.schemas.errors import AlgorithmError, StatementRejectedError, Store
 from polyhop.schemas.graph import Activation, ChainRule, Hop, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
+from polyhop.worker.ranking.chains import search_paths
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.neo4j
-STAR = SmallGraph(
-    on_axes({"s1": 0.2, "s2": 0.2, "s3": 0.9, "v": 0.9, "w": 0.05}),
-    [("s1", "r", "v"), ("s2", "r", "v"), ("s3", "r", "v"), ("v", "r", "w")],
-)
-SEEDED = SmallGraph(on_axes({"x": 0.0, "y": 0.0, "z": 0.0}), [("x", "r", "y"), ("y", "r", "z")])
-SCORED = SmallGraph(on_axes({"x": 0.62, "y": -0.4}), [("x", "r", "y")])
-GATED = SmallGraph(on_axes({"x": 1.0, "y": 0.62, "z": 0.0, "o": -0.4}), [("x", "r", k) for k in "yzo"])
-THRICE = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", label, "y") for label in "rst"])
-ONCE = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", "r", "y")])
+RAYS = [(ray, "r", "v") for ray in ("s1", "s2", "s3")]
+THRICE_AS_MUCH = {"steps": 1, "gate": "none", "decay": 1.0, "edge_multiplicity": "per_edge"}
+HALF_AS_MUCH = {"steps": 1, "gate": "none", "decay": 0.5}
 MINE, EVIL = "it's `mine`) MATCH (n) DELETE n //", "x'}) DETACH DELETE (n) //`"
 MINED = SmallGraph(on_axes({EVIL: 0.9, '"; RETURN 1': 0.8}), [(EVIL, "'] -> () //", '"; RETURN 1')])
 GRAPHS = {
     "eight nodes": EIGHT,
-    "star of five": STAR,
-    "seeds alone": SEEDED,
-    "scores of seeds": SCORED,
-    "gates of cosines": GATED,
-    "threshold of sources": THRICE,
-    "threshold of increments": ONCE,
+    "star of five": SmallGraph(
+        on_axes({"s1": 0.2, "s2": 0.2, "s3": 0.9, "v": 0.9, "w": 0.05}), [*RAYS, ("v", "r", "w")]
+    ),
+    "seeds alone": SmallGraph(on_axes({"x": 0.0, "y": 0.0, "z": 0.0}), [("x", "r", "y"), ("y", "r", "z")]),
+    "scores of seeds": SmallGraph(on_axes({"x": 0.62, "y": -0.4}), [("x", "r", "y")]),
+    "gates of cosines": SmallGraph(on_axes({"x": 1.0, "y": 0.62, "z": 0, "o": -0.4}), [("x", "r", k) for k in "yzo"]),
+    "threshold of sources": SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", label, "y") for label in "rst"]),
+    "threshold of increments": SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", "r", "y")]),
     MINE: MINED,
 }
 
@@ -66,11 +63,7 @@ def first_axis(graph: SmallGraph) -> list[float]:
     return [1.0, *[0.0] * (graph.matrix.shape[1] - 1)]
 
 
-def spread_eight(
-    eight: Neo4jGraph,
-    spread: SpreadRule | None = None,
-    chains: ChainRule | None = None,
-) -> Activation:
+def spread_eight(eight: Neo4jGraph, spread: SpreadRule | None = None, chains: ChainRule | None = None) -> Activation:
     question = EIGHT.question(first_axis(EIGHT), SEEDS)
     return ask(eight, question, Rules(SeedRule(len(SEEDS), "entity"), spread or SpreadRule(), chains or ChainRule()))
 
@@ -79,133 +72,64 @@ def by_key(graph: SmallGraph, found: Activation) -> dict[str, float]:
     return {graph.keys[n]: value for n, value in zip(found.entities.tolist(), found.values.tolist(), strict=True)}
 
 
-@pytest.mark.parametrize(
-    ("rule", "wanted"),
-    [
-        (SpreadRule(steps=0), {"a": 1, "b": 0.6}),
-        (SpreadRule(steps=1), {"a": 1, "b": 0.6, "c": 0.896, "d": 0.42}),
-        (SpreadRule(steps=2), {"a": 1, "b": 0.85088, "c": 1.456, "d": 1.21632, "e": 0.2058}),
-        (SpreadRule(), FINAL),
-        (
-            SpreadRule(steps=4),
-            {"a": 1.935312, "b": 1.66624, "c": 3.563365, "d": 2.640671, "e": 1.697438, "f": 0.211595},
-        ),
-        (SpreadRule(decay=0.5), {"a": 1.26, "b": 0.936, "c": 1.04, "d": 1.404, "e": 0.3822, "f": 0.01575}),
-        (SpreadRule(threshold=0.2), {key: value for key, value in FINAL.items() if key != "f"}),
-        (
-            SpreadRule(edge_multiplicity="per_edge"),
-            {"a": 2.0192, "b": 1.41536, "c": 3.717504, "d": 2.911104, "e": 0.917045, "f": 0.043218},
-        ),
-        (
-            SpreadRule(gate="none"),
-            {"a": 3.3128, "b": 1.384, "c": 4.8664, "d": 2.184, "e": 2.0188, "f": 0.343, "h": 2.0188},
-        ),
-        (
-            SpreadRule(gate="none", uniform_requires_embedding=False),
-            {"a": 3.3128, "b": 1.384, "c": 4.8664, "d": 2.184, "e": 2.0188, "f": 0.343, "g": 1.568, "h": 2.0188},
-        ),
-    ],
-    ids=lambda value: None if isinstance(value, dict) else str(value).removeprefix("SpreadRule"),
-)
-def test_golden_propagation_on_the_server(eight: Neo4jGraph, rule: SpreadRule, wanted: dict[str, float]) -> None:
-    assert by_key(EIGHT, spread_eight(eight, rule)) == pytest.approx(wanted, abs=1e-5)
+STARS, X, LIKE = {"s1": 1.0, "s2": 1.0, "s3": 0.8}, {"x": 1.0}, {"y": 0.62, "z": 0.31}
 
 
 @pytest.mark.parametrize(
-    ("seeds", "wanted"),
+    ("index", "seeds", "spread", "score"),
     [
-        ({"x": 1.0, "y": 0.62, "z": 0.31}, {"x": 1, "y": 0.62, "z": 0.31}),
-        ({"y": 0.62, "z": 0.31}, {"y": 1, "z": 0.5}),
-    ],
-)
-def test_seeds_are_shares_of_the_largest_cosine(
-    databases: Mapping[str, Neo4jGraph], seeds: dict[str, float], wanted: dict[str, float]
-) -> None:
-    rules = Rules(SeedRule(len(seeds), "entity"), SpreadRule(steps=0))
-    found = ask(databases["seeds alone"], SEEDED.question(first_axis(SEEDED), seeds), rules)
-    assert {SEEDED.keys[seed.entity]: seed.activation for seed in found.seeds} == pytest.approx(wanted, abs=1e-5)
-    assert {seed.match for seed in found.seeds} == ({"exact", "vector"} if 1.0 in seeds.values() else {"vector"})
-
-
-@pytest.mark.parametrize(("score", "wanted"), [("question", 0.62), ("entity", 0.31), ("neo4j", 0.655)])
-def test_scores_of_seeds_are_cosines_unless_neo4js_are_asked_for(
-    databases: Mapping[str, Neo4jGraph], score: Any, wanted: float
-) -> None:
-    question = SCORED.question(first_axis(SCORED), {"x": 0.31})
-    found = ask(databases["scores of seeds"], question, Rules(SeedRule(1, score), SpreadRule(steps=1)))
-    assert [(seed.entity, seed.activation) for seed in found.seeds] == [(0, 1.0)]
-    assert found.seeds[0].score == pytest.approx(wanted, abs=1e-5)
-
-
-def _threshold(value: float, decay: float, edges: Literal["set", "per_edge"]) -> SpreadRule:
-    return SpreadRule(steps=1, decay=decay, threshold=value, gate="none", edge_multiplicity=edges)
-
-
-STARS = {"s1": 1.0, "s2": 1.0, "s3": 0.8}
-X = {"x": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("index", "seeds", "rule", "wanted"),
-    [
-        # a star exceeds 1, and equal nodes do not feed each other
-        (
-            *("star of five", STARS, SpreadRule(steps=3)),
-            {"s1": 1.49392, "s2": 1.49392, "s3": 1.91132, "v": 2.968132, "w": 0.12348},
-        ),
-        # an opposite gate lets nothing through
-        ("gates of cosines", X, SpreadRule(steps=1), {"x": 1, "y": 0.7 * 0.62}),
+        *(("eight nodes", SEEDS, {"steps": steps}, "entity") for steps in range(5)),
+        ("eight nodes", SEEDS, {"decay": 0.5}, "entity"),
+        ("eight nodes", SEEDS, {"threshold": 0.2}, "entity"),
+        ("eight nodes", SEEDS, {"edge_multiplicity": "per_edge"}, "entity"),
+        ("eight nodes", SEEDS, {"gate": "none"}, "entity"),
+        ("eight nodes", SEEDS, {"gate": "none", "uniform_requires_embedding": False}, "entity"),
+        ("seeds alone", X | LIKE, {"steps": 0}, "entity"),  # shares of the largest cosine
+        ("seeds alone", LIKE, {"steps": 0}, "entity"),
+        *(("scores of seeds", {"x": 0.31}, {"steps": 1}, score) for score in get_args(SeedScore)),
+        ("star of five", STARS, {}, "entity"),  # it exceeds 1, and equal nodes do not feed each other
+        ("gates of cosines", X, {"steps": 1}, "entity"),  # an opposite gate lets nothing through
         # three relations carry 3 * 1.0, far above tau, but the source itself must be above it
-        ("threshold of sources", X, _threshold(1.0, 1.0, "per_edge"), {"x": 1}),
-        ("threshold of sources", X, _threshold(0.99, 1.0, "per_edge"), {"x": 1, "y": 3}),
+        ("threshold of sources", X, THRICE_AS_MUCH | {"threshold": 1.0}, "entity"),
+        ("threshold of sources", X, THRICE_AS_MUCH | {"threshold": 0.99}, "entity"),
         # one relation carries 0.5 * 1.0: an increment at the threshold is dropped
-        ("threshold of increments", X, _threshold(0.5, 0.5, "set"), {"x": 1}),
-        ("threshold of increments", X, _threshold(0.49, 0.5, "set"), {"x": 1, "y": 0.5}),
+        ("threshold of increments", X, HALF_AS_MUCH | {"threshold": 0.5}, "entity"),
+        ("threshold of increments", X, HALF_AS_MUCH | {"threshold": 0.49}, "entity"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=str,
 )
-def test_activations_by_hand_on_the_server(
-    databases: Mapping[str, Neo4jGraph], index: str, seeds: dict[str, float], rule: SpreadRule, wanted: dict[str, float]
+def test_activation_spreads_on_the_server_as_in_the_embedded_engine(
+    databases: Mapping[str, Neo4jGraph], index: str, seeds: dict[str, float], spread: Any, score: SeedScore
 ) -> None:
-    graph = GRAPHS[index]
-    found = ask(databases[index], graph.question(first_axis(graph), seeds), Rules(SeedRule(len(seeds), "entity"), rule))
-    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12 if index.startswith("threshold") else 1e-5)
+    """Whose golden numbers are those of tests/unit/worker/ranking/test_qasa.py."""
+    graph, rules = GRAPHS[index], QasaRules(SeedRule(len(seeds), score), SpreadRule(**spread), ChainRule())
+    question = graph.question(first_axis(graph), seeds)
+    found = Neo4jEngine(databases[index], rules).activate(question)
+    local = EmbeddedEngine(Arrays(graph.arrays, graph.matrix), rules).activate(question)  # type: ignore[arg-type]
+    assert not disagreement(local, found)
+    exact = 1e-12 if index.startswith("threshold") else 1e-5
+    assert by_key(graph, found) == pytest.approx(by_key(graph, local), abs=exact)
+    scores = [[each.score for each in one.seeds] for one in (found, local)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
 
-ALL_CHAINS = (
-    "ad 1.881576, acd 1.739717, adc 1.739717, ac 1.695656, adcb 1.619428, bcad 1.619428, bcda 1.619428, acb 1.549957, "
-    "bca 1.549957, ade 1.52165, bcd 1.514133, acde 1.505237, bcade 1.455902, bc 1.35728, bcde 1.336049, "
-    "acdef 1.212833, adef 1.152042, bcdef 1.077483"
-)
-
-
-def chains_of(found: Activation) -> dict[str, float]:
-    return {"".join(EIGHT.keys[n] for n in chain.entities): chain.score for chain in found.chains}
-
-
-def test_golden_chains_on_the_server_all_or_the_first_of_a_bounded_search(eight: Neo4jGraph) -> None:
-    wanted = {name: float(score) for name, score in (pair.split() for pair in ALL_CHAINS.split(", "))}
-    found = chains_of(spread_eight(eight))
-    assert list(found) == list(wanted)
-    assert found == pytest.approx(wanted, abs=1e-5)
+def test_chains_on_the_server_are_those_of_the_full_search_or_the_first_of_a_bounded_one(eight: Neo4jGraph) -> None:
+    found = spread_eight(eight)
+    assert by_key(EIGHT, found) == pytest.approx(FINAL, abs=1e-5)
+    wanted = search_paths(EIGHT.arrays, found.entities, found.values, [0, 1], ChainRule()).chains
+    assert len(wanted) == 18
+    assert [chain.entities for chain in found.chains] == [one.entities for one in wanted]
+    assert [chain.score for chain in found.chains] == pytest.approx([one.score for one in wanted], abs=1e-5)
     for limit in (1, 5, 17):
-        assert list(chains_of(spread_eight(eight, chains=ChainRule(limit=limit)))) == list(wanted)[:limit]
+        bounded = spread_eight(eight, chains=ChainRule(limit=limit)).chains
+        assert [chain.entities for chain in bounded] == [chain.entities for chain in wanted[:limit]]
 
 
-@pytest.mark.parametrize(
-    ("rule", "wanted"),
-    [
-        (ChainRule(), ["adcb", "bcade", "acdef", "adef", "bcdef"]),
-        (ChainRule(limit=5), ["acd", "adcb"]),
-        (ChainRule(limit=2, dedupe="before_limit"), ["adcb", "bcade"]),
-    ],
-)
-def test_the_engine_drops_duplicates_as_the_golden_list_does(
-    eight: Neo4jGraph, rule: ChainRule, wanted: list[str]
-) -> None:
-    rules = QasaRules(SeedRule(2, "entity"), SpreadRule(), rule)
-    found = Neo4jEngine(eight, rules).activate(EIGHT.question(first_axis(EIGHT), SEEDS))
-    assert list(chains_of(found)) == wanted
+@pytest.mark.parametrize("rule", [ChainRule(limit=5), ChainRule(limit=2, dedupe="before_limit")], ids=str)
+def test_the_engine_drops_duplicates_as_the_embedded_one_does(eight: Neo4jGraph, rule: ChainRule) -> None:
+    rules, question = QasaRules(SeedRule(2, "entity"), SpreadRule(), rule), EIGHT.question(first_axis(EIGHT), SEEDS)
+    local = EmbeddedEngine(Arrays(EIGHT.arrays, EIGHT.matrix), rules).activate(question)  # type: ignore[arg-type]
+    assert not disagreement(local, Neo4jEngine(eight, rules).activate(question))
 
 
 def test_hops_carry_labels_of_both_directions_in_one_round_trip(eight: Neo4jGraph) -> None:
@@ -317,23 +241,14 @@ def random_question(random: np.random.Generator, whole: SmallGraph, part: SmallG
     return SpreadQuestion(_vector(random).astype(np.float32), tuple(names))
 
 
-@pytest.fixture(scope="module")
-def world(connection: Neo4jConnection) -> tuple[SmallGraph, list[SmallGraph], Neo4jGraph]:
-    """All graphs side by side in one index: none is joined to another."""
+@pytest.mark.rare
+def test_both_engines_agree_on_random_graphs(connection: Neo4jConnection) -> None:
+    """All graphs stand side by side in one index: none is joined to another."""
     random = np.random.default_rng(20261121)
     parts = [random_part(random, number) for number in range(RANDOM_GRAPHS)]
-    whole = SmallGraph(
-        {key: vector for part in parts for key, vector in part.vectors.items()},
-        [edge for part in parts for edge in part.edges],
-    )
-    return whole, parts, whole.load(connection, "two hundred")
-
-
-@pytest.mark.rare
-def test_both_engines_agree_on_two_hundred_random_graphs(
-    world: tuple[SmallGraph, list[SmallGraph], Neo4jGraph],
-) -> None:
-    whole, parts, database = world
+    vectors = {key: vector for part in parts for key, vector in part.vectors.items()}
+    whole = SmallGraph(vectors, [edge for part in parts for edge in part.edges])
+    database = whole.load(connection, "two hundred")
     arrays = Arrays(whole.arrays, whole.matrix)
     random = np.random.default_rng(7)
     with_chains = 0

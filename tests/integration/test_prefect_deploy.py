@@ -32,8 +32,10 @@ from prefect_rest import (
 
 from polyhop.flows.prefect_deploy import FIRST_INDEX, DeployedIndex
 
+Server = dict[str, str]
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
-WriteCorpus = Callable[..., Path]
+Write = Callable[..., Path]
 PROJECT = Path(__file__).resolve().parents[2]
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(6)
@@ -69,11 +71,8 @@ def test_the_file_for_prefect_deploy_offers_what_polyhop_deploy_does() -> None:
 
 def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: Run) -> None:
     done = polyhop("deploy", *LAKES)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "polyhop: No Prefect server is named; start one with `prefect server start`, and set "
-        "PREFECT_API_URL=http://127.0.0.1:4200/api.\n"
-    )
+    said = "No Prefect server is named; start one with `prefect server start`, and set "
+    assert (done.returncode, done.stderr) == (2, f"polyhop: {said}PREFECT_API_URL=http://127.0.0.1:4200/api.\n")
     done = new_polyhop("deploy", *LAKES, env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
     assert done.returncode == 1
     assert done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")
@@ -100,11 +99,7 @@ def test_what_deploy_refuses_is_one_sentence(polyhop: Run, options: tuple[str, .
 
 @pytest.mark.prefect
 def test_a_schedule_makes_runs_and_a_run_an_artifact_an_event_an_export_that_fails_and_its_notification(
-    polyhop: Run,
-    write_corpus: WriteCorpus,
-    clean_server: dict[str, str],
-    received: tuple[str, list[str]],
-    tmp_path: Path,
+    polyhop: Run, write_corpus: Write, clean_server: Server, received: tuple[str, list[str]], tmp_path: Path
 ) -> None:
     server, (address, bodies) = clean_server, received
     _make_block(server, address)
@@ -112,7 +107,8 @@ def test_a_schedule_makes_runs_and_a_run_an_artifact_an_event_an_export_that_fai
     options = ("deploy", "--index", "scheduled", "--source", source, "--notify", "custom-webhook/ops", "--json")
     made = json.loads(polyhop(*options, "--after-publish", "export", env=server).stdout)
     assert "index/scheduled-incremental" in made["deployments"]
-    deployment = ask(server, "/deployments/name/index/scheduled-incremental", "GET")
+    path = "/deployments/name/index/scheduled-incremental"
+    deployment = ask(server, path, "GET")
     assert deployment["tags"] == ["polyhop", "scheduled", "incremental"]
     assert deployment["parameter_openapi_schema"]["properties"]["index"]["enum"] == ["scheduled"]
     (schedule,) = deployment["schedules"]
@@ -147,19 +143,13 @@ def test_a_schedule_makes_runs_and_a_run_an_artifact_an_event_an_export_that_fai
     more = ("--index", "scheduled", "--root", tmp_path / "root")
     assert polyhop("index", news, "--source-name", "news", *more, env=LEXICAL).returncode == 0
     again = json.loads(polyhop("deploy", *more, "--notify", "custom-webhook/ops", "--json", env=server).stdout)
-    assert _schedules(server) == {
+    read = ask(server, path, "GET")["schedules"]
+    assert {each["slug"]: (each["schedule"]["cron"], each["active"], each["parameters"]) for each in read} == {
         "corpus": (weekly["cron"], True, {"source": str(source), "source_name": "corpus", "partial": False}),
         "news": ("*/15 * * * *", False, {"source": str(news), "source_name": "news", "partial": False}),
     }
-    names = [automation["name"] for automation in post(server, "/automations/filter")]
-    assert again == made
-    assert sorted(names) == sorted(made["automations"])
-
-
-def _schedules(server: dict[str, str]) -> dict[str, tuple[str, bool, dict[str, Any]]]:
-    """When each source is read, whether that is on, and with which parameters."""
-    found = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
-    return {each["slug"]: (each["schedule"]["cron"], each["active"], each["parameters"]) for each in found}
+    names = sorted(automation["name"] for automation in post(server, "/automations/filter"))
+    assert (again, names) == (made, sorted(made["automations"]))
 
 
 def _make_block(server: dict[str, str], address: str) -> None:
@@ -171,14 +161,13 @@ def _make_block(server: dict[str, str], address: str) -> None:
 
 
 def _is_scheduled(server: dict[str, str], deployment_id: str) -> bool:
-    """Whether the server's scheduler made a run for later."""
     return any(run["auto_scheduled"] and run["state_type"] == "SCHEDULED" for run in _runs_of(server, deployment_id))
 
 
 @pytest.mark.rare  # two minutes, most of which it waits for schedules
 @pytest.mark.prefect
 def test_a_schedule_takes_an_index_from_submission_over_runs_that_wait_to_publication(
-    polyhop: Run, write_corpus: WriteCorpus, clean_server: dict[str, str], model_server: Any, tmp_path: Path
+    polyhop: Run, write_corpus: Write, clean_server: Server, model_server: Any, tmp_path: Path
 ) -> None:
     source = write_corpus(RECORDS)
     asks = {"EXTRACTION__EXTRACTOR": "model", "MODELS__EXTRACT": "openai/scripted", "MODELS__MODE": "batch"}
@@ -192,10 +181,8 @@ def test_a_schedule_takes_an_index_from_submission_over_runs_that_wait_to_public
     ended = sorted(ended_by_schedule(clean_server, name), key=lambda run: run["start_time"])
     assert [run["state_name"] for run in ended][:3] == ["Waiting", "Waiting", "Completed"]
     assert {run["state_type"] for run in ended} == {"COMPLETED"}
-    assert [run["name"].split()[:3] for run in ended][:3] == [
-        *[["index", "batched", "waiting"]] * 2,
-        ["index", "batched", "v1"],
-    ]
+    names = [*["index batched waiting"] * 2, "index batched v1"]
+    assert [" ".join(run["name"].split()[:3]) for run in ended][:3] == names
     shown = [each for each in post(clean_server, "/artifacts/filter") if each["key"] == "index-batched-waiting"]
     assert sorted(each["flow_run_id"] for each in shown) == sorted(run["id"] for run in ended[:2])
     sentence = "Index 'batched' waits for 12 replies of openai/scripted in 1 batch, due within 24 hours of submission."
@@ -224,20 +211,18 @@ def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:
 
 @pytest.mark.rare
 @pytest.mark.prefect
-def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
-    write_corpus: WriteCorpus, clean_server: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_killed_run_starts_again(write_corpus: Write, clean_server: Server, tmp_path: Path) -> None:
     corpus = write_corpus(RECORDS)
     fifo = tmp_path / "slow.jsonl"
     os.mkfifo(fifo)  # the run waits for its source, and is killed then
-    with serving(
-        clean_server, tmp_path / "root", tmp_path, ("--index", "served-again", "--source", str(fifo)), LEXICAL
-    ):
+    options = ("--index", "served-again", "--source", str(fifo))
+
+    def is_running() -> bool:
+        return any(run["state_type"] == "RUNNING" for run in runs_named(clean_server, "index served-again"))
+
+    with serving(clean_server, tmp_path / "root", tmp_path, options, LEXICAL):
         run_deployment(clean_server, "index/served-again-incremental", {"index": "served-again", "source": str(fifo)})
-        wait_for(
-            lambda: any(run["state_type"] == "RUNNING" for run in runs_named(clean_server, "index served-again")),
-            "it did not start",
-        )
+        wait_for(is_running, "it did not start")
         kill_run(runs_named(clean_server, "index served-again")[0]["id"])
         fifo.unlink()
         fifo.symlink_to(corpus)
@@ -255,11 +240,9 @@ def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
 ARTIFACTS = {
     "index/on-schedule-incremental": "index-on-schedule-summary",
     "verify/on-schedule-check": "verify-on-schedule",
-    "export/on-schedule-export": "export-on-schedule",
-    "answer/on-schedule-answers": "job-on-schedule",
-    "evaluate/on-schedule-evaluation": "evaluation-on-schedule",
-    "maintain/maintenance": "maintenance",
 }
+ARTIFACTS |= {"export/on-schedule-export": "export-on-schedule", "answer/on-schedule-answers": "job-on-schedule"}
+ARTIFACTS |= {"evaluate/on-schedule-evaluation": "evaluation-on-schedule", "maintain/maintenance": "maintenance"}
 """By deployment, the key under which its runs leave what became of them."""
 ASKED: dict[str, object] = {
     "id": "q1", "question": "What lies near Mount 1?", "answers": ["Lake 1"], "supporting": ["p1"]
@@ -270,7 +253,7 @@ ASKED: dict[str, object] = {
 @pytest.mark.prefect
 @pytest.mark.neo4j
 def test_every_kind_runs_on_its_schedule_and_leaves_its_artifact(
-    polyhop: Run, write_corpus: WriteCorpus, clean_server: dict[str, str], neo4j_server: Any, tmp_path: Path
+    polyhop: Run, write_corpus: Write, clean_server: Server, neo4j_server: Any, tmp_path: Path
 ) -> None:
     variables = LEXICAL | {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
     assert polyhop("index", write_corpus(RECORDS[:-1]), "--index", "on-schedule", env=variables).returncode == 0
@@ -309,7 +292,6 @@ def blocks(part: str, language: str) -> list[str]:
 
 
 def unit(block: str) -> configparser.SectionProxy:
-    """The service of a systemd unit."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(block)
@@ -318,14 +300,15 @@ def unit(block: str) -> configparser.SectionProxy:
 
 @pytest.mark.rare
 @pytest.mark.prefect
-def test_the_commands_of_the_guide_deploy_with_schedules_alerts_and_a_first_run(
-    clean_server: dict[str, str], write_corpus: WriteCorpus, tmp_path: Path
-) -> None:
+def test_the_commands_of_the_guide_deploy(clean_server: Server, write_corpus: Write, tmp_path: Path) -> None:
     write_corpus([DOCUMENT])
     write_corpus([ASKED], "questions.jsonl")
     (one,) = blocks("one", "bash")
-    printed = _run(one, clean_server, tmp_path)
-    assert "Created flow run" in printed
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    clean |= {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "POLYHOP_ROOT": str(tmp_path / "root")}
+    command: Any = {"args": ["bash", "-euc", one], "env": clean | clean_server, "cwd": tmp_path, "timeout": 300}
+    done = subprocess.run(**command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Created flow run" in done.stdout) == (0, True), done.stdout + done.stderr
     block = ask(clean_server, "/block_types/slug/slack-webhook/block_documents/name/ops", "GET")
     assert block["data"]["url"] == "********"
     for kind, flow in (("incremental", "index"), ("check", "verify"), ("evaluation", "evaluate")):
@@ -338,7 +321,7 @@ def test_the_commands_of_the_guide_deploy_with_schedules_alerts_and_a_first_run(
 
 
 @pytest.mark.rare
-def test_the_commands_of_a_host_that_answers_questions_run(polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_the_commands_of_a_host_that_answers_questions_run(polyhop: Run, write_corpus: Write) -> None:
     write_corpus([DOCUMENT])
     write_corpus([ASKED], "questions.jsonl")
     (three,) = blocks("three", "bash")
@@ -358,15 +341,3 @@ def test_the_services_of_the_guide_are_those_that_the_tests_start_and_start_agai
             assert service["ExecStart"].startswith(f"/opt/polyhop/bin/{command} --")
         assert {service["Restart"] for service in services} == {"always"}
         assert all(service["EnvironmentFile"] == "/etc/polyhop.env" for service in services)
-
-
-def _run(script: str, server: dict[str, str], folder: Path) -> str:
-    """What a shell prints that runs the commands with the server of the tests."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
-    path = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "POLYHOP_ROOT": str(folder / "root")}
-    done = subprocess.run(
-        ["bash", "-euc", script],
-        env=clean | server | path, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import re
 import socket
 import subprocess
@@ -17,25 +16,27 @@ import pytest
 import yaml
 from command_processes import Commands
 from prefect_rest import events_of, kill_run, pool_worker, post, run_deployment, runs_named, wait_for
-from small_indexes import publish, write_rows
+from small_indexes import printed, publish, write_rows
 
 from polyhop.doctor import check_deployments, check_prefect
 from polyhop.schemas.errors import SourceError, StoreConflictError
 from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
+Server = dict[str, str]
+
 pytestmark = pytest.mark.prefect
 Run = Callable[..., subprocess.CompletedProcess[str]]
-WriteCorpus = Callable[..., Path]
+Write = Callable[..., Path]
 
 PROJECT = Path(__file__).resolve().parents[2]
-RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Country {n % 3}."}
-    for n in range(42)
-]
+TEXT = "Lake {} is a lake near Mount {} in Country {}."
+RECORDS: list[Any] = [{"id": f"p{n}", "title": f"Lake {n}", "text": TEXT.format(n, n % 5, n % 3)} for n in range(42)]
 
 
 def tasks_of(server: dict[str, str], run: dict[str, Any]) -> list[dict[str, Any]]:
@@ -44,27 +45,21 @@ def tasks_of(server: dict[str, str], run: dict[str, Any]) -> list[dict[str, Any]
 
 
 def shown_by(server: dict[str, str], run: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The artifacts of a run by their keys."""
     return {a["key"]: a for a in post(server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
 
 
 def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
+    polyhop: Run, write_corpus: Write, prefect_server: Server, tmp_path: Path
 ) -> None:
     corpus = write_corpus(RECORDS)
     settings = ("--set", "batch_size=15", "--json")
     on_server = polyhop("index", corpus, "--index", "served", *settings, env=prefect_server)
-    assert on_server.returncode == 0, on_server.stderr
     assert [line for line in on_server.stderr.splitlines() if "leaked" in line] == []
-    direct = polyhop("index", corpus, "--index", "direct", *settings)
-    assert direct.returncode == 0, direct.stderr
-    counts, of_direct = (json.loads(done.stdout)["counts"] for done in (on_server, direct))
-    assert counts == of_direct
-    served, alone = (
-        json.loads((tmp_path / f"polyhop-data/indexes/{name}/versions/000001/manifest.json").read_text())
-        for name in ("served", "direct")
-    )
-    assert (served["tables"], served["arrays"]) == (alone["tables"], alone["arrays"])
+    counts = printed(on_server)["counts"]
+    assert counts == printed(polyhop("index", corpus, "--index", "direct", *settings))["counts"]
+    versions = [Layout(tmp_path / "polyhop-data").index(name).version(1) for name in ("served", "direct")]
+    served, alone = map(read_manifest, versions)
+    assert (served.tables, served.arrays) == (alone.tables, alone.arrays)
 
     (run,) = runs_named(prefect_server, "index served")
     assert run["state_type"] == "COMPLETED"
@@ -85,16 +80,13 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     assert run["id"] in json.dumps(published["related"])
     assert published["payload"]["run_url"].endswith(f"/runs/flow-run/{run['id']}")
 
-    again = polyhop("index", corpus, "--index", "served", *settings, env=prefect_server)
-    assert json.loads(again.stdout)["changed"] is False, again.stderr
+    assert printed(polyhop("index", corpus, "--index", "served", *settings, env=prefect_server))["changed"] is False
     made = shown_by(prefect_server, runs_named(prefect_server, "index served unchanged v1")[0])
     said = {key: artifact["description"] for key, artifact in made.items()}
     assert said == {"index-served-summary": "nothing has changed; version 1 stays current"}
 
 
-def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is_shown(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str]
-) -> None:
+def test_many_batches_are_a_few_task_runs(polyhop: Run, write_corpus: Write, prefect_server: Server) -> None:
     corpus = write_corpus(RECORDS)
     corpus.write_text(f"{corpus.read_text()}{{broken\n")
     settings = ("--set", "batch_size=2", "--set", "strategies=bm25,bridge-lexical")
@@ -111,16 +103,12 @@ def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is
 
 
 @pytest.mark.rare
-def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str]
-) -> None:
+def test_a_graph_is_indexed_by_a_flow_run(polyhop: Run, write_corpus: Write, prefect_server: Server) -> None:
     graph = write_corpus([{"subject": {"id": 1, "name": "Ada"}, "predicate": "born", "object": 1815}], "graph.jsonl")
     texts = write_corpus([{"id": 1, "title": "Ada", "text": "Ada wrote notes."}], "texts.jsonl")
     hubs = ("--set", "strategies=hub-facets,bm25", "--set", "hubs.min_edges=1")
     arguments = ("--graph-sources", texts, "--index", "graph-served", *hubs, "--json")
-    done = polyhop("index", "--graph", graph, *arguments, env=prefect_server)
-    assert done.returncode == 0, done.stderr
-    counts = json.loads(done.stdout)["counts"]
+    counts = printed(polyhop("index", "--graph", graph, *arguments, env=prefect_server))["counts"]
     assert (counts["entities"], counts["relations"], counts["passages"]) == (2, 1, 1)
     (run,) = runs_named(prefect_server, "index graph-served")
     assert (run["parameters"]["kind"], run["parameters"]["graph_sources"]) == ("graph", str(texts))
@@ -128,9 +116,7 @@ def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
     assert {"what": "triples", "part": "(all)", "covered": 1, "uncovered": 0, "share": 1.0} in coverage
 
 
-def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
-    polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_flow_run_on_a_bad_corpus_says_so(polyhop: Run, prefect_server: Server, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{broken\n" * 3)
     bad, none = (polyhop("index", f"{name}.jsonl", "--index", name, env=prefect_server) for name in ("bad", "none"))
     assert "\npolyhop: 3 of 3 records" in f"\n{bad.stderr}"
@@ -142,7 +128,7 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     assert [run["state_type"] for run in runs_named(prefect_server, "index bad")] == ["FAILED"]
 
 
-def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_corpus: Write) -> None:
     dead = "http://127.0.0.1:9/api"
     done = new_polyhop("index", write_corpus(RECORDS), "--index", "none", env={"PREFECT_API_URL": dead})
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
@@ -175,17 +161,14 @@ def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
 
 @pytest.mark.rare
 @pytest.mark.neo4j
-def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], neo4j_server: Any
-) -> None:
+def test_an_export_run_writes_all(polyhop: Run, write_corpus: Write, prefect_server: Server, neo4j_server: Any) -> None:
     done = polyhop("index", write_corpus(RECORDS[:6]), "--index", "lakes", "--set", "strategies=bm25")
     assert done.returncode == 0, done.stderr
     server = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
-    on_prefect = polyhop("export", "neo4j", "--index", "lakes", "--json", env=server | prefect_server)
-    assert on_prefect.returncode == 0, on_prefect.stderr
-    report = json.loads(on_prefect.stdout)
+    export = ("export", "neo4j", "--index", "lakes", "--json")
+    report = printed(polyhop(*export, env=server | prefect_server))
     assert report["created"] == sum(report["counts"].values()) > 0
-    directly = json.loads(polyhop("export", "neo4j", "--index", "lakes", "--json", env=server).stdout)
+    directly = printed(polyhop(*export, env=server))
     assert (directly["created"], directly["updated"], directly["deleted"]) == (0, 0, 0)
     (run,) = runs_named(prefect_server, "export lakes v1")
     names = {task["name"].rsplit("-", 1)[0] for task in tasks_of(prefect_server, run)}
@@ -195,9 +178,7 @@ def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
     assert neo4j_server.password not in json.dumps(post(prefect_server, "/flow_runs/filter"))
 
 
-def test_a_prefect_server_says_its_version_and_database(
-    prefect_server: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_says_its_version_and_database(prefect_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in prefect_server.items():
         monkeypatch.setenv(name, value)
     url = prefect_server["PREFECT_API_URL"]
@@ -208,7 +189,7 @@ def test_a_prefect_server_says_its_version_and_database(
 
 @pytest.mark.rare
 def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_events(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], browser: Any
+    polyhop: Run, write_corpus: Write, prefect_server: Server, browser: Any
 ) -> None:
     for count in (3, 4):
         arguments = ("--index", "seen", "--set", "strategies=bm25")
@@ -221,11 +202,14 @@ def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_e
     address = prefect_server["PREFECT_API_URL"].removesuffix("/api")
 
     def see(path: str, *words: str) -> None:
-        """Opens a page and waits until a person can read all of these words on it."""
-        folder = os.environ.get("POLYHOP_SCREENSHOTS")
-        picture = Path(folder, f"{path.strip('/').replace('/', '-').partition('?')[0]}.png") if folder else None
-        seen = browser.look(f"{address}{path}", evaluate={"text": _reads(words)}, screenshot=picture)
-        assert [word for word in words if word not in seen.values["text"]] == [], (path, seen.values["text"])
+        """Opens a page until a person can read all of these words on it."""
+
+        def shows_all() -> bool:
+            text = {"text": "document.body.innerText"}
+            seen = browser.look(f"{address}{path}", evaluate=text, wait_milliseconds=1000).values["text"]
+            return all(word in seen for word in words)
+
+        wait_for(shows_all, f"{path} does not show {words}")
 
     see("/runs", first["name"], second["name"])
     see(f"/runs/flow-run/{second['id']}", second["name"], "version 2 published")
@@ -237,33 +221,22 @@ def test_the_dashboard_shows_runs_their_tasks_artifacts_with_their_history_and_e
     see("/events", "polyhop.index.published")
 
 
-def _reads(words: tuple[str, ...]) -> str:
-    """An expression that gives the page's text as soon as it holds these words, or after some seconds."""
-    return f"""new Promise(done => {{
-        const end = Date.now() + 20000
-        const look = () => {{
-            const text = document.body.innerText
-            if ({json.dumps(words)}.every(word => text.includes(word)) || Date.now() > end) done(text)
-            else setTimeout(look, 100)
-        }}
-        look()
-    }})"""
+LAKES: list[Any] = [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n}."} for n in range(20)]
 
 
-LAKES: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."}
-    for n in range(20)
-]
+def asked_of(count: int, waters: str) -> list[Any]:
+    question = "What lies near Mount {}?"
+    gold = [{"answers": [f"{waters} {n}"], "supporting": [f"p{n}"]} for n in range(count)]
+    return [{"id": f"q{n}", "question": question.format(n)} | row for n, row in enumerate(gold)]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root with an index that needs no vectors."""
     return publish(tmp_path_factory.mktemp("lakes"), LAKES, "lakes", "bridge-lexical,bm25")
 
 
 @pytest.fixture(scope="module")
-def pool(root: Path, prefect_server: dict[str, str]) -> Iterator[Callable[..., str]]:
+def pool(root: Path, prefect_server: Server) -> Iterator[Callable[..., str]]:
     """Runs `prefect` commands beside a worker, with all deployments of the repository."""
     with pool_worker(prefect_server, root, root.parent, PROJECT) as run:
         run("deploy", "--all")
@@ -271,13 +244,9 @@ def pool(root: Path, prefect_server: dict[str, str]) -> Iterator[Callable[..., s
 
 
 @pytest.fixture
-def questions(write_corpus: WriteCorpus) -> Path:
+def questions(write_corpus: Write) -> Path:
     """A question file with gold, in a folder that no other test has."""
-    rows: list[dict[str, object]] = [
-        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Lake {n}"], "supporting": [f"p{n}"]}
-        for n in range(8)
-    ]
-    return write_corpus(rows, "questions.jsonl")
+    return write_corpus(asked_of(8, "Lake"), "questions.jsonl")
 
 
 @pytest.fixture
@@ -287,13 +256,11 @@ def queue(root: Path) -> Iterator[QuestionQueue]:
 
 
 def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
-    commands: Commands, root: Path, questions: Path, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, root: Path, questions: Path, prefect_server: Server, tmp_path: Path
 ) -> None:
     questions.rename(tmp_path / "one-job.jsonl")  # a name that no other test on this server uses
-    script = (
-        "import json\nfrom polyhop.flows.prefect_answer import answer_flow\n"
-        "print(json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25')))\n"
-    )
+    answer = "json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25'))"
+    script = f"import json\nfrom polyhop.flows.prefect_answer import answer_flow\nprint({answer})\n"
     variables = prefect_server | {"PREFECT_LOGGING_LEVEL": "INFO", "POLYHOP_ROOT": str(root)}
     done = commands.python(script, (), tmp_path, variables)
     assert done.returncode == 0, done.stderr
@@ -302,11 +269,8 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     assert (report["done"], report["dead"], report["metrics"]["recall@5"]) == (8, 0, 1.0)
     (run,) = runs_named(prefect_server, f"answer lakes {job} one-job.jsonl")
     assert run["state_type"] == "COMPLETED"
-    assert {task["name"] for task in tasks_of(prefect_server, run)} == {
-        "submit questions",
-        "answer questions",
-        "show results",
-    }
+    steps = {task["name"] for task in tasks_of(prefect_server, run)}
+    assert steps == {"submit questions", "answer questions", "show results"}
     shown = shown_by(prefect_server, run)
     assert shown.keys() == {"job-lakes", "job-lakes-progress", "job-lakes-results"}
     assert shown["job-lakes-progress"]["description"] == f"questions of {job}: 8 of 8"
@@ -318,9 +282,7 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
 
 @pytest.mark.rare
 @pytest.mark.usefixtures("pool")
-def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
-    queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
-) -> None:
+def test_a_work_pool_runs_both_deployments(queue: QuestionQueue, questions: Path, prefect_server: Server) -> None:
     before = len(queue.jobs())
     asked = {"questions": str(questions), "index": "lakes", "strategy": "bm25", "workers": 0}
     run_deployment(prefect_server, "answer/main-answers", asked)
@@ -335,7 +297,7 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
 
 @pytest.mark.rare
 def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
-    pool: Callable[..., str], queue: QuestionQueue, questions: Path, prefect_server: dict[str, str]
+    pool: Any, queue: QuestionQueue, questions: Path, prefect_server: Server
 ) -> None:
     for end in (lambda run_id: pool("flow-run", "cancel", run_id), kill_run):
         before = len(queue.jobs())
@@ -344,16 +306,11 @@ def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answe
         wait_for(lambda held=before: len(queue.jobs()) > held, "no job was submitted")  # type: ignore[misc]
         job_id = queue.jobs()[0].job_id
         assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
-        end(_running_id(prefect_server, questions))
+        (running,) = (run["id"] for run in _runs(prefect_server, questions) if run["state_type"] == "RUNNING")
+        end(running)
         wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
         assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
     wait_for(lambda: _states(prefect_server, questions) == ["CANCELLED", "CRASHED"], "the runs go on")
-
-
-def _running_id(environment: dict[str, str], questions: Path) -> str:
-    """The run that answers this file; others may be running that another test has left."""
-    (found,) = (run["id"] for run in _runs(environment, questions) if run["state_type"] == "RUNNING")
-    return str(found)
 
 
 def _states(environment: dict[str, str], questions: Path) -> list[str]:
@@ -367,7 +324,6 @@ def _runs(environment: dict[str, str], questions: Path) -> list[dict[str, Any]]:
 
 
 def _logged(environment: dict[str, str], *run_ids: str) -> str:
-    """The lines of these runs, or of all."""
     wanted = {"flow_run_id": {"any_": run_ids}} if run_ids else {"level": {"ge_": 0}}
     return "\n".join(log["message"] for log in post(environment, "/logs/filter", {"logs": wanted}))
 
@@ -391,14 +347,10 @@ print(json.dumps([first, second, [command for command in started if "polyhop.cli
 
 
 def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
-    commands: Commands, polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, polyhop: Run, prefect_server: Server, tmp_path: Path
 ) -> None:
     root = publish(tmp_path, LAKES[:8], "lakes", "bridge-lexical,bm25")
-    rows = [
-        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Pond {n}"], "supporting": [f"p{n}"]}
-        for n in range(4)
-    ]
-    write_rows(tmp_path / "questions.jsonl", rows, "{broken")
+    write_rows(tmp_path / "questions.jsonl", asked_of(4, "Pond"), "{broken")
     variables = prefect_server | {"POLYHOP_ROOT": str(root), "PREFECT_LOGGING_LEVEL": "INFO"}
     done = commands.python(SCRIPT, (), tmp_path, variables)
     assert done.returncode == 0, done.stderr
@@ -415,10 +367,8 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         shown = shown_by(prefect_server, run)
         table = json.loads(shown["evaluation-lakes-strategies"]["data"])
         assert {row["strategy"] for row in table} == asked
-        assert {task["name"] for task in tasks_of(prefect_server, run)} == {
-            *(f"evaluate {name}" for name in asked),
-            "show results",
-        }
+        steps = {task["name"] for task in tasks_of(prefect_server, run)}
+        assert steps == {*(f"evaluate {name}" for name in asked), "show results"}
         report = root / "evaluations" / f"{number:06d}" / "report.html"
         assert "recall@5" in shown["evaluation-lakes"]["data"]
         assert f"`{report}`" in shown["evaluation-lakes"]["data"]
@@ -465,18 +415,12 @@ except LossRefusedError as error:
 
 @pytest.mark.rare
 def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with_what_to_know(
-    commands: Commands, write_corpus: WriteCorpus, model_server: Any, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, write_corpus: Write, model_server: Any, prefect_server: Server, tmp_path: Path
 ) -> None:
     model_server.respond(_UnavailableAtFirst())
-    variables = {
-        "POLYHOP_ROOT": str(tmp_path / "root"),
-        "POLYHOP_STRATEGIES": "bm25",
-        "POLYHOP_MODELS__EXTRACT": "openai/scripted",
-        "POLYHOP_MODELS__READ": "openai/scripted",
-        "POLYHOP_MODELS__API_BASE": model_server.url,
-        "POLYHOP_MODELS__MAX_ATTEMPTS": "1",
-        "OPENAI_API_KEY": "not-a-key",
-    }
+    models = {"API_BASE": model_server.url, "MAX_ATTEMPTS": "1"} | dict.fromkeys(("EXTRACT", "READ"), "openai/scripted")
+    variables = {f"POLYHOP_MODELS__{name}": value for name, value in models.items()}
+    variables |= {"POLYHOP_ROOT": str(tmp_path / "root"), "POLYHOP_STRATEGIES": "bm25", "OPENAI_API_KEY": "not-a-key"}
     rows: list[dict[str, object]] = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(2)]
     questions = write_corpus(rows, "troubled.jsonl")
     arguments = (str(write_corpus(LAKES[:4])), str(questions))

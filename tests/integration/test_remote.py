@@ -26,9 +26,7 @@ from polyhop.warehouse.files.versions import current_version, read_manifest, req
 from polyhop.warehouse.index_reader import PublishedIndex, find_damage
 from polyhop.worker.loop import Follower
 
-RECORDS = [
-    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Land {n % 3}."} for n in range(9)
-]
+RECORDS = [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n}."} for n in range(9)]
 # botocore and s3fs leave sockets to the garbage collector
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.xdist_group("remote")]
 NAME, SECRET = "lakes", "planted-secret-0123456789"
@@ -51,7 +49,6 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def limit(self, *, upload: int = -1, download: int = -1, is_halting: bool = False) -> None:
-        """Lets so many bytes pass from now on."""
         self.upload, self.download, self.is_halting = upload, download, is_halting
         self.is_reached.clear()
         self.resumed.clear()
@@ -104,7 +101,6 @@ def server() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root whose index has vectors."""
     folder = tmp_path_factory.mktemp("made")
     indexed(settings_of(folder / "root"), write_rows(folder / "c.jsonl", RECORDS), NAME)
     return folder

@@ -14,11 +14,9 @@ from small_indexes import publish
 import polyhop
 from polyhop.schemas.errors import ConfigurationError, FilterError, UnknownStrategyError
 
-TEXT = "Town {} lies on the River {} in Country {}."
-RECORDS: list[dict[str, object]] = [
-    {"id": f"p{n}", "title": f"Town {n}", "text": TEXT.format(n, n % 5, n % 3), "year": 1900 + n, "rank": "hidden"}
-    for n in range(30)
-]
+TEXTS = [f"Town {n} lies on the River {n % 5} in Country {n % 3}." for n in range(30)]
+HIDDEN = {"rank": "hidden"}
+RECORDS = [{"id": f"p{n}", "title": f"Town {n}", "text": TEXTS[n], "year": 1900 + n} | HIDDEN for n in range(30)]
 QUERIES = ["Which river does Town 7 lie on?", "What lies in Country 2?", "Is there a River 4?"] * 4
 WHERE, OTHER = "metadata.year >= 1920", "metadata.year < 1905"
 OPTIONS: dict[str, Any] = {"strategy": "bm25", "limit": 7, "parameters": {"k1": 1.2}}
@@ -52,8 +50,6 @@ def made_for(name: str) -> Any:
 
 
 class Framework:
-    """The retriever of one framework and how it is asked."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.make = made_for(name).PolyhopRetriever
@@ -112,9 +108,7 @@ def test_documents_are_the_passages_of_a_search_alone_in_threads_and_in_asyncio(
     assert asyncio.run(all_at_once()) == one_by_one
 
 
-def test_a_filter_is_passed_on_and_one_of_a_single_call_goes_before_it(
-    framework: Framework, index: polyhop.Index
-) -> None:
+def test_a_filter_is_passed_on_and_one_of_a_single_call_comes_first(framework: Framework, index: polyhop.Index) -> None:
     retriever, query = framework.make(index, where=WHERE, **OPTIONS), QUERIES[0]
     assert framework.ask(retriever, query) == expected(index, query, WHERE) != expected(index, query)
     if framework.name != "llama-index":
@@ -140,9 +134,7 @@ def test_an_error_of_ours_comes_through(
         asyncio.run(framework.aask(retriever, QUERIES[0]))
 
 
-def test_a_package_that_is_missing_is_named_with_its_extra(
-    framework: Framework, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_its_extra(framework: Framework, monkeypatch: pytest.MonkeyPatch) -> None:
     packages = {"langchain": "langchain_core", "llama-index": "llama_index.core", "haystack": "haystack"}
     module = made_for(framework.name).__name__
     monkeypatch.setitem(sys.modules, packages[framework.name], None)
@@ -172,9 +164,7 @@ def test_a_pipeline_of_haystack_is_saved_loaded_and_run(index: polyhop.Index, ro
         haystack.PolyhopRetriever(index).to_dict()
 
 
-def test_a_search_never_asks_the_model_that_would_read(
-    root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_never_asks_the_reading_model(root: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     models: Any = {"read": "openai/scripted", "api_base": model_server.url, "price": [1, 2]}
     with polyhop.open_index("towns", settings=polyhop.Settings(root=root, models=models)) as reading:

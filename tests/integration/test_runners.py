@@ -33,10 +33,8 @@ def _settings(root: Path, **more: object) -> Settings:
 
 
 def _request(folder: Path) -> IndexRequest:
-    rows = [
-        {"id": f"p{n:02d}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n % 5} in Country {n % 3}."}
-        for n in range(BATCHES * SIZE)
-    ]
+    texts = [f"Lake {n} lies near Mount {n % 5} in Country {n % 3}." for n in range(BATCHES * SIZE)]
+    rows = [{"id": f"p{n:02d}", "title": f"Lake {n}", "text": text} for n, text in enumerate(texts)]
     return IndexRequest("lakes", write_rows(folder / "corpus.jsonl", rows))
 
 
@@ -48,7 +46,6 @@ def _published(root: Path, index: str = "lakes") -> tuple[object, object]:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
-    """The version that one process makes."""
     folder = tmp_path_factory.mktemp("local")
     run_index(_settings(folder / "root"), _request(folder), DirectRunner())
     return _published(folder / "root")
@@ -56,9 +53,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
 
 @pytest.mark.rare
 @pytest.mark.parametrize("kind", ["processes", "dask"])
-def test_a_process_killed_in_the_middle_costs_its_batch_and_changes_nothing(
-    kind: str, tmp_path: Path, local: tuple[object, object]
-) -> None:
+def test_a_killed_process_costs_a_batch_and_no_more(kind: str, tmp_path: Path, local: tuple[object, object]) -> None:
     settings = _settings(tmp_path / "root", runner__kind=kind)
     with batch_pool(settings) as pool:
         runner = NotingRunner(tmp_path / "notes", pool, "embed-passage", victims=1)
@@ -107,9 +102,7 @@ def test_by_default_a_long_extraction_is_done_in_other_processes_and_all_else_he
 
 
 @pytest.mark.rare
-def test_a_program_that_no_process_can_import_does_the_batches_itself(
-    tmp_path: Path, local: tuple[object, object]
-) -> None:
+def test_a_program_that_cannot_be_imported_does_its_batches(tmp_path: Path, local: tuple[object, object]) -> None:
     request = _request(tmp_path)
     program = f"""
 from pathlib import Path
@@ -130,9 +123,7 @@ print("published")
     assert _published(tmp_path / "root") == local
 
 
-def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_done_or_is_one_batch_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(dask.config.config, "scheduler-address", "tcp://127.0.0.1:9")
     settings = _settings(tmp_path / "root", runner__kind="dask", batch_size=100)
     with batch_pool(settings) as pool:
@@ -150,9 +141,7 @@ def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: 
         run_index(settings, _request(tmp_path), DirectRunner(pool=pool))
 
 
-def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_travels_holds_no_address_and_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     secrets = {"queue.url": "postgresql://me:secret@host/db", "models.api_base": "https://me:secret@host"}
     secrets["encoder.api_base"] = "https://me:secret@host"
@@ -189,25 +178,16 @@ if __name__ == "__main__":
 @pytest.mark.rare
 @pytest.mark.prefect
 @pytest.mark.parametrize("kind", ["processes", "dask"])
-def test_a_flow_run_whose_worker_is_killed_gives_the_same_tables_and_shows_its_batches(
-    kind: str, prefect_server: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_flow_run_with_a_killed_worker_is_the_same(kind: str, prefect_server: dict[str, str], tmp_path: Path) -> None:
     size, count, root = 10, 150, tmp_path / "polyhop-data"
-    rows = [
-        {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 50}."} for n in range(count)
-    ]
+    texts = [f"Lake {n} is a lake near Mount {n % 50}." for n in range(count)]
+    rows = [{"id": f"p{n}", "title": f"Lake {n}", "text": text} for n, text in enumerate(texts)]
     corpus = write_rows(tmp_path / "corpus.jsonl", rows)
     settings = (f"batch_size={size}", "strategies=dense", "cores=2", f"runner.kind={kind}")
     arguments = ["index", str(corpus), "--index", kind, *(word for one in settings for word in ("--set", one))]
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "polyhop.cli", *arguments],
-        cwd=tmp_path,
-        env=clean | prefect_server,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command, pipe = [sys.executable, "-m", "polyhop.cli", *arguments], subprocess.PIPE
+    run = subprocess.Popen(command, cwd=tmp_path, env=clean | prefect_server, text=True, stdout=pipe, stderr=pipe)
     parts = root / "indexes" / kind / "staging" / "parts"
     wait_for(lambda: run.poll() is not None or any(parts.glob("embed-*/*.done")), 120)
     assert run.poll() is None, "the run ended before a worker was killed"

@@ -37,7 +37,6 @@ SECRETS = {
 
 
 def found_in(text: str) -> set[str]:
-    """Names of the secrets that a text holds."""
     return {name for name, forms in SECRETS.items() if any(form in text for form in forms)}
 
 
@@ -94,7 +93,6 @@ def command_lines() -> Iterator[set[str]]:
 
 @pytest.fixture
 def queue_url(postgres_server: Any) -> Iterator[str]:
-    """A database whose user has a password."""
     with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE ROLE svc LOGIN SUPERUSER PASSWORD '{QUEUE}'")
         connection.execute("CREATE DATABASE secrets")
@@ -130,7 +128,6 @@ def unpacked(value: object) -> str:
 
 
 def leaks_under(folder: Path) -> dict[str, set[str]]:
-    """The files below a folder that hold a secret."""
     leaks: dict[str, set[str]] = {}
     for path in (path for path in folder.rglob("*") if path.is_file()):
         found = {name for text in texts_of(path) for name in found_in(text)}

@@ -1,7 +1,7 @@
 """Evaluations: judged by golden triples, costs side by side, the table, and what `polyhop tune` refuses."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,8 @@ from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters
 
 CITIES = ("Rome", "Oslo", "Lima", "Bern", "Cork")
 
-GRAPH = [
-    {
-        "subject": {"id": f"R{n}", "name": f"Study {n}, of {city}"},
-        "predicate": "is about: city",
-        "object": {"id": f"L{n}", "name": city},
-    }
-    for n, city in enumerate(CITIES * 2)
-]
+PAIRS = [({"id": f"R{n}", "name": f"Study {n}, of {c}"}, {"id": f"L{n}", "name": c}) for n, c in enumerate(CITIES * 2)]
+GRAPH = [{"subject": study, "predicate": "is about: city", "object": city} for study, city in PAIRS]
 
 QUESTIONS: list[dict[str, Any]] = [
     {
@@ -55,7 +49,6 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 QUESTIONS[1]["golden_triples"] = ["None", ["R1", "is about: city", "L1"]]
 QUESTIONS.append({"id": "q10", "question": "Which studies are about Rome?", "answers": ["Rome"]})
-Command = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -72,21 +65,10 @@ def folder(published: RealIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         yield published.copy(tmp_path).folder
 
 
-@pytest.fixture
-def command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("POLYHOP_ROOT", str(folder / "root"))
-    return lambda *arguments: CliRunner().invoke(app, arguments)
-
-
-def evaluated(folder: Path, *strategies: str) -> Any:
-    request = EvaluationRequest(folder / "questions.jsonl", "studies", strategies=strategies)
-    return run_evaluation(Settings(root=folder / "root"), request)
-
-
 @pytest.mark.slow
 def test_triples_are_judged_by_id_and_what_the_graph_does_not_have_is_counted_and_missed(folder: Path) -> None:
-    evaluation = evaluated(folder, NAME, "graph-search")
+    request = EvaluationRequest(folder / "questions.jsonl", "studies", strategies=(NAME, "graph-search"))
+    evaluation = run_evaluation(Settings(root=folder / "root"), request)
     report, run = evaluation.report, evaluation.run
     golden = {"questions": 10, "triples": 19, "unknown": 1, "not_ranked_by": ["graph-search"]}
     assert (report["golden_triples"], run["golden_triples"]) == (golden, golden)
@@ -111,14 +93,16 @@ def test_triples_are_judged_by_id_and_what_the_graph_does_not_have_is_counted_an
     for words in ("0.950", counted, "triple_recall@10 by operation", "By operation"):
         assert words in page, words
     summary = summary_markdown(run, evaluation.timings)
-    assert "triple\\_recall@10 by operation" in summary
-    assert "triple\\_recall@10 by hops" in summary
+    assert ("triple\\_recall@10 by operation" in summary, "triple\\_recall@10 by hops" in summary) == (True, True)
 
 
 @pytest.mark.slow
-def test_the_commands_show_triples_in_tables_compare_them_and_judge_them_by_a_gate(
-    command: Command, folder: Path
-) -> None:
+def test_the_commands_show_triples_compare_them_and_judge_them_by_a_gate(folder: Path, monkeypatch: Any) -> None:
+    def command(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("POLYHOP_ROOT", str(folder / "root"))
     of_both = ("eval", "questions.jsonl", "--index", "studies", "--strategies", f"{NAME},graph-search")
     lines = command(*of_both).stdout.splitlines()
     heads = "strategy em f1 shown em of shown sentence hit p50 ms p95 ms failures"
@@ -188,9 +172,7 @@ def test_a_strategy_pays_for_the_producing_stages_what_it_reads_and_for_no_other
     assert found["bm25"]["question"] == {"prompt_tokens": 12.5, "completion_tokens": 2, "seconds": 0.25}
 
 
-def test_tokens_are_those_of_the_replies_that_extraction_and_resolution_rest_on(
-    priced: PublishedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_are_those_of_extraction_and_resolution(priced: PublishedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priced, "extraction_tokens", lambda: (1000, 100))
     stages = priced.manifest.stages
     counts = {**stages["resolve"].counts, "prompt_tokens": 30, "completion_tokens": 4}
@@ -200,9 +182,7 @@ def test_tokens_are_those_of_the_replies_that_extraction_and_resolution_rest_on(
     assert tokens == [(0, 0), (1030, 104)]
 
 
-def test_what_was_not_recorded_is_null_and_what_needs_no_index_costs_none(
-    priced: PublishedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_recorded_is_null(priced: PublishedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priced, "stage_timings", lambda: {"ingest": StageTiming(seconds=1)})
     found = costs_of(priced, "bm25", "closed-book")
     stages = {"ingest": {"seconds": 1, "units": 0, "computed": 0}, "lexical-plain": None}
@@ -280,9 +260,7 @@ def test_the_values_that_a_strategy_brings_are_several_settings_within_their_ran
     assert len(settings) == len(tried.points) > 4
 
 
-def test_a_parameter_that_is_fixed_is_not_tried(
-    tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fixed_parameter_is_not_tried(tmp_path: Path, questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[EvaluationRequest] = []
 
     def refuse(_: Settings, request: EvaluationRequest, __: object) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,8 @@ from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 pytestmark = pytest.mark.slow
 
 
-NODES: dict[str, tuple[str, ...]] = {
-    "P1": ("Paper One", "Paper"),
-    "P2": ("Paper Two", "Paper", "Survey"),
-    "P9": ("Paper Nine", "Paper"),
-    "A1": ("Ada", "Person"),
-    "U1": ("Uni Y",),
-    "F": ("Architecture", "Field"),
-}
+NODES: dict[str, tuple[str, ...]] = {"P1": ("Paper One", "Paper"), "P2": ("Paper Two", "Paper", "Survey")}
+NODES |= {"P9": ("Paper Nine", "Paper"), "A1": ("Ada", "Person"), "U1": ("Uni Y",), "F": ("Architecture", "Field")}
 """Name and types by own id."""
 
 
@@ -45,15 +40,9 @@ def stated(subject: str, predicate: str, value: object) -> dict[str, object]:
     return {"subject": node(subject), "predicate": predicate, "object": node(value)}
 
 
-GRAPH = [
-    stated("F", "contains", "P1"),
-    stated("P1", "author", "A1"),
-    stated("A1", "worksAt", "U1"),
-    stated("P1", "cites", "P2"),
-    stated("P2", "author", "A1"),
-    stated("P2", "hasYear", 2024),
-    stated("Elsewhere", "knows", "Nobody"),
-]
+TRIPLES = [("F", "contains", "P1"), ("P1", "author", "A1"), ("A1", "worksAt", "U1"), ("P1", "cites", "P2")]
+ABOUT_P2: list[tuple[str, str, object]] = [("P2", "author", "A1"), ("P2", "hasYear", 2024)]
+GRAPH = [stated(*triple) for triple in (*TRIPLES, *ABOUT_P2, ("Elsewhere", "knows", "Nobody"))]
 
 
 def never_built(*_: object) -> Strategy:
@@ -84,7 +73,6 @@ class Graph(RealIndex):
     def build(self, lines: Iterable[object] | None = GRAPH, kind: str = "graph", **more: object) -> IndexReport:
         """Indexes lines; settings have `__` for `.`."""
         source = None if lines is None else write_lines(self.folder / "source.jsonl", lines)
-
         values = {"root": str(self.root), "strategies": "of-hubs", "hubs.types": "Paper"}
         flags = values | {name.replace("__", "."): value for name, value in more.items()}
         self.settings = parse_settings({"flags": flags})
@@ -128,13 +116,9 @@ def empty(tmp_path: Path) -> Iterator[Graph]:
 
 
 def texts_of(hubs: StoredHubs) -> dict[str, list[str]]:
-    """Texts of the paths of each hub, by own id."""
-    paths = hubs.paths
-    own_ids = hubs.own_ids.of(paths.hubs.tolist())
-    return {
-        own_id: hubs.path_texts.of(paths.path_texts[paths.path_starts[hub] : paths.path_starts[hub + 1]].tolist())
-        for hub, own_id in enumerate(own_ids)
-    }
+    paths, starts = hubs.paths, hubs.paths.path_starts
+    texts = (hubs.path_texts.of(paths.path_texts[a:b].tolist()) for a, b in pairwise(starts.tolist()))
+    return dict(zip(hubs.own_ids.of(paths.hubs.tolist()), texts, strict=True))
 
 
 def test_a_graph_is_opened_with_its_hubs_and_paths(built: Graph) -> None:
@@ -167,10 +151,8 @@ def test_the_tables_say_what_the_arrays_say(built: Graph) -> None:
     assert built.rows("FROM hub_candidates") == [candidate]
     values = built.rows("SELECT text FROM hub_texts WHERE kind = 'hubvalue' ORDER BY ordinal")
     assert values == [("cites Paper Two",), ("author works at Uni Y",), ("has year 2024",)]
-    uncovered = (
-        "SELECT entity, relation FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) WHERE direction = 'out'"
-    )
-    assert sorted(built.rows(uncovered)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
+    left = "SELECT entity, relation FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) WHERE direction = 'out'"
+    assert sorted(built.rows(left)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
 
 
 def test_a_start_leaves_hubs_out_that_it_does_not_reach_and_only_their_search_is_repeated(graph: Graph) -> None:
@@ -181,15 +163,10 @@ def test_a_start_leaves_hubs_out_that_it_does_not_reach_and_only_their_search_is
     levels = graph.rows("SELECT hub_id, index_level, path_count FROM hubs ORDER BY index_level, hub_id")
     assert levels == [(node_id("P1"), 0, 1), (node_id("P2"), 1, 1), (node_id("P9"), None, 0)]
     covered = graph.rows("SELECT what, part, covered, uncovered, round(share, 2) FROM hub_coverage ORDER BY ALL")
-    assert {("hubs", "(all)"), ("nodes of type", "(no type)"), ("paths that end in", "revisit")} < {
-        row[:2] for row in covered
-    }
-    assert {
-        ("paths", "(all)", 2, 2, 0.5),
-        ("paths that end in", "limit", 0, 0, None),
-        ("triples of predicate", "cites", 1, 0, 1.0),
-        ("nodes of type", "Survey", 1, 0, 1.0),
-    } < set(covered)
+    parts = {row[:2] for row in covered}
+    assert {("hubs", "(all)"), ("nodes of type", "(no type)"), ("paths that end in", "revisit")} < parts
+    assert {("paths", "(all)", 2, 2, 0.5), ("paths that end in", "limit", 0, 0, None)} < set(covered)
+    assert {("triples of predicate", "cites", 1, 0, 1.0), ("nodes of type", "Survey", 1, 0, 1.0)} < set(covered)
     report = graph.build(None, hubs__start="Person,F", hubs__levels="path,entity")
     assert list(texts_of(graph.hubs())) == ["P1", "P2"]
     assert {"hubs", "hub-paths"} & set(report.reused) == set()

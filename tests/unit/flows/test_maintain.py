@@ -1,4 +1,4 @@
-"""Maintenance and rollbacks: what is removed, what stays, and how a pinned version comes back."""
+"""Maintenance, rollbacks, damage: what is removed, what stays, how a pinned or a damaged version comes back."""
 
 import json
 import os
@@ -6,33 +6,31 @@ import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import duckdb
 import pytest
 import typer
-from real_index import RealIndex, flip, pages
+from real_index import RealIndex, flip, lasting, pages, write_lines
 
 from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
 from polyhop.commands.operate import maintain
 from polyhop.commands.stores import versions
+from polyhop.doctor import run_checks
 from polyhop.flows.maintain import repair, run_maintenance, run_verify
 from polyhop.flows.reports import IndexReport, headline, published_payload
 from polyhop.schemas.chat import Rung, Usage
-from polyhop.schemas.errors import UnknownIndexError
+from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, UnknownIndexError
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.requests import MaintenanceReport, MaintenanceRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
+from polyhop.warehouse.files import versions as kept
 from polyhop.warehouse.files.disk import size_of
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.versions import (
-    current_version,
-    latest_version,
-    pinned_version,
-    published_versions,
-    writer_lease,
-)
 from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.open_models import close_encoders
 from polyhop.warehouse.tables.query import query_rows
 
 pytestmark = pytest.mark.slow
@@ -57,7 +55,7 @@ def maintained(root: Path, request: MaintenanceRequest | None = None) -> Mainten
     return run_maintenance(settings, request or MaintenanceRequest())
 
 
-def towns(root: Path) -> IndexFolder:
+def folder_of(root: Path) -> IndexFolder:
     return Layout(root).index("towns")
 
 
@@ -68,8 +66,8 @@ def files_below(root: Path) -> dict[str, bytes]:
 
 
 def test_old_versions_and_their_vectors_go_as_a_dry_run_said_and_the_rest_is_whole(root: Path) -> None:
-    before, files = size_of(towns(root).vectors), files_below(root)
-    with writer_lease(towns(root).lease, "towns"):
+    before, files = size_of(folder_of(root).vectors), files_below(root)
+    with kept.writer_lease(folder_of(root).lease, "towns"):
         refused = maintained(root)
     assert refused.removed_versions == {}
     assert "Index 'towns' is being written by" in refused.skipped[0]
@@ -77,10 +75,9 @@ def test_old_versions_and_their_vectors_go_as_a_dry_run_said_and_the_rest_is_who
     assert files_below(root) == files
     report = maintained(root)
     assert (said.removed_versions, said.removed) == (report.removed_versions, report.removed)
-    assert report.removed_versions == {"towns": [1, 2]}
-    assert report.removed["cached vectors"] == 2
-    assert published_versions(towns(root)) == [3, 4]
-    assert size_of(towns(root).vectors).files < before.files
+    assert (report.removed_versions, report.removed["cached vectors"]) == ({"towns": [1, 2]}, 2)
+    assert kept.published_versions(folder_of(root)) == [3, 4]
+    assert size_of(folder_of(root).vectors).files < before.files
     assert (report.after.files, report.after.bytes) < (report.before.files, report.before.bytes)
     assert run_verify(Settings(root=root), "towns").ok
     for version in (3, 4):
@@ -102,7 +99,7 @@ def test_a_version_in_use_stays_with_its_vectors(root: Path) -> None:
 
 
 def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None:
-    staging, forgotten = towns(root).staging, towns(root).path / ".runs.jsonl.123.tmp"
+    staging, forgotten = folder_of(root).staging, folder_of(root).path / ".runs.jsonl.123.tmp"
     (staging / "parts").mkdir(parents=True)
     forgotten.write_text("")
     report = maintained(root)
@@ -204,9 +201,7 @@ def rolled(twice: Rolled, tmp_path: Path) -> Rolled:
     return twice.copy(tmp_path)
 
 
-def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
-    rolled: Rolled, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_after_a_rollback_publishes_beside_it(rolled: Rolled, capsys: pytest.CaptureFixture[str]) -> None:
     report = rolled.index("corrected")
     assert (report.version, report.pinned, report.changed, report.to_json()["pinned"]) == (3, 1, True, 1)
     assert (rolled.texts(), rolled.texts(3)) == (["good"], ["corrected"])
@@ -217,8 +212,7 @@ def test_a_run_after_a_rollback_publishes_beside_it_and_says_so(
     assert sentences.column("sentence").to_pylist()[-1] == NOTE
     index_command(index="i", set_=["strategies=bm25"], root=rolled.root)
     said = capsys.readouterr().out
-    assert "nothing has changed.\n" in said
-    assert NOTE in said
+    assert ("nothing has changed.\n" in said, NOTE in said) == (True, True)
 
 
 def test_later_runs_derive_from_the_latest_version_and_reports_unpin_it(rolled: Rolled) -> None:
@@ -227,7 +221,7 @@ def test_later_runs_derive_from_the_latest_version_and_reports_unpin_it(rolled: 
     extended = rolled.index(add_strategies=("graph",))
     assert rolled.texts(extended.version) == ["bad"], "built on the latest version, not on the pinned one"
     rolled.use("latest")
-    assert (current_version(rolled.index_folder), pinned_version(rolled.index_folder)) == (3, None)
+    assert (kept.current_version(rolled.index_folder), kept.pinned_version(rolled.index_folder)) == (3, None)
     report = rolled.index("corrected")
     assert (report.pinned, rolled.texts()) == (None, ["corrected"])
 
@@ -247,4 +241,143 @@ def test_a_damaged_pinned_version_is_repaired_from_itself_and_stays_pinned(rolle
     repair(rolled.settings, run_verify(rolled.settings, "i"))
     assert run_verify(rolled.settings, "i").ok
     assert rolled.texts() == ["good"]
-    assert pinned_version(rolled.index_folder) == latest_version(rolled.index_folder) == 3
+    assert kept.pinned_version(rolled.index_folder) == kept.latest_version(rolled.index_folder) == 3
+
+
+FIX = "polyhop verify --index towns --repair"
+
+
+class Towns(RealIndex):
+    """A root with one published version, and what tests do to it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "towns", strategies=("bridge",))
+
+    def write(self, count: int = 12, *, edited: int = 0) -> None:
+        texts = (f"Town {n} lies on the River {n % 4}." + (" It is old." if n < edited else "") for n in range(count))
+        rows = ({"id": f"p{n:02d}", "title": f"Town {n}", "text": text} for n, text in enumerate(texts))
+        write_lines(self.folder / "corpus.jsonl", rows)
+
+    def index(self, *, source: bool = True, full: bool = False, add: tuple[str, ...] = ()) -> IndexReport:
+        read = {"source_name": "corpus"} if source else {}
+        return self.run(self.folder / "corpus.jsonl" if source else None, add_strategies=add, full=full, **read)
+
+    def found(self) -> dict[str, list[str]]:
+        """Stores that verify finds something in."""
+        return {name: some for name, some in run_verify(self.settings, "towns").differences.items() if some}
+
+    def is_repaired(self) -> bool:
+        repair(self.settings, run_verify(self.settings, "towns"))
+        return not self.found()
+
+    def ask(self) -> str:
+        with open_index("towns", settings=self.settings) as index:
+            return str(index.ask("Which river does Town 3 lie on?").passages[0]["title"])
+
+    def doctor(self) -> dict[str, str]:
+        """Names and messages of the checks that fail."""
+        return {check.name: check.message for check in run_checks(self.settings) if not check.ok}
+
+
+@pytest.fixture(scope="module")
+def made_towns(tmp_path_factory: pytest.TempPathFactory) -> Towns:
+    towns = Towns(tmp_path_factory.mktemp("published"))
+    towns.write()
+    towns.index()
+    return towns
+
+
+@pytest.fixture
+def towns(made_towns: Towns, tmp_path: Path) -> Towns:
+    close_encoders()
+    return made_towns.copy(tmp_path)
+
+
+def test_damaged_tables_and_arrays_are_made_again_and_said(towns: Towns) -> None:
+    before = towns.manifest
+    flip(towns.version.arrays / "bipartite_tf.npy")
+    report = towns.index(source=False, add=("bm25",))
+    sentence = "file 'bipartite_tf.npy' has another content than was published"
+    assert report.damaged == [sentence]
+    assert ("graph" in report.reused, "lexical-stems" in report.reused) == (False, True)
+    assert towns.manifest.arrays["bipartite_tf.npy"] == before.arrays["bipartite_tf.npy"]
+    assert towns.found() == {"older_versions": [f"version 1: {sentence}"]}
+
+    flip(towns.version.tables, 4096 + 20)
+    with pytest.raises(DamagedStoreError, match=FIX):
+        towns.ask()
+    assert FIX in towns.doctor()["index towns"]
+    report = towns.index()
+    assert (report.changed, report.damaged) == (True, ["file 'index.duckdb' has another content than was published"])
+    assert lasting(towns.manifest)[0] == lasting(before)[0]
+    assert not towns.index().changed
+    assert towns.is_repaired()
+    assert towns.ask() == "Town 3"
+
+
+def test_a_lost_view_is_damage_to_the_file_and_a_damaged_list_of_checksums_is_noticed(towns: Towns) -> None:
+    with duckdb.connect(str(towns.version.tables)) as connection:
+        connection.execute("DROP VIEW entities_of_passage")
+    (towns.index_folder.vectors / "checksums.json").write_bytes(b"{")
+    assert towns.found() == {
+        "tables": ["file 'index.duckdb' has another content than was published"],
+        "vectors": ["file 'checksums.json' of the vectors is damaged"],
+    }
+    assert towns.is_repaired()
+
+
+def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns, made_towns: Towns) -> None:
+    flip(towns.version.tables, 4096 + 20)
+    with pytest.raises(DamagedStoreError, match=rf"polyhop index {made_towns.folder}/corpus.jsonl --index towns"):
+        towns.index(source=False, full=True)
+    assert towns.is_repaired()
+
+
+def test_full_and_repair_make_lance_tables_from_nothing(towns: Towns) -> None:
+    for file in towns.index_folder.vectors.glob("*.lance/_versions/*.manifest"):
+        flip(file, 10)
+    with open_index("towns", settings=towns.settings) as index, pytest.raises(DamagedStoreError, match=FIX):
+        index.search_text("river")
+    assert towns.index(full=True).changed
+    assert list(towns.found()) == ["older_versions"]
+    assert towns.is_repaired()
+    with open_index("towns", settings=towns.settings) as index:
+        assert len(index.search_text("river")) == 10
+
+
+def test_a_damaged_manifest_is_refused_and_replaced_from_the_source(towns: Towns) -> None:
+    content = towns.version.manifest.read_text()
+    towns.version.manifest.write_text(content.replace('"passages": 12', '"passages": 13'))
+    for use in (towns.ask, towns.found, lambda: towns.index(source=False, full=True)):
+        with pytest.raises(ManifestMismatchError, match="polyhop index SOURCE --index towns"):
+            use()
+    assert "polyhop index SOURCE --index towns" in towns.doctor()["index towns"]
+    towns.index_folder.current.write_text("7\n")
+    with pytest.raises(ManifestMismatchError, match="polyhop versions --index towns --use N"):
+        towns.index(source=False, full=True)
+    assert towns.index().version == 2
+    assert towns.is_repaired()
+
+
+def test_a_damaged_cache_is_named_and_an_index_run_goes_on_with_a_new_one(towns: Towns) -> None:
+    before, cache = towns.manifest, Layout(towns.root).vector_cache
+    cache.write_bytes(b"no database at all" * 1000)
+    assert "vectors.sqlite is damaged (file is not a database)" in towns.found()["caches"][0]
+    towns.index(full=True)
+    assert towns.manifest.arrays == before.arrays
+    assert cache.with_name("vectors.sqlite.damaged-1").exists()
+    assert (towns.found(), towns.doctor()) == ({}, {})
+
+
+def test_a_run_killed_before_its_version_is_visible_is_no_damage(towns: Towns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run gives the same number, and so the same pin, to other vectors."""
+    towns.write(edited=2)
+    with monkeypatch.context() as patched:
+        patched.setattr("polyhop.tasks.publish.publish.publish_folder", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            towns.index()
+    assert towns.manifest.version == 1
+    towns.write(edited=4)
+    towns.index()
+    assert (towns.manifest.version, towns.found()) == (2, {})
+    assert towns.manifest.vectors["passage"].table == "passages"

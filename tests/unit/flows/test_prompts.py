@@ -15,15 +15,7 @@ from polyhop.schemas.chat import Prompt, Rung
 from polyhop.schemas.errors import ConfigurationError, MalformedReplyError, SourceError
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings, Settings, parse_settings
-from polyhop.tasks.extraction.model import (
-    KgReply,
-    PhrasesReply,
-    PropositionsReply,
-    phrases_in_passage,
-    propositions_in_passage,
-    questions,
-    stated_in_document,
-)
+from polyhop.tasks.extraction import model as extraction
 from polyhop.tasks.extraction.stated import Contract
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.replies import read_reply
@@ -61,16 +53,14 @@ def require_valid(folder: Path, types: list[str]) -> None:
     for of_passage in zip(extract, phrases, propositions, strict=True):
         (passage,) = {passage for _, passage, _ in of_passage}
         assert passage in known
-        (found, first), (listed, second), (said, third) = (
-            read_reply(of_passage[0][2], KgReply),
-            read_reply(of_passage[1][2], PhrasesReply),
-            read_reply(of_passage[2][2], PropositionsReply),
-        )
+        found, first = read_reply(of_passage[0][2], extraction.KgReply)
+        listed, second = read_reply(of_passage[1][2], extraction.PhrasesReply)
+        said, third = read_reply(of_passage[2][2], extraction.PropositionsReply)
         assert {first, second, third} == {Rung.AS_IS}
-        stated = stated_in_document(found, contract, counts)
-        names = phrases_in_passage(listed, counts)
+        stated = extraction.stated_in_document(found, contract, counts)
+        names = extraction.phrases_in_passage(listed, counts)
         assert [name.name for name in names] == listed.entities == of_passage[2][0].splitlines()
-        claims = propositions_in_passage(said, names, counts)
+        claims = extraction.propositions_in_passage(said, names, counts)
         assert len(stated.names) == len(found.entities) > 0 < len(claims) == len(said.propositions)
         assert len(stated.relations) == len(found.relations)
         text = passage.casefold()
@@ -87,15 +77,13 @@ def test_what_is_counted_becomes_valid_examples_in_editable_files(root: Path, tm
         tuned(root, own_folder)
     assert [(path.name, path.read_text()) for path in own_folder.iterdir()] == [(edited.name, "Mine. {{passage}}")]
     made = tuned(root, own_folder, replaces=True)
-    assert made["types"] == ["LOCATION", "PERSON", "ORGANIZATION", "WORK"]
+    types = "LOCATION PERSON ORGANIZATION WORK"
+    assert made["types"] == types.split()
     assert (made["model"], made["calls"], made["language"]) == (None, 0, "en")
     assert [Path(file).name for file in made["files"]] == sorted(FILES)
-    assert made["settings"] == {
-        "extraction.prompts": str(own_folder),
-        "extraction.entity_types": "LOCATION PERSON ORGANIZATION WORK",
-    }
+    assert made["settings"] == {"extraction.prompts": str(own_folder), "extraction.entity_types": types}
     require_valid(own_folder, made["types"])
-    asked, own = questions(), questions(str(own_folder))
+    asked, own = extraction.questions(), extraction.questions(str(own_folder))
     for task, hash_ in zip(("kg_extract", "prop_entities", "prop_propositions"), made["files"].values(), strict=True):
         ours, theirs = getattr(asked, task).prompt, getattr(own, task).prompt
         assert theirs.placeholders == ours.placeholders
@@ -103,9 +91,7 @@ def test_what_is_counted_becomes_valid_examples_in_editable_files(root: Path, tm
     assert [*tuned(root, tmp_path / "again")["files"].values()] == [*made["files"].values()]
 
 
-def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
-    root: Path, tmp_path: Path, model_server: ModelServer
-) -> None:
+def test_a_model_names_types_and_makes_the_examples(root: Path, tmp_path: Path, model_server: ModelServer) -> None:
     types = json.dumps({"types": ["person", "Concept", "organization", "LOCATION", "event", "DATE", "two words", "x1"]})
 
     def names_types(asked: Recorded) -> Behaviour:
@@ -142,20 +128,12 @@ def test_a_model_names_types_and_makes_the_examples_with_the_built_in_prompts(
     assert not (tmp_path / "other").exists()
 
 
-def test_an_index_run_asks_with_the_files_and_asks_again_when_one_is_edited(
-    root: Path, tmp_path: Path, model_server: ModelServer
-) -> None:
+def test_an_index_run_asks_with_the_files(root: Path, tmp_path: Path, model_server: ModelServer) -> None:
     made = tuned(root, tmp_path / "own")
     corpus = write_rows(tmp_path / "c.jsonl", [{"id": "a", "title": "Oslo", "text": "Oslo lies in Norway. It is old."}])
-    values = {
-        "root": str(tmp_path / "root"),
-        "strategies": "bridge-lexical",
-        "extraction.extractor": "model",
-        "models.extract": "openai/scripted",
-        "models.api_base": model_server.url,
-        "models.price": "0,0",
-        **made["settings"],
-    }
+    values = {"root": str(tmp_path / "root"), "strategies": "bridge-lexical", "extraction.extractor": "model"}
+    models = {"extract": "openai/scripted", "api_base": model_server.url, "price": "0,0"}
+    values |= made["settings"] | {f"models.{name}": value for name, value in models.items()}
     settings = parse_settings({"test": values})
     assert indexed(settings, corpus).model.calls == 3
     for request in model_server.requests:
@@ -184,15 +162,15 @@ def test_a_folder_without_usable_prompts_is_refused(files: dict[str, bytes], sai
     for name, text in files.items():
         (tmp_path / name).write_bytes(text)
     with pytest.raises(ConfigurationError, match=re.escape(said)):
-        questions(str(tmp_path))
+        extraction.questions(str(tmp_path))
 
 
 def test_a_file_that_a_folder_lacks_is_the_built_in_one(tmp_path: Path) -> None:
     (tmp_path / "prop.entities.md").write_text("List all of {{passage}}.", encoding="utf-8")
-    mixed = questions(str(tmp_path))
-    assert mixed.kg_extract == questions().kg_extract
+    mixed = extraction.questions(str(tmp_path))
+    assert mixed.kg_extract == extraction.questions().kg_extract
     assert mixed.prop_entities.prompt == Prompt("prop.entities", "List all of {{passage}}.")
-    assert mixed.hash != questions().hash
+    assert mixed.hash != extraction.questions().hash
 
 
 def test_an_index_of_which_no_two_passages_can_be_shown_is_refused(tmp_path: Path) -> None:
@@ -214,9 +192,9 @@ def shown(name: str, *features: str) -> Example:
     claims = {"propositions": [{"text": "A claim.", "entities": []}]}
     return Example(
         Passage(name, name, name, 0, name, "Text.", 0, 5),
-        KgReply.model_validate({"entities": entities, "relations": []}),
-        PhrasesReply(entities=[name]),
-        PropositionsReply.model_validate(claims),
+        extraction.KgReply.model_validate({"entities": entities, "relations": []}),
+        extraction.PhrasesReply(entities=[name]),
+        extraction.PropositionsReply.model_validate(claims),
     )
 
 
@@ -228,8 +206,7 @@ def test_examples_are_chosen_for_what_the_others_do_not_show_by_how_many_have_it
 
 
 def test_the_language_of_the_texts_becomes_a_rule_before_the_form_of_the_reply() -> None:
-    prompt = composed(questions().kg_extract.prompt, [shown("x", "A"), shown("y", "B")], "de")
-    assert (
-        "own.\n\nThe texts are in German: write in that language, and names as they stand.\n\nReply with" in prompt.text
-    )
-    assert "German" not in composed(questions().kg_extract.prompt, [shown("x", "A")], "en").text
+    prompt = composed(extraction.questions().kg_extract.prompt, [shown("x", "A"), shown("y", "B")], "de")
+    said = "own.\n\nThe texts are in German: write in that language, and names as they stand.\n\nReply with"
+    assert said in prompt.text
+    assert "German" not in composed(extraction.questions().kg_extract.prompt, [shown("x", "A")], "en").text

@@ -1,33 +1,37 @@
-"""Several sources of one index: read as a whole or in part, deleted by id, told apart by name."""
+"""Sources of an index: read as a whole or in part, told apart by name; their documents and passages, the quarantine."""
 
 import json
 import os
 import shutil
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import document_files as made
 import pytest
 from real_index import RealIndex, flip, lasting, pages
+from typer.testing import CliRunner
 
+import polyhop
+from polyhop import cli
 from polyhop.commands.index import index
 from polyhop.flows.index import check_sources, known_request, run_index, source_name
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    DamagedStoreError,
-    LossRefusedError,
-    PolyhopError,
-    QuarantineExceededError,
-    SourceError,
-    StoreConflictError,
-    UnknownIndexError,
-)
+from polyhop.schemas import errors
+from polyhop.schemas.errors import LossRefusedError, PolyhopError, QuarantineExceededError, SourceError
+from polyhop.schemas.records import Passage, SourceRecord
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import CorpusSettings
+from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.tasks.extraction import rules
+from polyhop.tasks.passages import records as chunks
+from polyhop.tasks.passages.records import check_share
+from polyhop.terminal import passage_line
+from polyhop.warehouse.documents import converter
+from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.versions import document_checksum, writer_lease
 
 pytestmark = pytest.mark.slow
@@ -37,8 +41,6 @@ WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
 
 
 class Root(RealIndex):
-    """A folder with an index, whose sources lie beside it."""
-
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, corpus=CorpusSettings(max_quarantine_share=0.5))
 
@@ -55,7 +57,7 @@ class Root(RealIndex):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Root:
+def two_sources(tmp_path_factory: pytest.TempPathFactory) -> Root:
     root = Root(tmp_path_factory.mktemp("sources"))
     root.index("news", NEWS)
     root.index("wiki", WIKI, source_name="wiki")
@@ -63,21 +65,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Root:
 
 
 @pytest.fixture
-def root(made: Root, tmp_path: Path) -> Root:
-    return made.copy(tmp_path / "copy")
+def root(two_sources: Root, tmp_path: Path) -> Root:
+    return two_sources.copy(tmp_path / "copy")
 
 
 def test_a_partial_source_adds_changes_and_deletes_by_id_and_leaves_the_rest(root: Root) -> None:
-    edits = [
-        {"id": "w1", "deleted": True},
-        {"id": "w1", "title": "w1", "text": "Rome is a city."},
-        {"id": "w2", "deleted": True},
-        {"id": "w9", "deleted": True},
-        {"id": "w4", "text": "Bonn."},
-        {"id": "w4", "deleted": True},
-        {"deleted": True},
-        {"id": "w3", "text": "Bern, too."},
-    ]
+    gone: dict[str, Any] = {id_: {"id": id_, "deleted": True} for id_ in ("w1", "w2", "w4", "w9")}
+    edits = [gone["w1"], {"id": "w1", "title": "w1", "text": "Rome is a city."}, gone["w2"], gone["w9"]]
+    edits += [{"id": "w4", "text": "Bonn."}, gone["w4"], {"deleted": True}, {"id": "w3", "text": "Bern, too."}]
     root.index("today", edits, source_name="wiki", is_partial=True)
     assert root.texts == {**NEWS, "w1": "Rome is a city.", "w3": "Bern, too."}
     assert root.manifest.source.endswith("wiki.jsonl")
@@ -100,8 +95,7 @@ def test_an_id_of_two_sources_is_the_first_one_by_name_and_the_other_comes_back(
         "another id"
     )
     root.index("today", [{"id": "n1", "deleted": True}], source_name="news", is_partial=True)
-    assert root.texts["n1"] == "Another Ada."
-    assert root.rows("FROM quarantine") == []
+    assert (root.texts["n1"], root.rows("FROM quarantine")) == ("Another Ada.", [])
 
 
 def test_a_source_that_moved_is_named_once_and_then_known_by_its_path(root: Root) -> None:
@@ -141,9 +135,7 @@ def many(made_of_many: Root, tmp_path: Path) -> Root:
         ("elsewhere/r", {"source_name": "r"}, {"r"}),
     ],
 )
-def test_another_file_neither_replaces_a_source_nor_takes_its_name_unless_told_to(
-    many: Root, path: str, ways: dict[str, Any], sources: set[str]
-) -> None:
+def test_another_file_replaces_a_source_if_told(many: Root, path: str, ways: dict[str, Any], sources: set[str]) -> None:
     (many.folder / "elsewhere").mkdir()
     words = (
         r"is not a source of index 'i', which has 'r' \(.*r.jsonl\)\. Nothing was read: --source-name NEW adds it "
@@ -194,9 +186,7 @@ def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(many
     assert many.texts == NEWS
 
 
-def test_a_folder_that_is_empty_or_cannot_be_reached_deletes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_or_unreachable_folder_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, docs, scandir = Root(tmp_path), tmp_path / "docs", os.scandir
     (docs / "sub").mkdir(parents=True)
     for number in range(30):
@@ -225,11 +215,9 @@ def test_a_folder_that_is_empty_or_cannot_be_reached_deletes_nothing(
     assert len(root.texts) == 31
 
 
-@pytest.mark.parametrize(
-    ("path", "name"), [("a/news.jsonl.gz", "news"), ("Pages of ours", "Pages-of-ours"), ("é.csv", "corpus")]
-)
-def test_the_first_source_is_named_after_its_file(tmp_path: Path, path: str, name: str) -> None:
-    assert source_name(tmp_path / path) == name
+def test_the_first_source_is_named_after_its_file(tmp_path: Path) -> None:
+    names = {"a/news.jsonl.gz": "news", "Pages of ours": "Pages-of-ours", "é.csv": "corpus"}
+    assert {path: source_name(tmp_path / path) for path in names} == names
 
 
 def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> None:
@@ -245,7 +233,7 @@ def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> N
 
 def test_damaged_records_of_another_source_are_not_built_on(root: Root) -> None:
     flip(root.version.arrays / "records_of-news.parquet")
-    with pytest.raises(DamagedStoreError, match=r"polyhop index .*news.jsonl --source-name news --index i"):
+    with pytest.raises(errors.DamagedStoreError, match=r"polyhop index .*news.jsonl --source-name news --index i"):
         root.index("wiki", WIKI, source_name="wiki")
     root.index("news", NEWS, source_name="news")
     assert root.texts == {**NEWS, **WIKI}
@@ -285,11 +273,11 @@ def test_a_removed_source_is_gone_as_if_it_had_never_been_there(root: Root, tmp_
 @pytest.mark.parametrize(
     ("removed", "more", "error", "words"),
     [
-        (None, {"source_name": "a/b"}, ConfigurationError, "not a name for a source"),
+        (None, {"source_name": "a/b"}, errors.ConfigurationError, "not a name for a source"),
         (None, {"kind": "graph", "is_partial": True}, SourceError, "A knowledge graph is read whole"),
         ("books", {}, SourceError, "has the sources news, wiki, and none called 'books'"),
         ("news", {"source": Path("wiki.jsonl"), "kind": "corpus"}, SourceError, "reads nothing"),
-        ("news", {"index": "j"}, UnknownIndexError, "Unknown index 'j'"),
+        ("news", {"index": "j"}, errors.UnknownIndexError, "Unknown index 'j'"),
     ],
 )
 def test_what_cannot_be_read_or_removed(
@@ -300,9 +288,7 @@ def test_what_cannot_be_read_or_removed(
         root.remove(removed, **more) if removed else root.index("today", WIKI, **more)
 
 
-def test_the_command_removes_a_source_but_not_the_only_one_nor_all_its_records(
-    root: Root, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_removes_a_source_but_not_the_only_one(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
     index("i", remove_source="wiki", root=root.root, set_=["strategies=bm25"])
     assert "records: 2 deleted" in capsys.readouterr().out
     assert root.texts == NEWS
@@ -319,22 +305,22 @@ def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
     request = IndexRequest("i", Path(root.manifest.sources["wiki"].location), wait_seconds=60)
     with ExitStack() as held:
         held.enter_context(writer_lease(lease, "i"))
-        with pytest.raises(StoreConflictError, match="being written by process"):
+        with pytest.raises(errors.StoreConflictError, match="being written by process"):
             run_index(root.settings, replace(request, wait_seconds=0), runner)
         threading.Timer(0.1, held.pop_all().close).start()
     assert not run_index(root.settings, request, runner).changed
     assert [note.endswith("waiting for it…") for note in notes] == [True]
 
 
-def test_a_source_is_read_again_from_where_it_was_read_last(made: Root) -> None:
-    request = known_request(made.settings, "i", "wiki")
+def test_a_source_is_read_again_from_where_it_was_read_last(two_sources: Root) -> None:
+    request = known_request(two_sources.settings, "i", "wiki")
     assert request is not None
-    assert (request.source, request.source_name) == (made.folder / "wiki.jsonl", "wiki")
+    assert (request.source, request.source_name) == (two_sources.folder / "wiki.jsonl", "wiki")
     with pytest.raises(SourceError, match="has the sources news, wiki; say with --source-name"):
-        known_request(made.settings, "i")
+        known_request(two_sources.settings, "i")
     with pytest.raises(SourceError, match="Nothing is known of where source 'x'"):
-        known_request(made.settings, "i", "x")
-    assert known_request(made.settings, "none") is None
+        known_request(two_sources.settings, "i", "x")
+    assert known_request(two_sources.settings, "none") is None
 
 
 def test_a_source_in_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,3 +330,248 @@ def test_a_source_in_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatc
     monkeypatch.setattr(Path, "exists", refuse)
     with pytest.raises(SourceError, match=r"corpus\.jsonl cannot be read: permission denied; allow reading it"):
         check_sources(IndexRequest("one", tmp_path / "corpus.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
+    """An index that was read from a folder of files, one of which is of no kind that is read."""
+    folder = tmp_path_factory.mktemp("read") / "corpus"
+    folder.mkdir()
+    made.pdf(folder / "a.pdf", [["Engines", "Ada wrote a program."], ["Mills grind."]], outline=[("Engines", 0)])
+    made.slides(folder / "b.pptx")
+    (folder / "c.md").write_text("# Notes\n\nBob read.\n", encoding="utf-8")
+    (folder / "d.txt").write_text("Plain text.", encoding="utf-8")
+    (folder / "e.py").write_text("print()", encoding="utf-8")
+    index = RealIndex(folder.parent, corpus=CorpusSettings(max_quarantine_share=0.4))
+    assert index.run(folder).unread == {".py": 1}
+    return index
+
+
+@pytest.fixture
+def files(read_once: RealIndex, tmp_path: Path) -> RealIndex:
+    return read_once.copy(tmp_path)
+
+
+@pytest.fixture
+def corpus(files: RealIndex) -> Path:
+    return files.folder / "corpus"
+
+
+def test_where_passages_stand_is_in_a_table_and_comes_back_with_answers(files: RealIndex) -> None:
+    located = files.rows("SELECT * FROM locations ORDER BY passage_id")
+    assert located == [
+        ("a.pdf", 1, 2, None, None, None, ["Engines"], None, None),
+        ("b.pptx#0", None, None, 1, None, None, ["Engines"], None, None),
+        ("b.pptx#1", None, None, 2, None, None, [], None, None),
+        ("c.md", None, None, None, None, None, ["Notes"], None, None),
+    ]
+    with polyhop.open_index("i", root=files.root) as index:
+        passages = index.ask("Who wrote a program?", strategy="bm25").passages
+    assert passages[0]["location"] == {"first_page": 1, "last_page": 2, "headings": ("Engines",)}
+    assert passage_line(passages[0]).endswith("[a.pdf]  pages 1-2, Engines")
+    files.read([{"id": "n", "title": "N", "text": "News."}], "news", source_name="news")
+    assert files.rows("SELECT * FROM locations ORDER BY passage_id") == located, "of a source that was not read"
+    assert files.rows("SELECT count(*) FROM passages") == [(6,)]
+
+
+def test_an_edit_reads_what_changed_alone(files: RealIndex, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask = converter.Converter._asked
+
+    def noted(self: converter.Converter, given: Any) -> Any:
+        asked.append(Path(str(given["path"])).name)
+        return ask(self, given)
+
+    monkeypatch.setattr(converter.Converter, "_asked", noted)
+    files.run(corpus, source_name="corpus")  # known from now on by its path here
+    asked.clear()
+    assert files.run(corpus).changed is False
+    assert asked == []
+    made.pdf(corpus / "a.pdf", [["Ada wrote two programs."]])
+    assert files.run(corpus).changed is True
+    assert asked == ["a.pdf"]
+    fresh = RealIndex(files.folder / "fresh", corpus=files.settings.corpus)
+    fresh.run(corpus)
+    for table in ("locations", "passages", "documents"):
+        assert files.rows(f"FROM {table} ORDER BY ALL") == fresh.rows(f"FROM {table} ORDER BY ALL")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "lacking", "files", "is_refused"),
+    [
+        (1, 19, 0, 19, False),
+        (1, 20, 0, 20, True),
+        (380, 20, 0, 20, False),
+        (379, 20, 0, 20, True),
+        (33, 3, 0, 0, True),  # rows of a file
+        (33, 5, 0, 3, True),  # 2 of 35 rows
+        (98, 5, 0, 3, False),
+        (1, 30, 11, 19, False),
+        (0, 30, 11, 19, True),
+    ],
+)
+def test_twenty_files_count_for_the_limit(good: int, bad: int, lacking: int, files: int, is_refused: bool) -> None:
+    build: Any = SimpleNamespace(settings=Settings(), source="docs", index="i")
+    with pytest.raises(QuarantineExceededError) if is_refused else nullcontext():
+        check_share(build, good, bad, [("a.pdf", 0, "why")], lacking, files)
+
+
+@pytest.mark.rare
+def test_a_folder_of_some_bad_files_is_read_and_of_many_refused_with_a_list_and_the_flag(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(33):
+        (folder / f"good{number:02}.txt").write_text(f"Town {number} lies on a river.")
+    (folder / "empty.md").write_text("\n")
+    (folder / "rows.csv").write_text("id,text\n1,A row.\n")
+    (folder / "western.txt").write_bytes("Das Gerät.".encode("windows-1252"))
+    (folder / "table.csv").write_text("name,born\nAda,1815\n")
+    options = ("index", str(folder), "--index", "i", "--root", str(tmp_path / "root"), "--set", "strategies=bm25")
+    for number in range(3):
+        made.pdf(folder / f"bad{number:02}.pdf", [["x"]], is_encrypted=True)
+    said = CliRunner().invoke(cli.app, options).stdout
+    why = "it is encrypted with a password; save it without one"
+    assert said.endswith(f"    bad00.pdf: {why}\n    bad01.pdf: {why}\n    bad02.pdf: {why}\n")
+    counted = RealIndex(tmp_path).rows("SELECT count(*), max(record_id) FILTER (text = 'A row.') FROM passages")
+    assert counted == [(36, "rows.csv/1")]
+    for number in range(3, 22):
+        made.pdf(folder / f"bad{number:02}.pdf", [["x"]], is_encrypted=True)
+    lines = str(CliRunner().invoke(cli.app, options).exception).splitlines()
+    flag = "--set corpus.max_quarantine_share=0.38"
+    refused = f"22 of 58 records in {folder} are unusable, more than the allowed share of 0.05."
+    assert lines[0].endswith(f"{refused} Fix them, or go on without them: {flag}")
+    assert lines[1:] == [*(f"  bad{number:02}.pdf: {why}" for number in range(10)), "  and 12 more"]
+    assert "version 2 published" in CliRunner().invoke(cli.app, [*options, *flag.split()]).stdout
+
+
+def test_without_the_extra_a_run_says_so(files: RealIndex, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "find_spec", lambda _: None)
+    files.name = "nothing-known"
+    report = files.run(corpus)  # two of four files lack a package: more than the share of unusable ones
+    assert report.unread == {".py": 1, ".pdf without the extra office": 1, ".pptx without the extra office": 1}
+    reasons = files.rows("SELECT source, reason FROM quarantine ORDER BY source")
+    assert [source for source, _ in reasons] == ["a.pdf", "b.pptx"]
+    assert all(reason.endswith("install it with: pip install 'polyhop[office]'") for _, reason in reasons)
+    for name in ("c.md", "d.txt"):
+        (corpus / name).unlink()
+    files.name = "nothing-else"
+    with pytest.raises(QuarantineExceededError, match="polyhop\\[office\\]"):
+        files.run(corpus)
+
+
+ROWS = {"a": "Ada met Bob.", "b": "Bob went to Rome. " * 15, "c": "Rome is a town.", "d": "Oslo is a town."}
+CITY, OTHERS = {"c": "Rome is a city."}, {"c": "Rome is in Italy.", "n": "New."}
+
+
+@pytest.fixture
+def split(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of the records that were split since it was cleared."""
+    asked: list[str] = []
+    real = chunks.split_record
+
+    def spy(record: SourceRecord, **chosen: int) -> list[Passage]:
+        asked.append(record.id)
+        return real(record, **chosen)
+
+    monkeypatch.setattr(chunks, "split_record", spy)
+    return asked
+
+
+def read(root: Path, rows: dict[str, str], *, name: str = "wiki", characters: int = 200, **more: Any) -> RealIndex:
+    chosen = CorpusSettings(max_passage_characters=characters, max_quarantine_share=0.9)
+    index = RealIndex(root, corpus=chosen)
+    index.read([page | {"of": name} for page in pages(rows)], name, source_name=name, **more)
+    return index
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize(
+    ("others", "rows", "chosen", "expected", "whole"),
+    [
+        ({}, ROWS | CITY | {"e": "Elm is a tree."}, {}, "bce", None),
+        ({}, CITY, {"is_partial": True}, "bc", ROWS | CITY),
+        ({}, ROWS, {"characters": 300}, "abcd", None),
+        ({}, ROWS, {"full": True}, "abcd", None),
+        (OTHERS, ROWS | {"d": "Oslo is a city."}, {}, "bcd", None),  # c is that of `news`, which comes first by name
+    ],
+    ids=["whole", "part", "longest passage", "full", "two sources"],
+)
+def test_what_changed_and_what_was_cut_is_split_again(
+    tmp_path: Path, split: list[str], others: Any, rows: Any, chosen: dict[str, Any], expected: str, whole: Any
+) -> None:
+    read(tmp_path, ROWS)
+    if others:
+        read(tmp_path, others, name="news")
+    split.clear()
+    edited = read(tmp_path, rows, **chosen).manifest
+    assert "".join(sorted(split)) == expected
+    if others:
+        read(tmp_path / "fresh", others, name="news")
+    fresh = read(tmp_path / "fresh", whole or rows, **chosen | {"is_partial": False}).manifest
+    for table in ("passages", "documents", "quarantine"):
+        assert edited.tables[table] == fresh.tables[table]
+
+
+def test_an_index_above_the_limit_splits_all(tmp_path: Path, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    read(tmp_path, ROWS)
+    split.clear()
+    monkeypatch.setattr("polyhop.tasks.corpus.stage.MOST_COMPARED", 2)
+    read(tmp_path, ROWS | CITY)
+    assert sorted(split) == ["a", "b", "c", "d"]
+
+
+ODD = "Odd Town"
+
+
+def records(count: int = 40) -> list[dict[str, str]]:
+    towns = [{"id": f"p{n}", "title": f"Town {n % 20}", "text": f"Town {n} lies near {ODD}."} for n in range(count)]
+    return [*towns, {"id": "odd", "title": ODD, "text": f"{ODD} lies on the Aire."}]
+
+
+@pytest.fixture
+def towns(tmp_path: Path) -> RealIndex:
+    return RealIndex(tmp_path, strategies=("bm25", "bridge-lexical"))
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A rule with a defect that shows on two texts."""
+    whole = rules.find_dates  # type: ignore[attr-defined]
+
+    def find_dates(text: str) -> object:
+        return [][len(text)] if "on the Aire" in text or "Leeds is large" in text else whole(text)
+
+    monkeypatch.setattr(rules, "find_dates", find_dates)
+    return monkeypatch
+
+
+def test_a_passage_that_a_rule_fails_on_is_tried_again(towns: RealIndex, failing: pytest.MonkeyPatch) -> None:
+    beside = [{"id": key, "title": ODD, "text": "It is small."} for key in ("a", "z")]
+    report = towns.read([*beside, *records()])
+    assert (report.counts["passages"], report.counts["quarantined"]) == (42, 1)
+    ((source, line, reason, excerpt),) = towns.rows("FROM quarantine")
+    assert (source, line, excerpt) == ("corpus.jsonl", 43, "Odd Town lies on the Aire.")
+    assert "passage 'odd'" in str(reason)
+    assert "IndexError: list index out of range (test_sources.py line" in str(reason)
+    odd = towns.rows(f"SELECT passage_id, ordinal FROM passages WHERE title = '{ODD}' ORDER BY 1")
+    assert odd == [("a", 0), ("z", 1)]
+    without = RealIndex(towns.folder / "without", strategies=towns.settings.strategies)
+    without.read([*beside, *records()[:-1]])
+    for table in ("passages", "documents", "entities", "mentions", "relations", "propositions"):
+        assert towns.rows(f"FROM {table} ORDER BY ALL") == without.rows(f"FROM {table} ORDER BY ALL")
+    without.name = "few"
+    with pytest.raises(QuarantineExceededError, match=r"(?s)1 of 10 records .* IndexError: list index out of range"):
+        without.read(records(9))
+    assert not towns.read([*beside, *records()]).changed
+    failing.undo()
+    assert towns.read([*beside, *records()]).counts["passages"] == 43
+
+
+def test_the_line_of_a_passage_that_was_not_read_is_unknown(towns: RealIndex, request: pytest.FixtureRequest) -> None:
+    towns.read(records())
+    request.getfixturevalue("failing")
+    rows = [{"title": "York", "text": "It is large."}, {"title": "Leeds", "text": "Leeds is large."}]
+    report = towns.read(rows, "other", source_name="other", full=True)
+    assert (report.counts["passages"], report.counts["quarantined"]) == (41, 2)
+    lines = towns.rows("SELECT source, line FROM quarantine ORDER BY source")
+    assert lines == [("corpus.jsonl", None), ("other.jsonl", 2)]

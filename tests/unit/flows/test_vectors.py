@@ -70,12 +70,7 @@ def titles(monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorKind]:
     ids=["twice", "syntax", "no first"],
 )
 def test_rows_of_a_kind_that_are_wrong_are_not_published(
-    tmp_path: Path,
-    titles: VectorKind,
-    monkeypatch: pytest.MonkeyPatch,
-    rows: str,
-    error: type[Exception],
-    words: str,
+    tmp_path: Path, titles: VectorKind, monkeypatch: pytest.MonkeyPatch, rows: str, error: type[Exception], words: str
 ) -> None:
     monkeypatch.setattr(kinds, "_DECLARED", {})
     declare(replace(titles, rows=rows))
@@ -131,7 +126,6 @@ def places(indexed: Places, tmp_path: Path) -> Places:
 
 @pytest.fixture
 def keys_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Keys that the cache was asked for."""
     keys: list[str] = []
     get_many = VectorCache.get_many
 
@@ -143,9 +137,7 @@ def keys_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return keys
 
 
-def test_only_what_the_version_before_lacks_is_asked_of_the_cache_even_of_a_lost_one(
-    places: Places, keys_read: list[str]
-) -> None:
+def test_only_what_the_version_before_lacks_is_asked_of_the_cache(places: Places, keys_read: list[str]) -> None:
     with sqlite3.connect(Layout(places.root).vector_cache) as connection:
         connection.execute("DELETE FROM vectors")
     connection.close()
@@ -160,9 +152,7 @@ def test_only_what_the_version_before_lacks_is_asked_of_the_cache_even_of_a_lost
 
 @pytest.mark.rare
 @pytest.mark.parametrize(("name", "damage"), [(MATRIX, flip), (HASHES, os.unlink)])
-def test_a_damaged_matrix_is_not_copied_from(
-    places: Places, keys_read: list[str], name: str, damage: Callable[[Path], None]
-) -> None:
+def test_damage_is_not_copied(places: Places, keys_read: list[str], name: str, damage: Callable[[Path], None]) -> None:
     damage(places.version.arrays / name)
     report = places.index(3)
     assert any(f"'{name}'" in sentence for sentence in report.damaged)
@@ -173,9 +163,7 @@ def test_a_damaged_matrix_is_not_copied_from(
     assert lasting(places.manifest) == lasting(edited)
 
 
-def test_a_version_of_before_without_hashes_has_its_vectors_read_from_the_cache(
-    places: Places, keys_read: list[str]
-) -> None:
+def test_vectors_of_a_version_without_hashes_are_read_from_the_cache(places: Places, keys_read: list[str]) -> None:
     document = json.loads(places.version.manifest.read_bytes())
     for name in [name for name in document["arrays"] if name.endswith("_hashes.npy")]:
         del document["arrays"][name]
@@ -189,9 +177,7 @@ def test_a_version_of_before_without_hashes_has_its_vectors_read_from_the_cache(
 
 
 @pytest.mark.rare
-def test_a_killed_run_is_finished_without_the_version_that_it_would_have_copied_from(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_is_finished_without_the_version_before(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that the killed run left hold what was new to it only."""
     with monkeypatch.context() as patched:
         patched.setattr("polyhop.flows.index._Run._publish", Mock(side_effect=KeyboardInterrupt))
@@ -211,12 +197,8 @@ STATED: dict[str, list[list[str]]] = {
     "Warsaw": [["Warsaw", "lies on", "the Vistula"], ["Warsaw", "is the capital of", "Poland"]],
 }
 """What each page says, by title."""
-SPOKEN = [
-    {"id": f"p{n}", "title": title, "text": " ".join(f"{' '.join(triple)}." for triple in triples)}
-    for n, (title, triples) in enumerate(STATED.items(), start=1)
-]
-
-
+TEXTS = {title: " ".join(f"{' '.join(triple)}." for triple in triples) for title, triples in STATED.items()}
+SPOKEN = [{"id": f"p{n}", "title": title, "text": text} for n, (title, text) in enumerate(TEXTS.items(), start=1)]
 SENTENCES: dict[str, list[dict[str, Any]]] = {
     "p1": [{"text": "the nile flows through cairo.", "entities": ["Cairo", "The Nile", "Egypt"]}],
     "p2": [{"text": "Naoum Shebib designed the tower in Cairo.", "entities": ["Naoum Shebib", "Cairo"]}],
@@ -235,10 +217,9 @@ def build(
 ) -> IndexReport:
     """Indexes with triples by rules, or imported, alone or with propositions of their rows' own."""
     if extractor == "import":
-        rows = [
-            {"id": f"p{n}", "triples": triples, **({"propositions": SENTENCES.get(f"p{n}", [])} if sentences else {})}
-            for n, triples in enumerate(STATED.values(), start=1)
-        ]
+        rows: list[dict[str, Any]] = [{"id": f"p{n}", "triples": said} for n, said in enumerate(STATED.values(), 1)]
+        if sentences:
+            rows = [row | {"propositions": SENTENCES.get(row["id"], [])} for row in rows]
         extractor = f"import:{write_lines(one.folder / 'openie.jsonl', rows)}"
     flags = {"root": str(one.root), "strategies": strategies or ("proprag", "triple-ppr")}
     one.settings = parse_settings({"flags": flags | {"extraction.extractor": extractor}})
@@ -277,9 +258,7 @@ def test_triples_stand_beside_a_rows_own_propositions_and_each_strategy_searches
     index.close()
 
 
-def test_a_graph_over_triples_is_built_only_where_a_strategy_needs_it_and_edits_embed_theirs_only(
-    one: RealIndex,
-) -> None:
+def test_a_graph_over_triples_is_built_where_a_strategy_needs_it_and_edits_embed_theirs_only(one: RealIndex) -> None:
     report = build(one, "rules", SPOKEN, "proprag")
     assert not {"triples", "embed-triple", "embed-triplename"} & report.seconds.keys()
     with open_index("i", root=one.root) as index, pytest.raises(MissingArtefactError, match="triple-ppr"):
@@ -300,9 +279,7 @@ def passages(index: Index, strategy: str) -> list[Any]:
     return [answer.passages for answer in index.ask_batch(ABOUT_TOWNS, strategy=strategy, limit=20)]
 
 
-def test_a_large_version_is_searched_by_partitions_and_finds_what_exact_search_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[int] = []
     nearest = LanceTable.nearest
 

@@ -1,6 +1,7 @@
-"""Answers on a terminal: evidence, passages, triples, the topic on its way, and questions that are too long."""
+"""Answers on a terminal: evidence, passages, triples, the topic on its way, long questions; no control characters."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,10 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from real_index import RealIndex, write_lines
+from hypothesis import given
+from hypothesis import strategies as st
+from real_index import RealIndex, pages, write_lines
 from word_triples import NAME, declared
 
-from polyhop import cli
+from polyhop import cli, output
 from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
 from polyhop.flows.answer import submit_file
 from polyhop.flows.evaluate import run_evaluation
@@ -22,6 +25,7 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, 
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
+from polyhop.schemas.text import escaped_json, printable, printable_line
 from polyhop.terminal import SHOWN, evidence_lines, passage_lines, triple_lines
 from polyhop.warehouse.open import open_questions
 
@@ -66,18 +70,11 @@ def test_many_nodes_are_wrapped_under_each_other() -> None:
 
 
 def test_names_fallback_and_passages_where_a_walk_began() -> None:
-    evidence = Evidence(
-        names=QuestionNames((), ("john doe",)),
-        seeds=(Seed("passage", "p1", 0.9), Seed("passage", "p2", 0.1)),
-        fallback=PASSAGES_ONLY,
-    )
-    assert evidence_lines(evidence, TITLES) == [
-        "Question names  unmatched: john doe",
-        "Fallback  the walk began at passages only",
-        "The search began at",
-        "  0.900  passage Rosetta",
-        "  0.100  passage p2",
-    ]
+    seeds = (Seed("passage", "p1", 0.9), Seed("passage", "p2", 0.1))
+    evidence = Evidence(names=QuestionNames((), ("john doe",)), seeds=seeds, fallback=PASSAGES_ONLY)
+    said = ["Question names  unmatched: john doe", "Fallback  the walk began at passages only"]
+    began = ["The search began at", "  0.900  passage Rosetta", "  0.100  passage p2"]
+    assert evidence_lines(evidence, TITLES) == [*said, *began]
 
 
 def test_long_lists_are_cut_and_counted() -> None:
@@ -123,26 +120,21 @@ def test_scores_in_descending_order_need_no_word_and_texts_are_cut() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("evidence", "reason"),
-    [
+def test_scores_out_of_order_are_explained() -> None:
+    rows, note = [row(1, 1.0), row(2, 2.0)], {"label": "Re-ranked", "text": "the top 2 passages, by shared words"}
+    for evidence, reason in (
         ({}, "  ranked so that together they cover the question; a score is of its passage alone"),
-        (
-            {"notes": [{"label": "Re-ranked", "text": "the top 2 passages, by shared words"}]},
-            "  the first ones have the scores of who re-ranked them, the others their own",
-        ),
-    ],
-)
-def test_scores_out_of_order_are_explained(evidence: dict[str, Any], reason: str) -> None:
-    assert next(iter(passage_lines([row(1, 1.0), row(2, 2.0)], evidence, {}))) == reason
+        ({"notes": [note]}, "  the first ones have the scores of who re-ranked them, the others their own"),
+    ):
+        assert next(iter(passage_lines(rows, evidence, {}))) == reason
 
 
-def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *line: str | Path) -> str:
-    """What a command prints."""
+def printed(monkeypatch: Any, capsys: Any, *line: str | Path, with_errors: bool = False) -> str:
     monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, line)])
     with suppress(SystemExit):
         cli.main()
-    return capsys.readouterr().out
+    said = capsys.readouterr()
+    return f"{said.out}{said.err if with_errors else ''}"
 
 
 def test_ask_and_explain_show_texts_until_the_version_is_gone(
@@ -160,8 +152,7 @@ def test_ask_and_explain_show_texts_until_the_version_is_gone(
     assert shown in run("explain", "1", "q1", "--root", index.root)
     index.index_folder.path.rename(tmp_path / "gone")
     redrawn = run("explain", "1", "q1", "--root", index.root)
-    assert "[babbage]\n" in redrawn
-    assert shown not in redrawn
+    assert ("[babbage]\n" in redrawn, shown in redrawn) == (True, False)
 
 
 ADA, LONDON = {"id": "R1", "name": "Ada Lovelace"}, {"id": "R2", "name": "London"}
@@ -223,8 +214,7 @@ def test_a_question_with_triples_and_no_passages_on_a_terminal_and_on_a_page(com
     page = (tmp_path / "page.html").read_text()
     assert page.count('<td class="number">3.000</td>') == 1
     assert 'Ada Lovelace <span class="soft small">[R1]</span>' in page
-    assert "No answer found; read the triples." in page
-    assert 'id="passages"' not in page
+    assert ("No answer found; read the triples." in page, 'id="passages"' in page) == (True, False)
 
 
 def test_a_triple_comes_with_all_hops_once_and_without_ids_that_say_nothing() -> None:
@@ -235,11 +225,8 @@ def test_a_triple_comes_with_all_hops_once_and_without_ids_that_say_nothing() ->
         return {"source": source, "target": target, "forward": [label], "backward": []}
 
     paper, ada, year = node("p1", "Paper One"), node("a1", "Ada Young"), node("0f" * 16, "1990")
-    path = {
-        "nodes": ["p1", "a1", "0f" * 16],
-        "names": ["Paper One", "Ada Young", "1990"],
-        "edges": [edge("p1", "a1", "author"), edge("a1", "0f" * 16, "born")],
-    }
+    edges = [edge("p1", "a1", "author"), edge("a1", "0f" * 16, "born")]
+    path = {"nodes": ["p1", "a1", "0f" * 16], "names": ["Paper One", "Ada Young", "1990"], "edges": edges}
     says = {"subject": node("ada lovelace", "Ada Lovelace"), "predicate": "says", "object": node("L1", "x\n" * 99)}
     triples = [
         {"rank": 1, "score": 0.5, "subject": ada, "predicate": "born", "object": year},
@@ -252,9 +239,7 @@ def test_a_triple_comes_with_all_hops_once_and_without_ids_that_say_nothing() ->
     ]
 
 
-def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_through_the_queue(
-    command: Command, root: Path, tmp_path: Path
-) -> None:
+def test_the_topic_reaches_the_strategy_every_way(command: Command, root: Path, tmp_path: Path) -> None:
     def subjects(document: dict[str, Any]) -> list[str]:
         return sorted(row["subject"]["id"] for row in document["triples"])
 
@@ -306,25 +291,17 @@ def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command,
 TOO_LONG = "Where is London? " * 20_000
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
-    """An index of three passages, and a file whose second question is too long."""
-    small = RealIndex(tmp_path_factory.mktemp("long"), "small", strategies=("bridge-lexical",))
-    texts = ("London lies on the River Thames.", "Paris lies on the Seine.", "Ada Lovelace lived in London.")
-    small.read({"id": f"p{n}", "title": text.split(" l")[0], "text": text} for n, text in enumerate(texts))
+def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(tmp_path: Path) -> None:
+    small = RealIndex(tmp_path, "small", strategies=("bridge-lexical",))
+    small.read(pages({"p0": "London lies on the River Thames.", "p1": "Paris lies on the Seine."}))
     rows = [{"question": text, "supporting": ["p0"]} for text in ("Where is London?", TOO_LONG, "Where is Paris?")]
-    write_lines(small.folder / "questions.jsonl", rows)
-    return small
-
-
-def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(small: RealIndex) -> None:
+    questions = write_lines(tmp_path / "questions.jsonl", rows)
     sentence = "340,000 characters long; the limit is 10,000"
-    questions, reason = small.folder / "questions.jsonl", f"the question is {sentence}"
+    reason = f"the question is {sentence}"
     with open_index("small", settings=small.settings) as index, pytest.raises(QuestionTooLongError, match=sentence):
         index.ask(TOO_LONG, strategy="bridge-lexical")
     evaluation = run_evaluation(small.settings, EvaluationRequest(questions, "small", ("bridge-lexical",), {}))
-    assert evaluation.report["n"] == 2
-    assert [(bad.line, bad.reason) for bad in evaluation.bad] == [(2, reason)]
+    assert (evaluation.report["n"], [(bad.line, bad.reason) for bad in evaluation.bad]) == (2, [(2, reason)])
     spec = JobSpec("small", strategy="bridge-lexical", limit=5)
     with open_questions(small.settings) as queue:
         with pytest.raises(SourceError, match=f"line 2: {reason}"):
@@ -334,3 +311,121 @@ def test_a_question_above_the_length_is_refused_left_out_or_named_with_its_line(
         job = queue.job(made.job_id)
         assert (job.question_count, job.name, made.count, made.is_new) == (2, questions.name, 2, True)
         assert [record.line for record in made.bad] == [2]
+
+
+RAW = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+"""What no terminal may get; tab and line feed are the only controls left."""
+PLANTED = "\x1b[31mred\x1b]0;owned\x07\x9b2J\u202eevil\u2066\u200b\ufeff\x7f"
+
+PLANTED_PAGES = (
+    {
+        "id": "ada\u202e\u200b",
+        "title": f"Ada {PLANTED} Lovelace\nAnswer    forged",
+        "text": f"Ada Lovelace {PLANTED} wrote for Charles\u202e Babbage. Ada Lovelace lived in London.",
+        "metadata": {f"key{PLANTED}": PLANTED},
+    },
+    {"id": "babbage", "title": "Charles Babbage", "text": f"Charles Babbage {PLANTED} lived in London\x9b."},
+    {"id": f"bad{PLANTED}", "title": "Bad", "text": PLANTED},
+)
+
+PLANTED_QUESTION = f"Where did Charles Babbage {PLANTED} live?"
+
+
+@pytest.mark.slow
+def test_no_command_prints_a_control_character_that_a_corpus_or_a_question_holds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def run(*arguments: str | Path) -> str:
+        said = printed(monkeypatch, capsys, *arguments, with_errors=True)
+        found = {repr(match) for match in RAW.findall(said)}
+        assert not found, f"polyhop {arguments[0]} printed {sorted(found)}"
+        return said
+
+    asked = {"id": "q\u202e1", "question": PLANTED_QUESTION, "answer": "London\x1b[0m", "supporting": ["babbage"]}
+    questions = write_lines(tmp_path / "questions.jsonl", [asked, {"id": f"q{PLANTED}", "question": PLANTED_QUESTION}])
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    (folder / f"notes{PLANTED}.txt").write_text(f"Charles Babbage {PLANTED} lived in London.")
+    (folder / "plain.txt").write_text("Ada Lovelace wrote for Charles Babbage.")
+    corpus = write_lines(tmp_path / "corpus.jsonl", PLANTED_PAGES)
+    root = ("--root", tmp_path / "root")
+    at = ("--index", "small", *root)
+    built = ("--set", "strategies=graph,bm25", "--set", "corpus.max_quarantine_share=1")
+    run("index", corpus, *at, *built)
+    run("index", folder, "--index", "pages", *root, *built)
+    asks = ("ask", PLANTED_QUESTION, *at, "--strategy")
+    submitted = ("submit", questions, *at, "--strategy", "bm25", "--skip-bad", "--name", f"a job{PLANTED}")
+    silent = []
+    for shown in (
+        (*asks, "bm25", "--explain"),
+        (*asks, "graph", "--explain"),
+        ("sql", "FROM passages", *at),
+        ("sql", "FROM quarantine", *at),
+        ("sql", "SELECT source FROM quarantine", "--index", "pages", *root),
+        ("sql", f'SELECT 1 AS "{PLANTED}"', *at),
+        ("sql", f"SELECT '{PLANTED}'::INT", *at),
+        submitted,
+        ("worker", "--until-empty", *root),
+        ("jobs", *root),
+        ("explain", "1", "q\u202e1", *root),
+        ("replay", "1", "q\u202e1", *root),
+        ("explain", "1", f"q{PLANTED}", *root),
+        ("eval", questions, *at, "--strategies", "bm25", "--no-store"),
+        ("entities", "explain", f"Ada{PLANTED}", f"London{PLANTED}", *at),
+        ("index", tmp_path / f"missing{PLANTED}.jsonl", *at),
+        ("index", tmp_path / "missing\udce9\x1b.jsonl", *at),
+        (*asks, f"no{PLANTED}"),
+        ("ask", PLANTED_QUESTION, *at, f"--no{PLANTED}"),
+        ("cancel", PLANTED, *root),
+        (f"no{PLANTED}",),
+    ):
+        said = run(*shown)
+        if "\\x1b" not in said and "\\u202e" not in said:
+            silent.append(shown[0])
+    assert silent == ["submit", "worker", "eval"], "all others print what was planted, escaped"
+    assert json.loads(run(*asks, "bm25", "--json"))["question"] == PLANTED_QUESTION  # JSON escapes it
+    (row,) = json.loads(run("sql", "SELECT text FROM passages WHERE passage_id = 'babbage'", *at, "--json"))
+    assert row["text"] == PLANTED_PAGES[1]["text"]
+    assert json.loads(run("jobs", *root, "--json"))[0]["name"] == f"a job{PLANTED}"
+    assert json.loads(run("results", "1", *root).splitlines()[0])["question"] == PLANTED_QUESTION
+
+
+@pytest.mark.slow
+def test_letters_of_any_script_stay_and_titles_errors_and_tables_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "Zoë Ångström · Łódź · 東京 · עברית · العربية · می‌خواهم · 👩‍🔬 · “quoted” – … ½\tend"
+    output.print_error(text)
+    output.print_json([text])
+    output.print_line(f"{text}\nAnswer    forged\r\n")
+    output.print_table(["a\x1b", "b"], [["x\x1by", 1], ["z", 22]])
+    output.print_block("Reasoning", "[1] About Tactics.\n\n[2] About\x1b Views.")
+    said = capsys.readouterr()
+    assert said.err == text + "\n"
+    block = ["Reasoning [1] About Tactics.", "          [2] About\\x1b Views."]
+    lines = [f"{text}\\nAnswer    forged\\x0d\\n", "a\\x1b    b", "x\\x1by   1", "z       22", *block]
+    assert said.out.splitlines() == [json.dumps([text], ensure_ascii=False), *lines]
+    assert RAW.search(str(SourceError(f"{PLANTED} cannot be read."))) is None
+
+
+@pytest.mark.slow
+@given(st.text())
+def test_any_text_becomes_one_line_without_controls_and_stays_so(text: str) -> None:
+    line = printable_line(text)
+    assert RAW.search(line) is None
+    assert "\n" not in line
+    assert printable(line) == line
+    line.encode("utf-8")
+
+
+@pytest.mark.slow
+@given(
+    st.recursive(
+        st.text() | st.none() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_escaped_json_reads_back_as_it_was(document: object) -> None:
+    written = escaped_json(json.dumps(document, ensure_ascii=False))
+    assert json.loads(written) == document
+    assert RAW.search(written) is None
+    written.encode("utf-8")

@@ -21,14 +21,6 @@ from polyhop import doctor as health
 from polyhop.cli import OURS, Commands, app
 from polyhop.commands.index import print_report
 from polyhop.commands.operate import _print
-from polyhop.doctor import (
-    check_deployments,
-    check_leases,
-    check_neo4j,
-    check_packages,
-    check_prefect,
-    requirement_fault,
-)
 from polyhop.flows.maintain import VerifyReport
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas import errors as extensions
@@ -68,9 +60,7 @@ def test_every_command_has_a_row_that_names_options_that_it_has() -> None:
         assert {option for part in parts for option in re.findall(r"--[a-z-]+", part)} <= known | {"--root", "--json"}
 
 
-def test_an_interrupted_command_says_that_it_was_stopped(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(predictions, "read_predictions", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(sys, "argv", ["polyhop", "score", "any.jsonl"])
     with pytest.raises(SystemExit) as ended:
@@ -85,12 +75,9 @@ def test_what_was_damaged_is_said_with_what_fixes_it(capsys: pytest.CaptureFixtu
     assert "  damaged, made again: table 'mentions' cannot be read\n  damaged, made again: 3 cached vectors\n" in said
     report = VerifyReport("towns", 2, {"tables": [], "older_versions": ["version 1: file 'x' is missing"]})
     _print(report, "version 2")
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        "ok    tables",
-        "FAIL  older versions",
-        "      version 1: file 'x' is missing",
-        "Fix it with: polyhop verify --index towns --repair",
-    ]
+    lines = ["ok    tables", "FAIL  older versions", "      version 1: file 'x' is missing"]
+    fix = "Fix it with: polyhop verify --index towns --repair"
+    assert capsys.readouterr().out.splitlines()[1:] == [*lines, fix]
 
 
 USES: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -123,9 +110,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[EntryPoint], 
 
 
 @pytest.mark.parametrize("group", USES)
-def test_an_extension_that_does_not_load_or_is_of_another_type_is_named_with_its_package(
-    group: str, install: Callable[[EntryPoint], None]
-) -> None:
+def test_an_unusable_extension_is_named_with_its_package(group: str, install: Callable[[EntryPoint], None]) -> None:
     what, use = USES[group]
     missing = "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"
     reasons = {"polyhop_nowhere": missing, "polyhop.schemas.text": WRONG.get(group)}
@@ -148,11 +133,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: dict[str, object] = {
-            "/api/health": True,
-            "/api/admin/version": version("prefect"),
-            "/api/admin/settings": HIDDEN,
-        }
+        self.answers: dict[str, object] = {"/api/health": True, "/api/admin/version": version("prefect")}
+        self.answers["/api/admin/settings"] = HIDDEN
         self.url = f"http://127.0.0.1:{self.server_port}/api"
 
 
@@ -189,22 +171,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         ({}, "", "not shown to clients"),
     ],
 )
-def test_a_prefect_server_is_described(
-    server: Server, monkeypatch: pytest.MonkeyPatch, shown: object, address: str, said: str
-) -> None:
+def test_a_prefect_server_is_described(server: Server, monkeypatch: Any, shown: Any, address: str, said: str) -> None:
     monkeypatch.setenv("PREFECT_SERVER_DATABASE_CONNECTION_URL", address)
     monkeypatch.delenv("PREFECT_API_DATABASE_CONNECTION_URL", raising=False)
     server.answers["/api/admin/settings"] = shown
-    assert check_prefect(SETTINGS) == f"server {version('prefect')} at {server.url} answers, database {said}"
+    assert health.check_prefect(SETTINGS) == f"server {version('prefect')} at {server.url} answers, database {said}"
 
 
 def test_a_server_of_another_minor_version_or_one_that_is_no_prefect_is_a_fault(server: Server) -> None:
     server.answers["/api/admin/version"] = "2.20.1"
     with pytest.raises(StoreError, match=r"has version 2\.20\.1, this installation .*install the same minor version"):
-        check_prefect(SETTINGS)
+        health.check_prefect(SETTINGS)
     server.answers.clear()
     with pytest.raises(StoreError, match=r"does not answer .*404.*; start it or unset PREFECT_API_URL$"):
-        check_prefect(SETTINGS)
+        health.check_prefect(SETTINGS)
 
 
 def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(server: Server) -> None:
@@ -213,42 +193,40 @@ def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(ser
         {"name": "other", "status": "NOT_READY", "entrypoint": "elsewhere.py:flow", "work_pool_name": "theirs"},
     ]
     server.answers["/api/deployments/filter"] = []
-    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+    assert health.check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
     server.answers["/api/deployments/filter"] = rows
-    assert check_deployments(SETTINGS) == "1 of Polyhop's flows, all with a worker"
+    assert health.check_deployments(SETTINGS) == "1 of Polyhop's flows, all with a worker"
     rows[0] |= {"status": "NOT_READY", "work_pool_name": "polyhop"}
     words = r"^no worker runs the deployments nightly: .*; start prefect worker start --pool polyhop$"
     with pytest.raises(StoreError, match=words):
-        check_deployments(SETTINGS)
+        health.check_deployments(SETTINGS)
 
 
 def test_packages_are_compared_with_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check_packages(SETTINGS).endswith(" requirements met")
+    assert health.check_packages(SETTINGS).endswith(" requirements met")
     for met in ("numpy>=1", "no-such-package; extra == 'rdf'", "no-such-package; python_version < '3'"):
-        assert requirement_fault(met) == ""
-    assert requirement_fault("numpy<1") == f"numpy is {version('numpy')}, Polyhop needs <1"
-    assert requirement_fault("no-such-package") == "no-such-package is not installed"
-    assert requirement_fault("numpy<1; extra == 'rdf'") != ""
+        assert health.requirement_fault(met) == ""
+    assert health.requirement_fault("numpy<1") == f"numpy is {version('numpy')}, Polyhop needs <1"
+    assert health.requirement_fault("no-such-package") == "no-such-package is not installed"
+    assert health.requirement_fault("numpy<1; extra == 'rdf'") != ""
     monkeypatch.setattr("polyhop.doctor.requires", lambda _: ["numpy<1", "duckdb"])
     words = r"^numpy is .*, Polyhop needs <1\. Install what Polyhop asks for: pip"
     with pytest.raises(ConfigurationError, match=words):
-        check_packages(SETTINGS)
+        health.check_packages(SETTINGS)
 
 
-def test_writers_are_named_and_without_servers_nothing_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writers_are_named_and_no_server_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Layout(tmp_path).index("lakes")
     publish_empty(folder)
     with writer_lease(folder.lease, "lakes"):
-        said = check_leases(Settings(root=tmp_path))
+        said = health.check_leases(Settings(root=tmp_path))
     assert said.startswith(f"index 'lakes' is being written by process {os.getpid()}")
-    assert check_leases(Settings(root=tmp_path)) == "no index is being written"
+    assert health.check_leases(Settings(root=tmp_path)) == "no index is being written"
     for name in ("PREFECT_API_URL", "NEO4J_URI"):
         monkeypatch.delenv(name, raising=False)
-    assert check_prefect(SETTINGS).startswith("no PREFECT_API_URL")
-    assert check_deployments(SETTINGS) == "not looked for without PREFECT_API_URL"
-    assert check_neo4j(SETTINGS) == "no NEO4J_URI: nothing is exported"
+    assert health.check_prefect(SETTINGS).startswith("no PREFECT_API_URL")
+    assert health.check_deployments(SETTINGS) == "not looked for without PREFECT_API_URL"
+    assert health.check_neo4j(SETTINGS) == "no NEO4J_URI: nothing is exported"
 
 
 def test_a_check_that_breaks_is_a_line_and_the_others_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,44 +4,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memory_index import MemoryIndex
+from memory_index import MemoryIndex, graph_from, relations_from
 
 from polyhop.graph import EntityGraph
 from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
-from polyhop.schemas.graph import BipartiteGraph, RelationGraph
 from polyhop.schemas.ports import Services
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import entity_id
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, RELATIONS, vectors_of
 from polyhop.worker.session import IndexSession
 
-KEYS = ("alder", "alder street", "birch", "cedar", "dogwood", "elm")
-NEIGHBOURS = [[2, 3, 4], [], [0], [0], [0, 5], [4]]
-MENTIONS = [[0, 2], [0, 3], [0, 4], [4, 5], [1]]
+KEYS = ["alder", "alder street", "birch", "cedar", "dogwood", "elm"]
+TRIPLES = [("birch", "r", "alder"), ("alder", "r", "cedar"), ("dogwood", "r", "alder"), ("elm", "r", "dogwood")]
+MENTIONS = ["alder,birch", "alder,cedar", "dogwood,alder", "elm,dogwood", "alder street"]
 ID = {key: entity_id(key) for key in KEYS}
 ARTEFACTS = frozenset({"graph", "graph:relations", "vectors:entity"})
 
 
-def starts(rows: list[list[int]]) -> Any:
-    return np.cumsum([0, *map(len, rows)]).astype(np.int64)
-
-
-def flat(rows: list[list[int]]) -> Any:
-    return np.array([number for row in rows for number in row], dtype=np.int32)
-
-
 def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
-    edges = flat(MENTIONS)
-    vectors = np.array([[1, 0], [0, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
-    count = len(flat(NEIGHBOURS))
-    no_labels = np.zeros(count + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-    titles = np.zeros(len(edges), dtype=np.bool_)
     given = {
-        GRAPH: BipartiteGraph(starts(MENTIONS), edges, np.ones(len(edges)), titles, keys=KEYS),
-        RELATIONS: RelationGraph(starts(NEIGHBOURS), flat(NEIGHBOURS), *no_labels, ()),
+        GRAPH: graph_from([dict.fromkeys(row.split(","), 1.0) for row in MENTIONS]),
+        RELATIONS: relations_from(KEYS, TRIPLES),
         ALIASES: {"tanglewood": "birch"},
         EXACT_NAMES: {"the old alder!": [0]},
-        vectors_of("entity"): vectors,
+        vectors_of("entity"): np.array([[1, 0], [0, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32),
     }
     index: Any = MemoryIndex([(f"k{number}", "", "") for number in range(1, 6)], given, artefacts, "trees")
     return EntityGraph(IndexSession(index, Settings(), Services()))
@@ -86,25 +72,11 @@ def test_entities_by_vector_and_what_they_lead_to(graph: EntityGraph) -> None:
     assert graph.chunks_for_entities([ID["dogwood"], ID["alder"]]) == ["k1", "k2", "k3", "k4"]
 
 
-@pytest.mark.parametrize(
-    ("key", "depth", "found"),
-    [
-        ("alder", 1, [("birch", 1), ("cedar", 1), ("dogwood", 1)]),
-        ("birch", 2, [("alder", 1), ("cedar", 2), ("dogwood", 2)]),
-        ("elm", 3, [("dogwood", 1), ("alder", 2), ("birch", 3), ("cedar", 3)]),
-        ("alder street", 2, []),
-        ("alder", 0, []),
-    ],
-)
-def test_entities_by_traversal(graph: EntityGraph, key: str, depth: int, found: list[tuple[str, int]]) -> None:
-    """G-ARC."""
-    assert [(reached.entity.key, reached.hop) for reached in graph.traverse(ID[key], depth)] == found
-
-
-def test_an_unknown_id_leads_nowhere_and_a_negative_depth_is_refused(graph: EntityGraph) -> None:
-    assert graph.traverse("no such id", 2) == []
-    assert graph.expand(["no such id"], 2) == {}
-    assert graph.chunks_for_entities(["no such id"]) == []
+def test_traversal_gives_entities_by_hop_and_refuses_a_negative_depth(graph: EntityGraph) -> None:
+    reached = [(one.entity.key, one.hop) for one in graph.traverse(ID["elm"], 3)]
+    assert reached == [("dogwood", 1), ("alder", 2), ("birch", 3), ("cedar", 3)]
+    assert graph.traverse(ID["alder street"], 2) == graph.traverse(ID["alder"], 0) == graph.traverse("no id", 2) == []
+    assert (graph.expand(["no such id"], 2), graph.chunks_for_entities(["no such id"])) == ({}, [])
     for refused in (
         lambda: graph.traverse("no such id", -1),
         lambda: graph.expand([], -1),
@@ -119,7 +91,6 @@ def test_an_unknown_id_leads_nowhere_and_a_negative_depth_is_refused(graph: Enti
 
 
 def test_graph_search_ranks_by_hops(graph: EntityGraph) -> None:
-    """G-ARC."""
     found = graph.graph_search(["Birch", "nobody"], depth=2)
     ranks = [(p.passage_id, p.rank, round(p.score, 6)) for p in found]
     assert ranks == [("k1", 1, 0.15), ("k2", 2, 0.075), ("k3", 3, 0.075), ("k4", 4, 0.025)]
@@ -129,14 +100,8 @@ def test_graph_search_ranks_by_hops(graph: EntityGraph) -> None:
 
 def test_fusion_search_joins_any_list_of_ids(graph: EntityGraph) -> None:
     """G-ARC; k9 is not a passage of this index."""
-    found = graph.fusion_search(["Birch"], ["k3", "k9", "k1"], depth=2)
-    assert [(p.passage_id, round(p.score, 6)) for p in found] == [
-        ("k3", 0.032266),
-        ("k1", 0.032266),
-        ("k9", 0.016129),
-        ("k2", 0.016129),
-        ("k4", 0.015625),
-    ]
+    found = [(p.passage_id, round(p.score, 6)) for p in graph.fusion_search(["Birch"], ["k3", "k9", "k1"], depth=2)]
+    assert found == [("k3", 0.032266), ("k1", 0.032266), ("k9", 0.016129), ("k2", 0.016129), ("k4", 0.015625)]
 
 
 def test_fusion_search_without_a_list_or_a_name_keeps_the_other(graph: EntityGraph) -> None:
@@ -144,8 +109,7 @@ def test_fusion_search_without_a_list_or_a_name_keeps_the_other(graph: EntityGra
     assert [p.passage_id for p in graph.fusion_search(["nobody"], by_vector)] == by_vector
     assert [p.passage_id for p in graph.fusion_search([], by_vector, limit=2)] == ["k3", "k9"]
     assert [p.passage_id for p in graph.fusion_search(["Birch"], [], depth=2)] == ["k1", "k2", "k3", "k4"]
-    assert graph.fusion_search(["Birch"], by_vector, limit=0) == []
-    assert graph.fusion_search([], []) == []
+    assert graph.fusion_search(["Birch"], by_vector, limit=0) == graph.fusion_search([], []) == []
     once, twice = (graph.fusion_search([], ids) for ids in (["k1", "k2"], ["k1", "k1", "k2", "k1"]))
     assert once == twice, "a repeated id keeps its first rank"
     with pytest.raises(AlgorithmError, match="damping k is -1"):

@@ -36,9 +36,7 @@ def test_a_single_child_stands_beside_its_parent() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), EDGES)
-def test_no_two_nodes_of_a_column_overlap_and_none_is_above_the_sheet(
-    column_of: list[int], edges: list[tuple[str, str]]
-) -> None:
+def test_nodes_of_a_column_neither_overlap_nor_leave_it(column_of: list[int], edges: list[tuple[str, str]]) -> None:
     names = "abcdefgh"[: len(column_of)]
     columns = [[name for name, at in zip(names, column_of, strict=True) if at == number] for number in range(4)]
     known = [(one, other) for one, other in edges if one in names and other in names]
@@ -60,52 +58,42 @@ def passages(titles: list[str]) -> list[Document]:
 @pytest.fixture
 def qasa_answer() -> Document:
     """Ada -born in-> London -lies on-> Thames <-rises at- Thames Head, and England, which no chain reaches."""
+    ada, london, thames, head = "ada lovelace", "london", "river thames", "thames head"
+    names = {key: key.title() for key in (ada, london, thames, head, "england")}
+
+    def path(text: str, keys: tuple[str, ...], edges: tuple[Walked, ...], score: float) -> EvidencePath:
+        return EvidencePath(text, keys, tuple(names[key] for key in keys), edges, score)
+
+    born, lies = Walked(ada, london, ("born in",)), Walked(london, thames, ("lies on",))
+    near, rises = Walked(london, thames, ("lies on", "near")), Walked(thames, head, (), ("rises at",))
+    down = "Ada Lovelace --[born in]--> London --[lies on]--> River Thames"
+    up = "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head"
+    evidence = Evidence(
+        names=QuestionNames((ada,), ()),
+        seeds=(Seed("entity", ada, 1.0, "Ada Lovelace", "exact", 1.0),),
+        nodes=(
+            Node(ada, "Ada Lovelace", 1.0, type="PERSON", description="A poet's child."),
+            *(Node(key, names[key], weight) for key, weight in ((london, 0.6), (thames, 0.4), (head, 0.2))),
+            Node("england", "England", 0.1),
+        ),
+        paths=(
+            path(down, (ada, london, thames), (born, lies), 0.7),
+            path(up, (london, thames, head), (near, rises), 0.3),
+        ),
+        measure="activation",
+        node_count=9,
+    )
+    sentences = [{"passage_id": "p2", "text": "It lies on the River Thames.", "start": 8, "end": 36}]
     return {
         "question": "Which river flows through the birthplace of Ada Lovelace?",
         "answer": "River Thames",
         "strategy": "qasa",
         "version": 3,
         "passages": passages(["Ada Lovelace", "London"]),
-        "evidence": activation(),
+        "evidence": as_row(evidence) | {"links": [], "sentences": sentences},
         "reading": {"kind": "extracted", "confidence": 0.42, "values": []},
         "seconds": {"encoding": 0.004, "seed": 0.001},
     }
-
-
-def activation() -> Document:
-    ada, london, thames, head = "ada lovelace", "london", "river thames", "thames head"
-    lies_on = Walked(london, thames, ("lies on",))
-    evidence = Evidence(
-        names=QuestionNames((ada,), ()),
-        seeds=(Seed("entity", ada, 1.0, "Ada Lovelace", "exact", 1.0),),
-        nodes=(
-            Node(ada, "Ada Lovelace", 1.0, type="PERSON", description="A poet's child."),
-            Node(london, "London", 0.6),
-            Node(thames, "River Thames", 0.4),
-            Node(head, "Thames Head", 0.2),
-            Node("england", "England", 0.1),
-        ),
-        paths=(
-            EvidencePath(
-                "Ada Lovelace --[born in]--> London --[lies on]--> River Thames",
-                (ada, london, thames),
-                ("Ada Lovelace", "London", "River Thames"),
-                (Walked(ada, london, ("born in",)), lies_on),
-                0.7,
-            ),
-            EvidencePath(
-                "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head",
-                (london, thames, head),
-                ("London", "River Thames", "Thames Head"),
-                (Walked(london, thames, ("lies on", "near")), Walked(thames, head, (), ("rises at",))),
-                0.3,
-            ),
-        ),
-        measure="activation",
-        node_count=9,
-    )
-    sentences = [{"passage_id": "p2", "text": "It lies on the River Thames.", "start": 8, "end": 36}]
-    return as_row(evidence) | {"links": [], "sentences": sentences}
 
 
 @pytest.fixture
@@ -127,7 +115,6 @@ def bridge_answer() -> Document:
 
 
 def page_of(document: Document, **material: Any) -> str:
-    """The page; whatever of its material is not given is empty."""
     return answer_page(document, material_of(**material))
 
 
@@ -196,10 +183,8 @@ def test_lines_break_at_spaces_and_inside_words_only_where_there_are_none() -> N
 def test_a_passage_hangs_at_its_two_strongest_entities_and_relations_repeat_nothing(qasa_answer: Document) -> None:
     relations = [("london", "is in", "england"), ("london", "again", "river thames")]
     graph = evidence_graph(qasa_answer, {"p2": ["england", "london", "river thames", "unknown"]}, relations)
-    assert [edge for edge in graph.edges if edge.target == "passage p2"] == [
-        Edge("entity london", "passage p2"),
-        Edge("entity river thames", "passage p2"),
-    ]
+    hung = [Edge("entity london", "passage p2"), Edge("entity river thames", "passage p2")]
+    assert [edge for edge in graph.edges if edge.target == "passage p2"] == hung
     assert Edge("entity london", "entity england", ("is in",)) in graph.edges
     assert all("again" not in edge.forward for edge in graph.edges)
     assert graph.roots == {"entity ada lovelace": 0}
@@ -247,23 +232,16 @@ def test_the_page_says_what_was_asked_found_and_how(qasa_answer: Document) -> No
     assert page == page_of(qasa_answer, texts=texts, encoder="MiniLM", parameters={"steps": 3}), "whenever it is made"
 
 
-def test_the_page_needs_nothing_from_elsewhere(bridge_answer: Document) -> None:
-    page = page_of(bridge_answer)
-    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
-    assert not re.search(r"(?i)<script|<link|<img|@import|url\(|https?://|\son\w+=", page)
-    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {f"#passage-{rank}" for rank in range(1, 5)}
-
-
 def test_the_page_shows_whatever_evidence_there_is(bridge_answer: Document) -> None:
     page = page_of(bridge_answer)
+    assert set(re.findall(r'(?:href|src)="([^"]*)"', page)) == {f"#passage-{rank}" for rank in range(1, 5)}
     began = re.findall(r"<td>(passage|entity)</td><td class=\"name\" dir=\"auto\">", page)
     assert began == ["passage", "entity", "passage"]
     assert "Their texts are gone with version 1" in page
     path = as_row(Evidence(paths=(EvidencePath("Rosetta --[of]--> ESA"),)))["paths"]
     searched = bridge_answer["evidence"] | {"seeds": [], "paths": path, "fallback": asdict(PASSAGES_ONLY)}
     page = page_of(bridge_answer | {"evidence": searched})
-    assert "Rosetta --[of]--&gt; ESA</td>" in page
-    assert "the walk began at passages only" in page
+    assert ("Rosetta --[of]--&gt; ESA</td>" in page, "the walk began at passages only" in page) == (True, True)
     assert "ranks without a graph" not in page
     unknown = {"links": [], "sentences": [], "beams": ["<b>path</b>", "e1"]}
     page = page_of(bridge_answer | {"strategy": "bm25", "evidence": unknown})
@@ -271,8 +249,7 @@ def test_the_page_shows_whatever_evidence_there_is(bridge_answer: Document) -> N
         assert words in page, words
     assert "<g class=" not in page
     page = page_of(bridge_answer | {"answer": "", "reading": {"kind": "unread"}})
-    assert "No answer was read; these are the passages." in page
-    assert "No answer found" not in page
+    assert ("No answer was read; these are the passages." in page, "No answer found" in page) == (True, False)
 
 
 @pytest.mark.parametrize(("cost", "shown"), [(0.25, "0.25 USD"), (None, "cost unknown")])
@@ -303,15 +280,12 @@ SPANS = st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5
 
 
 @given(st.text(max_size=40), SPANS, SPANS)
-def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(
-    text: str, spans: list[tuple[int, int]], names: list[tuple[int, int]]
-) -> None:
+def test_pieces_are_the_marked_text(text: str, spans: list[tuple[int, int]], names: list[tuple[int, int]]) -> None:
     pieces = marked(text, spans, names)
     assert "".join(piece for piece, *_ in pieces) == text
     flags = [tuple(kinds) for piece, *kinds in pieces for _ in piece]
-    assert flags == [
-        tuple(any(start <= place < end for start, end in some) for some in (spans, names)) for place in range(len(text))
-    ]
+    covered = [[[start <= place < end for start, end in some] for some in (spans, names)] for place in range(len(text))]
+    assert flags == [tuple(map(any, both)) for both in covered]
 
 
 def test_names_of_the_question_are_bold_wherever_passages_have_them_as_words(bridge_answer: Document) -> None:
@@ -331,14 +305,9 @@ def triple(rank: int, subject: str, predicate: str, value: str) -> Document:
     return {"id": f"t{rank}", "predicate": predicate, "score": 1 / rank, "rank": rank, **ends}
 
 
-def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
-    bridge_answer: Document, qasa_answer: Document
-) -> None:
-    triples = [
-        triple(1, "Ada", "born <in>", "London"),
-        triple(2, "London", "lies on", "Thames"),
-        triple(3, "London", "is", "London"),
-    ]
+def test_ranked_triples_are_listed_and_drawn_without_a_graph(bridge_answer: Document, qasa_answer: Document) -> None:
+    said = (("Ada", "born <in>", "London"), ("London", "lies on", "Thames"), ("London", "is", "London"))
+    triples = [triple(rank, *ends) for rank, ends in enumerate(said, start=1)]
     document = bridge_answer | {"evidence": {"sentences": [], "links": []}, "triples": triples}
     page = page_of(document)
     assert len(re.findall(r'<g class="node entity', page)) == 3

@@ -18,19 +18,9 @@ from sqlalchemy import text
 from typer.testing import CliRunner
 
 from polyhop.cli import app
+from polyhop.commands import queue as commands
 from polyhop.commands.index import print_plan
 from polyhop.commands.options import with_reader
-from polyhop.commands.queue import (
-    _unknown_queues,
-    cancel,
-    explain,
-    list_jobs,
-    replay,
-    results,
-    retry,
-    say_progress,
-    submit,
-)
 from polyhop.doctor import check_queue
 from polyhop.flows.answer import submit_file
 from polyhop.flows.evaluate import answering_settings
@@ -48,7 +38,9 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.loop import WorkerReport
 
-jobs: Any = partial(list_jobs, cast("Any", SimpleNamespace(invoked_subcommand=None)))
+Capture = pytest.CaptureFixture[str]
+
+jobs: Any = partial(commands.list_jobs, cast("Any", SimpleNamespace(invoked_subcommand=None)))
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
 ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
 
@@ -84,10 +76,7 @@ def answer_two(monkeypatch: pytest.MonkeyPatch) -> Callable[[QuestionQueue], Non
 
 
 def test_watched_jobs_say_how_fast_they_are_answered_and_how_long_that_takes(
-    settings: Settings,
-    answer_two: Callable[[QuestionQueue], None],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings, answer_two: Callable[[QuestionQueue], None], capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs(root=settings.root, json=True)
     assert json.loads(capsys.readouterr().out) == []
@@ -106,7 +95,7 @@ def test_watched_jobs_say_how_fast_they_are_answered_and_how_long_that_takes(
 
 
 def test_a_worker_says_each_minute_how_far_it_is_and_nothing_when_there_is_nothing_to_do(
-    settings: Settings, answer_two: Callable[[QuestionQueue], None], capsys: pytest.CaptureFixture[str]
+    settings: Settings, answer_two: Callable[[QuestionQueue], None], capsys: Capture
 ) -> None:
     running, waits = SimpleNamespace(report=WorkerReport("w")), []
     with open_questions(settings) as queue:
@@ -118,7 +107,7 @@ def test_a_worker_says_each_minute_how_far_it_is_and_nothing_when_there_is_nothi
             running.report.finished = min(3, 2 * len(waits))
             return len(waits) > 3
 
-        say_progress(running, queue, ["default"], wait)  # type: ignore[arg-type]
+        commands.say_progress(running, queue, ["default"], wait)  # type: ignore[arg-type]
     assert waits == [60.0] * 4
     assert capsys.readouterr().err.splitlines() == [
         "2 answered, 0 failed; 1 question open, 2 a minute, about 30 s left",
@@ -130,9 +119,9 @@ def test_a_worker_says_which_of_its_queues_nobody_has_submitted_to(settings: Set
     with open_questions(settings) as queue:
         for name in ("default", "big"):
             queue.submit(JobSpec("wiki", queue=name), [NewQuestion("q", "Why?")])
-        assert _unknown_queues(queue, ["default"]) == ""
+        assert commands._unknown_queues(queue, ["default"]) == ""
         said = "Nothing has been submitted to 'nope', 'more'; queues with jobs: big, default."
-        assert _unknown_queues(queue, ["default", "nope", "more"]) == said
+        assert commands._unknown_queues(queue, ["default", "nope", "more"]) == said
 
 
 @pytest.mark.parametrize(
@@ -142,7 +131,7 @@ def test_a_damaged_answer_is_neither_redrawn_nor_replayed(settings: Settings, st
     with open_questions(settings) as queue:
         job = answered(queue, 1)
         spoil(queue, stored)
-    for command in (explain, replay):
+    for command in (commands.explain, commands.replay):
         with pytest.raises(StoreError, match=said):
             command(job, "q0", root=settings.root)
 
@@ -161,47 +150,41 @@ def test_doctor_looks_into_the_queue(settings: Settings) -> None:
         check_queue(settings)
 
 
-def test_a_retry_says_until_when_its_questions_must_begin_and_an_ended_job_its_metrics(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_retry_says_its_deadline_and_an_ended_job_its_metrics(settings: Settings, capsys: Capture) -> None:
     with open_questions(settings) as queue:
         job = queue.submit(JobSpec("wiki", deadline_seconds=5), [NewQuestion("q", "Why?", None, ["yes"])])
         queue.cancel(job)
-    retry(job, root=settings.root)
-    assert capsys.readouterr().out == (
-        "Job 1: 1 question queued again; what no worker has begun within 5 s is dead "
-        "(--deadline SECONDS changes that)\n"
-    )
+    commands.retry(job, root=settings.root)
+    said = "Job 1: 1 question queued again; what no worker has begun within 5 s is dead"
+    assert capsys.readouterr().out == f"{said} (--deadline SECONDS changes that)\n"
     with open_questions(settings) as queue:
         queue.cancel(job)
-    retry(job, question=["q"], deadline=3600, root=settings.root, json=True)
+    commands.retry(job, question=["q"], deadline=3600, root=settings.root, json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["requeued"], document["deadline"] is not None) == (1, True)
     with pytest.raises(RetryRefusedError, match="it is queued"):
-        retry(job, question=["q"], root=settings.root)
+        commands.retry(job, question=["q"], root=settings.root)
     with open_questions(settings) as queue:
         assert queue.job(job).deadline_seconds == 3600
         finish(queue, 1)
-    cancel(job, root=settings.root)
+    commands.cancel(job, root=settings.root)
     ended = "Job 1 has ended: no question was open, and nothing was cancelled (polyhop jobs results 1)\n"
     assert capsys.readouterr().out == ended
-    results(job, metrics=True, root=settings.root)
+    commands.results(job, metrics=True, root=settings.root)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("1 question; ")
     assert ["em", "1.000"] in [line.split() for line in lines]
-    results(job, metrics=True, root=settings.root, json=True)
+    commands.results(job, metrics=True, root=settings.root, json=True)
     assert json.loads(capsys.readouterr().out)["em"] == 1
 
 
-def test_a_repeated_key_names_the_existing_job_and_uses_no_number_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repeated_key_names_the_existing_job(tmp_path: Path, capsys: Capture) -> None:
     settings = Settings(root=publish(tmp_path, [{"id": "a", "text": "Ada lived in London."}], "one", "bm25"))
     questions = tmp_path / "questions.txt"
     questions.write_text("Where did Ada live?\n", encoding="utf-8")
 
     def send(key: str | None, **more: Any) -> str:
-        submit(questions, index="one", strategy="bm25", key=key, root=settings.root, **more)
+        commands.submit(questions, index="one", strategy="bm25", key=key, root=settings.root, **more)
         return capsys.readouterr().out
 
     assert send("monday").startswith("Job 1: 1 question for 'one', queue 'default'\n")
@@ -216,19 +199,10 @@ def test_a_repeated_key_names_the_existing_job_and_uses_no_number_up(
         submit_file(settings, queue, request)
 
 
-@pytest.mark.parametrize(
-    ("amount", "shown"),
-    [
-        (None, "cost unknown"),
-        (0.0, "0.00 USD"),
-        (0.00000123, "0.0000012 USD"),
-        (0.0099, "0.0099 USD"),
-        (0.01, "0.01 USD"),
-        (1234.5, "1,234.50 USD"),
-    ],
-)
-def test_less_than_a_cent_has_two_digits_and_an_unknown_cost_is_no_0(amount: float | None, shown: str) -> None:
-    assert cost_words(amount) == shown
+def test_less_than_a_cent_has_two_digits_and_an_unknown_cost_is_no_0() -> None:
+    shown: dict[float | None, str] = {None: "cost unknown", 0.0: "0.00 USD", 0.00000123: "0.0000012 USD"}
+    shown |= {0.0099: "0.0099 USD", 0.01: "0.01 USD", 1234.5: "1,234.50 USD"}
+    assert {amount: cost_words(amount) for amount in shown} == shown
 
 
 KG_EXTRACT = extraction_questions().kg_extract
@@ -245,9 +219,7 @@ PLAN = IndexPlan("corpus.jsonl", "openai/x", 1, 2, (STEP,), {})
         ([], "  no cost: every reply is cached already"),
     ],
 )
-def test_a_plan_says_a_sensible_amount_or_why_there_is_none(
-    steps: list[dict[str, Any]], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_says_an_amount_or_why_there_is_none(steps: list[dict[str, Any]], words: str, capsys: Capture) -> None:
     print_plan(replace(PLAN, steps=tuple(replace(STEP, **changed) for changed in steps)))
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "cost" in line]
     assert line.startswith(words)
@@ -261,9 +233,7 @@ def test_a_plan_says_a_sensible_amount_or_why_there_is_none(
         ((0.075, 0.3), ["kg.extract", "kg.extract", "x", ""], 1, "(0.00060 to 0.0014); 3 waits of at most 24 hours"),
     ],
 )
-def test_a_plan_says_what_batches_cost_and_how_long_runs_wait(
-    price: Any, waits: list[str], later: int, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_says_what_batches_cost(price: Any, waits: list[str], later: int, words: str, capsys: Capture) -> None:
     steps = tuple(replace(STEP, batch_price=price, wait=wait) for wait in waits)
     print_plan(replace(PLAN, steps=steps, later_waits=later))
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "in batches" in line]
@@ -271,9 +241,7 @@ def test_a_plan_says_what_batches_cost_and_how_long_runs_wait(
     assert line.endswith(words)
 
 
-def test_without_a_list_of_prices_a_plan_says_what_brings_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_says_what_brings_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     unpriced = replace(PLAN, steps=(replace(STEP, price=None),))
     print_plan(unpriced)
     assert "polyhop[models]" not in capsys.readouterr().out
@@ -307,8 +275,7 @@ def test_a_reader_on_the_command_line_decides_who_reads() -> None:
     with_model = Settings(models={"read": "openai/x", "name_questions": True})
     unread = Settings(models={"read": "openai/x"}, reader={"reads": False})
     assert with_reader(with_model, None) is with_model
-    assert read(with_model, "rules") == ("", True, True)
-    assert read(with_model, "none") == ("openai/x", True, False)
+    assert (read(with_model, "rules"), read(with_model, "none")) == (("", True, True), ("openai/x", True, False))
     assert [read(unread, reader)[2] for reader in (None, "rules", "model")] == [False, True, True]
     with pytest.raises(ConfigurationError, match=r"^--reader takes rules, model or none, not 'nobody'\.$"):
         with_reader(Settings(), "nobody")
@@ -326,17 +293,10 @@ def test_own_parameters_win_over_those_of_all() -> None:
 def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation() -> None:
     settings = Settings()
     named = answering_settings(settings, settings.model_dump(mode="json"))
-    assert named["reader.min_confidence"] == 0.5
-    assert named["index.corpus.max_passage_characters"] == 2000
-    idle = Settings(
-        root="elsewhere",
-        batch_size=7,
-        max_cost_usd=3,
-        models={"timeout_seconds": 1, "price": (5.0, 5.0)},
-        cores=3,
-        queue={"url": "sqlite:///other.sqlite"},
-        index={"remote": "s3://other"},
-    )
+    assert (named["reader.min_confidence"], named["index.corpus.max_passage_characters"]) == (0.5, 2000)
+    elsewhere: Any = {"root": "elsewhere", "queue": {"url": "sqlite:///other.sqlite"}}
+    costs: Any = {"max_cost_usd": 3, "models": {"timeout_seconds": 1, "price": (5.0, 5.0)}}
+    idle = Settings(batch_size=7, cores=3, index={"remote": "s3://other"}, **elsewhere, **costs)
     assert answering_settings(idle, settings.model_dump(mode="json")) == named
     assert answering_settings(Settings(models={"read": "openai/x"}), {})["models.read"] == "openai/x"
     known = {name for name, _, _ in known_settings()}

@@ -28,6 +28,8 @@ PAGES = (
     {"id": "london", "title": "London", "text": "London lies on the River Thames."},
     {"id": "nobody", "title": "", "text": "it rained all day and nothing else was written down."},
 )
+
+Capture = pytest.CaptureFixture[str]
 STRATEGIES = ("bm25", "graph", "graph-search")
 HOSTILE = (
     "COPY (SELECT 999) TO '{root}/indexes/small/CURRENT'",
@@ -138,13 +140,8 @@ class Place:
         self.paths = {"root": self.root, "own": self.own, "secret": secret, "database": self.database}
 
     def files(self) -> dict[str, bytes]:
-        """Every file below the folder, links not followed."""
-        return {
-            str(Path(parent, name)): Path(parent, name).read_bytes()
-            for parent, _, names in os.walk(self.folder)
-            for name in names
-            if not Path(parent, name).is_symlink()
-        }
+        paths = (Path(parent, name) for parent, _, names in os.walk(self.folder) for name in names)
+        return {str(path): path.read_bytes() for path in paths if not path.is_symlink()}
 
     def _answer(self) -> None:
         """Jobs 1 and 3 are of the index (a done and a dead question each), job 2 is of another."""
@@ -160,11 +157,6 @@ class Place:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("sql"))
-
-
-@pytest.fixture(scope="module")
-def root(place: Place) -> Path:
-    return place.root
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +182,7 @@ def test_a_hostile_statement_is_refused_in_words_and_changes_no_file(
 
 
 @pytest.mark.parametrize("statement", READS_OWN)
-def test_own_files_are_read_only_below_the_folder_that_was_allowed(
-    index: polyhop.Index, place: Place, statement: str
-) -> None:
+def test_own_files_are_read_only_below_the_allowed_folder(index: polyhop.Index, place: Place, statement: str) -> None:
     query = statement.format(**place.paths)
     with pytest.raises(StatementRejectedError, match=r"--allow-files DIR"):
         index.sql(query)
@@ -225,7 +215,7 @@ def test_what_only_reads_goes_on_working(index: polyhop.Index, query: str, rows:
     assert index.sql(query).num_rows == rows
 
 
-def test_the_command_reads_own_files_below_a_folder(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reads_own_files_below_a_folder(place: Place, capsys: Capture) -> None:
     query = f"SELECT town, passage_id FROM '{place.own}/towns.csv' JOIN passages ON title = town"
     sql("small", query, allow_files=[place.own], root=place.root, json=True)
     assert json.loads(capsys.readouterr().out) == [{"town": "London", "passage_id": "london"}]
@@ -242,8 +232,7 @@ def test_the_command_reads_own_files_below_a_folder(place: Place, capsys: pytest
 def test_a_refusal_keeps_what_duckdb_suggests(index: polyhop.Index, query: str, help_: str) -> None:
     with pytest.raises(StatementRejectedError) as refused:
         index.sql(query)
-    assert help_ in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert (help_ in str(refused.value), "\n" in str(refused.value)) == (True, False)
 
 
 def test_passages_without_a_mention_are_found_by_the_obvious_query(index: polyhop.Index) -> None:
@@ -285,28 +274,26 @@ def test_every_table_view_and_column_is_described_and_there(index: polyhop.Index
     ],
 )
 def test_every_value_and_column_of_a_result_is_shown(
-    index: polyhop.Index, root: Path, capsys: pytest.CaptureFixture[str], values: str, row: dict[str, object]
+    index: polyhop.Index, place: Place, capsys: Capture, values: str, row: dict[str, object]
 ) -> None:
-    sql("small", f"SELECT {values}", root=root, json=True)
+    sql("small", f"SELECT {values}", root=place.root, json=True)
     assert json.loads(capsys.readouterr().out) == [row]
-    sql("small", f"SELECT {values}", root=root)
+    sql("small", f"SELECT {values}", root=place.root)
     names, cells, _ = capsys.readouterr().out.splitlines()
     assert names.split() == list(row)
     assert cells.strip().startswith(str(next(iter(row.values()))))
     assert [*index.sql(f"SELECT {values}").to_pylist()[0]] == list(row)
 
 
-def test_the_columns_of_a_table_are_listed_with_comments_and_what_they_join(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sql("small", "Entities", tables=True, root=root, json=True)
+def test_columns_are_listed_with_comments_and_what_they_join(place: Place, capsys: Capture) -> None:
+    sql("small", "Entities", tables=True, root=place.root, json=True)
     rows = {row["column"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["df"]["comment"] == "passages that mention it"
     joined = rows["entity_id"]["joins_with"].split(", ")
     assert {"mentions.entity_id", "aliases.entity_id", "relations.source_id", "relations.target_id"} <= {*joined}
     assert rows["name"]["joins_with"] == ""
     with pytest.raises(ConfigurationError, match="Unknown table 'entites'; did you mean 'entities'"):
-        sql("small", "entites", tables=True, root=root)
+        sql("small", "entites", tables=True, root=place.root)
 
 
 @pytest.fixture
@@ -335,9 +322,7 @@ def test_an_answer_has_its_reader_tokens_cost_and_gold(index: polyhop.Index) -> 
     assert row == texts | asked | gold | read | paid
 
 
-def test_answers_of_the_index_join_their_passages_also_those_that_the_version_no_longer_has(
-    index: polyhop.Index,
-) -> None:
+def test_answers_of_the_index_join_their_passages_also_those_that_are_gone(index: polyhop.Index) -> None:
     query = (
         "SELECT r.answer, p.rank, p.passage_id, p.title, t.text FROM results AS r "
         "JOIN result_passages AS p USING (job_id, id) LEFT JOIN passages AS t USING (passage_id) "
@@ -395,9 +380,7 @@ def test_a_query_reads_what_it_asks_for(
         "answer = '(job_id = 1)'",
     ],
 )
-def test_the_rows_are_those_of_reading_everything(
-    index: polyhop.Index, monkeypatch: pytest.MonkeyPatch, condition: str
-) -> None:
+def test_rows_are_those_of_reading_all(index: polyhop.Index, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     query = f"SELECT job_id, id, confidence FROM results WHERE {condition} ORDER BY ALL"
     found = index.sql(query).to_pylist()
     monkeypatch.setattr("polyhop.warehouse.tables.query.wanted", lambda *_: Wanted())

@@ -21,19 +21,15 @@ from polyhop.commands.evaluate import print_comparison, print_stored, score
 from polyhop.commands.operate import doctor
 from polyhop.commands.stores import versions
 from polyhop.doctor import Check
-from polyhop.schemas.errors import (
-    ConfigurationError,
-    ManifestMismatchError,
-    MissingArtefactError,
-    SourceError,
-    UnknownIdError,
-)
+from polyhop.schemas import errors
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
     {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},
     {"id": "london", "title": "London", "text": "London lies on the River Thames."},
 )
+
+Capture = pytest.CaptureFixture[str]
 
 
 QUESTION = "Where did Charles Babbage live?"
@@ -55,9 +51,7 @@ def index(root: Path) -> Iterator[polyhop.Index]:
         yield opened
 
 
-def test_a_version_names_its_source_or_why_it_cannot_be_read_and_does_not_become_current(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_version_names_its_source_or_why_it_cannot_be_read(root: Path, capsys: Capture) -> None:
     versions("small", root=root, json=True)
     rows = json.loads(capsys.readouterr().out)
     assert [row["source"] for row in rows] == [str(root.parent / "corpus.jsonl")] * 2
@@ -68,22 +62,20 @@ def test_a_version_names_its_source_or_why_it_cannot_be_read_and_does_not_become
     printed = capsys.readouterr()
     assert [(row["version"], row.get("passages")) for row in json.loads(printed.out)] == [(1, None), (2, 3)]
     assert f"Version 1 cannot be used: {manifest}" in printed.err
-    with pytest.raises(ManifestMismatchError, match=str(manifest)):
+    with pytest.raises(errors.ManifestMismatchError, match=str(manifest)):
         versions("small", use="1", root=root)
     assert (root / "indexes" / "small" / "CURRENT").read_text() == "2\n"
     manifest.write_bytes(kept)
 
 
-def test_what_an_index_does_not_hold_is_said_without_a_word_that_nobody_asked_for(
-    index: polyhop.Index, root: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match="limit is 0; ask for at least 1"):
+def test_what_an_index_does_not_hold_is_said_in_a_few_words(index: polyhop.Index, root: Path) -> None:
+    with pytest.raises(errors.ConfigurationError, match="limit is 0; ask for at least 1"):
         index.ask("Where did Charles Babbage live?", strategy="graph", limit=0)
-    with pytest.raises(UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
+    with pytest.raises(errors.UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
         index.graph.connect("東京", "London")
     with (
         polyhop.open_index("small", root=root, version=1) as opened,
-        pytest.raises(MissingArtefactError, match=r"^The graph of entities needs 'graph:relations'"),
+        pytest.raises(errors.MissingArtefactError, match=r"^The graph of entities needs 'graph:relations'"),
     ):
         opened.graph.connect("London", "Ada Lovelace")
 
@@ -100,38 +92,28 @@ def test_what_an_index_does_not_hold_is_said_without_a_word_that_nobody_asked_fo
     ],
 )
 def test_the_explanation_says_what_led_the_ranking(
-    index: polyhop.Index, capsys: pytest.CaptureFixture[str], strategy: str, question: str, line: str
+    index: polyhop.Index, capsys: Capture, strategy: str, question: str, line: str
 ) -> None:
     print_answer(index.ask(question, strategy=strategy), {}, explain=True)
     assert line in capsys.readouterr().out
 
 
-def test_doctor_keeps_long_names_apart_from_what_it_says(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_keeps_long_names_apart(root: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     checks = [Check("disk", True, "free"), Check("index of a long name", True, "intact")]
     monkeypatch.setattr("polyhop.doctor.run_checks", lambda settings: checks)
     doctor(root=root)
-    assert capsys.readouterr().out.splitlines()[:2] == [
-        "ok    disk                  free",
-        "ok    index of a long name  intact",
-    ]
+    lines = ["ok    disk                  free", "ok    index of a long name  intact"]
+    assert capsys.readouterr().out.splitlines()[:2] == lines
 
 
-@pytest.fixture(scope="module")
-def edited(tmp_path_factory: pytest.TempPathFactory) -> RealIndex:
-    """An index of two editions of a corpus, with questions beside it."""
-    small = RealIndex(tmp_path_factory.mktemp("diff"), "small")
+def test_what_differs_is_said_as_json_and_in_words(tmp_path: Path, capsys: Capture) -> None:
+    edited = RealIndex(tmp_path, "small")
     texts = {"ada": "Ada Lovelace wrote for Charles Babbage.", "oslo": "Oslo lies in Norway."}
     for edition in (texts, {**texts, "oslo": "Oslo lies in Sweden.", "fjord": "Oslo lies on a fjord."}):
-        small.read({"id": name, "title": name.title(), "text": text} for name, text in edition.items())
-    asked = ("Where does Oslo lie?", "Who wrote for Charles Babbage?")
-    write_lines(small.folder / "questions.jsonl", [{"id": str(n), "question": text} for n, text in enumerate(asked)])
-    return small
-
-
-def test_what_differs_is_said_as_json_and_in_words(edited: RealIndex, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = edited.folder / "questions.jsonl"
+        edited.read({"id": name, "title": name.title(), "text": text} for name, text in edition.items())
+    questions = {"0": "Where does Oslo lie?", "1": "Who wrote for Charles Babbage?"}
+    rows = [{"id": name, "question": text} for name, text in questions.items()]
+    asked = write_lines(edited.folder / "questions.jsonl", rows)
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root, json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["records"]["counts"] == {"added": 1, "changed": 1, "deleted": 0, "renamed": 0}
@@ -142,29 +124,20 @@ def test_what_differs_is_said_as_json_and_in_words(edited: RealIndex, capsys: py
     assert changed["passages_added"] == ["fjord"]
     versions("small", diff=(1, 2), questions=asked, strategy="bm25", root=edited.root)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:4] == [
-        "Index 'small', version 2 compared with version 1",
-        "records: 1 added, 1 changed",
-        "  added    fjord [corpus]",
-        "  changed  oslo [corpus]",
-    ]
-    assert lines[-4:] == [
-        "questions: 2 asked; other answers: 1, other passages: 1",
-        "  Where does Oslo lie?",
-        "    Norway -> Sweden",
-        "    + fjord",
-    ]
+    assert lines[:2] == ["Index 'small', version 2 compared with version 1", "records: 1 added, 1 changed"]
+    assert lines[2:4] == ["  added    fjord [corpus]", "  changed  oslo [corpus]"]
+    assert lines[-4] == "questions: 2 asked; other answers: 1, other passages: 1"
+    assert lines[-3:] == ["  Where does Oslo lie?", "    Norway -> Sweden", "    + fjord"]
     versions("small", diff=(2, 2), root=edited.root)
     said = [f"{what}: none changed" for what in ("records", "entities", "relations")]
     assert capsys.readouterr().out.splitlines()[1:] == said
-    with pytest.raises(UnknownIdError, match="no version 9"):
+    with pytest.raises(errors.UnknownIdError, match="no version 9"):
         versions("small", diff=(1, 9), root=edited.root)
     with pytest.raises(typer.BadParameter, match="which two versions"):
         versions("small", questions=asked, root=edited.root)
-    with pytest.raises(SourceError, match="no usable question"):
-        versions(
-            "small", diff=(1, 2), questions=write_lines(edited.folder / "bad.jsonl", [{"id": 1}]), root=edited.root
-        )
+    bad = write_lines(edited.folder / "bad.jsonl", [{"id": 1}])
+    with pytest.raises(errors.SourceError, match="no usable question"):
+        versions("small", diff=(1, 2), questions=bad, root=edited.root)
 
 
 CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}
@@ -172,7 +145,7 @@ CHANGES |= {"questions": {"common": 3, "only_first": 0, "only_second": 0}}
 CHANGES |= {"latency_ms": {}, "strategies": {}, "most_changed": []}
 
 
-def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(capsys: Capture) -> None:
     print_comparison(CHANGES)
     printed = capsys.readouterr().out
     assert printed.endswith("  only in 1: bm25\n  only in 2: dense\n  no strategy is in both\n")
@@ -181,7 +154,7 @@ def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(caps
     assert "  in both: 0 questions; 100 only in 1, 2 only in 2;" in capsys.readouterr().out
 
 
-def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: Capture) -> None:
     readable = {"run": 2, "started": "2026-11-21T10:00:00+00:00", "index": "mine", "version": 1, "questions": "q.jsonl"}
     found = {"n": 3, "strategies": {"bm25": {"recall@5": 0.5, "em": None}}}
     print_stored([{"run": 1, "error": "run.json cannot be read: it is cut off"}, {**readable, **found}])
@@ -218,37 +191,32 @@ def _file(folder: Path, *rows: object) -> Path:
     return write_rows(folder / "predictions.jsonl", (), *lines)
 
 
-def _scored(capsys: pytest.CaptureFixture[str], path: Path, **options: Any) -> dict[str, Any]:
+def _scored(capsys: Capture, path: Path, **options: Any) -> dict[str, Any]:
     score(path, json=True, **options)
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
 
-def test_rows_are_scored_one_by_one_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_scored_one_by_one_and_together(tmp_path: Path, capsys: Capture) -> None:
     """G-EVAL's table is proved where the metrics are."""
-    rows = [
-        {"id": f"g{n}", "prediction": said, "answers": ["Paris"]} for n, said in enumerate(("Paris, France", "paris"))
-    ]
+    predicted = {"g0": "Paris, France", "g1": "paris"}
+    rows = [{"id": name, "prediction": said, "answers": ["Paris"]} for name, said in predicted.items()]
     found = _scored(capsys, _file(tmp_path, *rows), out=tmp_path / "rows.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
     assert lines == [rows[0] | {"em": 0.0, "f1": pytest.approx(2 / 3)}, rows[1] | {"em": 1.0, "f1": 1.0}]
     assert found == {"n": 2, "em": 0.5, "f1": 0.833333}
 
 
-def test_an_answer_may_be_one_string_a_number_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _file(
-        tmp_path,
-        {"prediction": "Paris", "answer": "Paris"},
-        {"prediction": None, "answers": ["Paris"]},
-        {"prediction": 1952, "answers": 1952},
-        {"prediction": "whatever", "answers": []},
-    )
+def test_an_answer_may_be_one_string_a_number_or_nothing(tmp_path: Path, capsys: Capture) -> None:
+    rows: list[Any] = [{"prediction": "Paris", "answer": "Paris"}, {"prediction": None, "answers": ["Paris"]}]
+    rows += [{"prediction": 1952, "answers": 1952}, {"prediction": "whatever", "answers": []}]
+    path = _file(tmp_path, *rows)
     assert _scored(capsys, path) == {"n": 4, "em": 0.666667, "f1": 0.666667}
     path = _file(tmp_path, {"prediction": "yes it is", "answers": ["yes"]}, {"prediction": "no", "answers": ["no"]})
     assert [_scored(capsys, path, hotpot_yes_no=is_hotpot)["f1"] for is_hotpot in (False, True)] == [0.75, 0.5]
 
 
-def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: Capture) -> None:
     table = tmp_path / "predictions.csv"
     table.write_text('id,prediction,answers\na,Paris,"Paris|Paris, France"\nb,,Rome\nc,Bonn,Bonn am Rhein\n')
     parquet = tmp_path / "predictions.parquet"
@@ -269,11 +237,9 @@ def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: pytes
     ],
     ids=["broken", "no prediction", "no answers", "object", "used"],
 )
-def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: object, reason: str
-) -> None:
+def test_a_bad_line_is_named_and_left_out_on_demand(tmp_path: Path, capsys: Capture, line: object, reason: str) -> None:
     path = _file(tmp_path, {"id": "1", "prediction": "x", "answers": ["x"]}, line)
-    with pytest.raises(SourceError, match=f"the first is line 2: {reason}"):
+    with pytest.raises(errors.SourceError, match=f"the first is line 2: {reason}"):
         score(path)
     score(path, skip_bad=True)
     said = capsys.readouterr()
@@ -281,10 +247,8 @@ def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
     assert said.err.startswith(f"predictions.jsonl line 2 was left out: {reason}")
 
 
-def test_a_file_with_nothing_to_score_is_an_error_and_one_without_gold_is_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SourceError, match="no usable prediction"):
+def test_nothing_to_score_is_an_error_and_no_gold_is_not(tmp_path: Path, capsys: Capture) -> None:
+    with pytest.raises(errors.SourceError, match="no usable prediction"):
         score(_file(tmp_path, "{broken"), skip_bad=True)
     score(_file(tmp_path, {"prediction": "x", "answers": []}))
     assert capsys.readouterr().out == "1 prediction, none with a gold answer to judge it by\n"
