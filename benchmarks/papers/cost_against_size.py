@@ -3,8 +3,9 @@
 Every measurement runs in a process of its own, so that its peak memory is its own, and is a file in the folder of its
 size: a run that is started again measures only what is missing. Source: algorithms.md 2.11, 6.4.
 Run: uv run python benchmarks/papers/cost_against_size.py FOLDER [--sizes 1000,5000] [--strategies bm25,graph]
-     [--questions 200] [--seed 13] [--vectors] [--exact-below 200000]
-With --vectors texts are embedded without a model (mixture.py), and what an approximate search loses is measured.
+     [--questions 200] [--seed 13] [--vectors] [--exact-below 200000] [--edit 1000]
+With --vectors texts are embedded without a model (mixture.py), and what an approximate search loses is measured. With
+--edit so many passages get one more sentence afterwards, and the whole source is read again.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class SweepRequest:
         strategies: Names, or variants of them.
         questions: Questions asked per size and strategy; fewer where a corpus has fewer passages.
         seed: Of the corpora.
+        edited: Passages that are edited at the end; 0: none.
     """
 
     folder: Path
@@ -74,6 +76,7 @@ class SweepRequest:
     strategies: tuple[str, ...] = DEFAULT_STRATEGIES
     questions: int = 200
     seed: int = 13
+    edited: int = 0
 
 
 def run_sweep(settings: Settings, request: SweepRequest) -> dict[str, Any]:
@@ -109,12 +112,15 @@ class _Sweep:
     def run(self) -> dict[str, Any]:
         """The document of the sweep."""
         index: list[dict[str, Any]] = []
+        edit: list[dict[str, Any]] = []
         query: dict[str, list[dict[str, Any]]] = {variant.label: [] for variant in self._variants}
         for passages in self._request.sizes:
             folder = self._request.folder / str(passages)
             index.append(self._index(folder, passages))
             for variant in self._variants:
                 query[variant.label].append(self._query(folder, passages, variant))
+            if self._request.edited:
+                edit.append(self._edit(folder, passages))
         return {
             "sizes": list(self._request.sizes),
             "questions": self._request.questions,
@@ -122,6 +128,7 @@ class _Sweep:
             "artefacts": self._artefacts,
             "index": index,
             "query": query,
+            "edit": edit,
         }
 
     def _index(self, folder: Path, passages: int) -> dict[str, Any]:
@@ -132,7 +139,7 @@ class _Sweep:
         if known is None:
             with writing("a sweep", folder):
                 shutil.rmtree(folder / ROOT, ignore_errors=True)
-                for old in (path, *folder.glob("query-*.json")):
+                for old in (path, folder / "edit.json", *folder.glob("query-*.json")):
                     old.unlink(missing_ok=True)
             write_generated(folder, passages, min(passages, self._request.questions), self._request.seed)
         return self._measured(path, task, known)
@@ -141,6 +148,10 @@ class _Sweep:
         task = {**self._task("query", passages), "strategy": variant.label}
         path = folder / f"query-{quote(variant.label, safe='')}.json"
         return self._measured(path, task, _known(path, task))
+
+    def _edit(self, folder: Path, passages: int) -> dict[str, Any]:
+        task = {**self._task("edit", passages), "edited": self._request.edited}
+        return self._measured(folder / "edit.json", task, _known(folder / "edit.json", task))
 
     def _task(self, measure: str, passages: int) -> dict[str, Any]:
         """All that a result depends on; one with another task is measured again."""
@@ -214,6 +225,30 @@ def measure_index(settings: Settings, task: Mapping[str, Any]) -> Result:
     }
 
 
+def measure_edit(settings: Settings, task: Mapping[str, Any]) -> Result:
+    """Adds a sentence to passages spread over the corpus and indexes it again; as `measure_index`."""
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+
+    path, every = ROOT / "edited" / CORPUS_FILE, max(1, task["passages"] // task["edited"])
+    path.parent.mkdir(exist_ok=True)
+    with Path(CORPUS_FILE).open(encoding="utf-8") as before, path.open("w", encoding="utf-8") as after:
+        for number, line in enumerate(before):
+            row = json.loads(line) if number % every == 0 else {}
+            after.write(json.dumps({**row, "text": f"{row['text']} It was read again."}) + "\n" if row else line)
+    start, cpu_start = time.perf_counter(), time.process_time()
+    report = run_index(settings, IndexRequest(INDEX_NAME, path, source_name="corpus"), DirectRunner())
+    return {
+        "passages": task["passages"],
+        "changes": report.changes,
+        "seconds": round(time.perf_counter() - start, 3),
+        "cpu_seconds": round(time.process_time() - cpu_start, 3),
+        "stages": {stage: round(taken, 3) for stage, taken in report.seconds.items()},
+        "peak_rss_mb": peak_rss_mb(),
+    }
+
+
 def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
     """Asks the questions of this folder one by one, the first one twice; {p50_ms, …, peak_rss_mb}.
 
@@ -283,6 +318,7 @@ def _disk_mb(folder: Path) -> float:
 _MEASURES: Mapping[str, Callable[[Settings, Mapping[str, Any]], Result]] = {
     "index": measure_index,
     "query": measure_query,
+    "edit": measure_edit,
 }
 
 
@@ -316,7 +352,12 @@ def sweep_table(sweep: Document) -> str:
         ]
         measured = (f"{index[key]:,.2f}" for key in ("ms_per_passage", "peak_rss_mb", "disk_mb"))
         lines.append([f"{index['passages']:,}", *measured, *cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    edits = [
+        f"An edit of {edit['changes']['changed']:,} of {edit['passages']:,} passages: {edit['cpu_seconds']:,.1f} s of "
+        f"the processor, {edit['cpu_seconds'] / index['cpu_seconds']:.1%} of a full run; {edit['peak_rss_mb']:,.0f} MB"
+        for edit, index in zip(rows(sweep, "edit"), rows(sweep, "index"), strict=False)
+    ]
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *edits])
 
 
 def _recalls(asked: Document) -> str:
@@ -473,6 +514,7 @@ def main() -> None:
     parser.add_argument("--strategies", default=",".join(DEFAULT_STRATEGIES))
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--edit", type=int, default=0)
     parser.add_argument("--vectors", action="store_true")
     parser.add_argument("--exact-below", type=int, default=Settings().search.exact_below)
     given = parser.parse_args()
@@ -482,6 +524,7 @@ def main() -> None:
         strategies=tuple(dict.fromkeys(names_in(given.strategies))),
         questions=given.questions,
         seed=given.seed,
+        edited=given.edit,
     )
     encoder = {"name": NAME} if given.vectors else {}
     settings = Settings.model_validate({"encoder": encoder, "search": {"exact_below": given.exact_below}})
