@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,45 +25,21 @@ from pydantic import BaseModel
 from queue_parts import Clock
 from small_indexes import wait_for
 
+from polyhop.schemas import errors
 from polyhop.schemas.chat import ChatOutcome, Usage
-from polyhop.schemas.errors import (
-    ModelKeyError,
-    ModelRateLimitError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    StoreError,
-    StoreUnavailableError,
-    UnknownIndexError,
-    retry_after_seconds,
-)
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Services
 from polyhop.schemas.query import ModelUse, Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.schema import sqlite_url
+from polyhop.worker import loop
 from polyhop.worker.answer import Answerer, TooLateError, TurnOverError, Turns, Watch
-from polyhop.worker.loop import (
-    LONGEST_ERROR,
-    LONGEST_PAUSE_SECONDS,
-    BatchOutcome,
-    CircuitBreaker,
-    Heartbeat,
-    LeftQuestions,
-    Worker,
-    WorkerLog,
-    WorkerMetrics,
-    WorkerOptions,
-    WorkerReport,
-    answer_group,
-    grouped,
-    serve_metrics,
-)
 from polyhop.worker.reading.models import outage_of
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
-AWAY = ModelUnavailableError("away")
+AWAY = errors.ModelUnavailableError("away")
 
 
 class Loud:
@@ -109,13 +86,9 @@ class Pool:
 
     def session(self, name: str) -> Any:
         if name != "wiki":
-            raise UnknownIndexError(name, ["wiki"], "root")
-        session = SimpleNamespace(
-            version=3,
-            encoder_model=None,
-            answerer=lambda strategy, parameters, min_confidence: self.answerer,
-            document=lambda strategy, answered: {"answer": answered.reading.answer, **self.document},
-        )
+            raise errors.UnknownIndexError(name, ["wiki"], "root")
+        session = SimpleNamespace(version=3, encoder_model=None, answerer=lambda *_: self.answerer)
+        session.document = lambda _, answered: {"answer": answered.reading.answer, **self.document}
         session.where = lambda text: session
         return session
 
@@ -155,9 +128,9 @@ def claimed(text: str, **changes: Any) -> ClaimedQuestion:
     return replace(first, **changes)
 
 
-def answered(pool: Any, *questions: ClaimedQuestion) -> BatchOutcome:
-    outcome = BatchOutcome()
-    answer_group(pool, questions, outcome, Watch(60.0))
+def answered(pool: Any, *questions: ClaimedQuestion) -> loop.BatchOutcome:
+    outcome = loop.BatchOutcome()
+    loop.answer_group(pool, questions, outcome, Watch(60.0))
     return outcome
 
 
@@ -234,11 +207,11 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline_and_no_
     one, *others = (claimed(text, lease_until=100.0, deadline=70.5) for text in "abc")
     pool: Any = Pool(lambda text: clock.advance(0.4) or text, batches=False)  # type: ignore[func-returns-value]
     for questions, finished, failed in (([one], "a", ""), ([claimed("d"), *others], "d", "bc")):
-        watch, outcome = Watch(60.0), BatchOutcome()
+        watch, outcome = Watch(60.0), loop.BatchOutcome()
         watch.begin(questions, 30.0)
         clock.advance(0.4)
         assert not watch.is_late(questions[-1].lease_token)
-        answer_group(pool, questions, outcome, watch)
+        loop.answer_group(pool, questions, outcome, watch)
         assert watch.is_late(questions[-1].lease_token)
         assert [one.answer for one in outcome.finished] == [*finished]
         late = [FailedQuestion(text, "deadline passed", "DeadlinePassed", retryable=False) for text in failed]
@@ -248,21 +221,14 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline_and_no_
 
 def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> None:
     """The order of parameters and the job do not."""
-    changes: dict[str, dict[str, Any]] = {
-        "a": {},
-        "b": {"strategy": "bm25"},
-        "c": {"job_id": 2, "parameters": {"restart": "0.5", "seeds": "3"}},
-        "d": {"limit": 5},
-        "e": {"index": "other"},
-        "f": {"parameters": {"seeds": "3"}},
-        "g": {"min_confidence": 0.5},
-        "h": {"min_confidence": 0.5},
-        "i": {"where": "year > 1900"},
-    }
+    same = {"job_id": 2, "parameters": {"restart": "0.5", "seeds": "3"}}
+    changes: Any = {"a": {}, "b": {"strategy": "bm25"}, "c": same, "d": {"limit": 5}, "e": {"index": "other"}}
+    changes |= {"f": {"parameters": {"seeds": "3"}}, "g": {"min_confidence": 0.5}, "h": {"min_confidence": 0.5}}
+    changes |= {"i": {"where": "year > 1900"}}
     plain = {"parameters": {"seeds": "3", "restart": "0.5"}}
-    groups = grouped(claimed(text, **plain | change) for text, change in changes.items())
+    groups = loop.grouped(claimed(text, **plain | change) for text, change in changes.items())
     assert ["".join(one.question_id for one in group) for group in groups] == ["ac", "b", "d", "e", "f", "gh", "i"]
-    assert grouped([]) == []
+    assert loop.grouped([]) == []
 
 
 @pytest.mark.parametrize("model", [None, "openai/x"])
@@ -272,17 +238,9 @@ def test_each_answer_says_how_it_was_made_and_what_its_model_took(model: str | N
     pool.document = {"reading": reading}
     finished = answered(pool, *(claimed(text, parameters={"seeds": "3"}) for text in "ab")).finished
     assert [(one.lease_token, one.answer, one.version) for one in finished] == [("a", "A", 3), ("b", "B", 3)]
-    assert finished[0].result == {
-        "answer": "A",
-        "reading": reading,
-        "index": "wiki",
-        "parameters": {"seeds": "3"},
-        "limit": 10,
-        "min_confidence": None,
-        "model": model,
-        "tokens": {"prompt": 7, "completion": 2} if model else {"prompt": 0, "completion": 0},
-        "cost_usd": 0.5 if model else 0.0,
-    }
+    asked = {"index": "wiki", "parameters": {"seeds": "3"}, "limit": 10, "min_confidence": None, "model": model}
+    tokens, cost = ({"prompt": 7, "completion": 2}, 0.5) if model else ({"prompt": 0, "completion": 0}, 0.0)
+    assert finished[0].result == {"answer": "A", "reading": reading, **asked, "tokens": tokens, "cost_usd": cost}
 
 
 ABC = ["a", "b", "c"]
@@ -302,9 +260,7 @@ def poison_then_away(text: str) -> str:
     ],
     ids=["poison fails alone", "an outage gives all back", "none is asked after an outage", "tried again alone"],
 )
-def test_what_becomes_of_three_questions(
-    behave: Any, attempts: int, calls: list[list[str]], finished: str, failed: str, released: str
-) -> None:
+def test_outcomes_of_a_batch(behave: Any, attempts: int, calls: Any, finished: str, failed: str, released: str) -> None:
     pool = Pool(behave)
     outcome = answered(pool, claimed("a"), claimed("b", attempt=attempts), claimed("c"))
     assert pool.loud.calls == calls
@@ -318,8 +274,8 @@ def test_what_becomes_of_three_questions(
     ("error", "text", "is_retryable"),
     [
         (RuntimeError(), "RuntimeError", False),
-        (RuntimeError("x" * 10**6), "x" * LONGEST_ERROR, False),
-        (StoreUnavailableError("busy"), "busy", True),
+        (RuntimeError("x" * 10**6), "x" * loop.LONGEST_ERROR, False),
+        (errors.StoreUnavailableError("busy"), "busy", True),
     ],
     ids=["no words", "endless", "passing"],
 )
@@ -341,21 +297,21 @@ def test_what_a_model_answered_before_it_went_away_is_kept(*, is_cached: bool, l
 
 def test_each_outage_doubles_the_pause_up_to_the_longest_and_a_success_forgets_them() -> None:
     """A server that says when to come back is obeyed if it wants more time."""
-    breaker = CircuitBreaker()
+    breaker = loop.CircuitBreaker()
     assert not breaker.is_open(0.0)
     assert breaker.trip(100.0) == 1.0
     assert [breaker.is_open(now) for now in (100.999, 101.0)] == [True, False]
-    assert [breaker.trip(0.0) for _ in range(6)] == [2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS]
+    assert [breaker.trip(0.0) for _ in range(6)] == [2, 4, 8, 16, *[loop.LONGEST_PAUSE_SECONDS] * 2]
     breaker.close()
     assert not breaker.is_open(0.0)
     assert breaker.trip(0.0, at_least=0.5) == 1.0
-    assert CircuitBreaker().trip(0.0, at_least=45.0) == 45.0
-    assert CircuitBreaker(outages=10_000).trip(0.0) == LONGEST_PAUSE_SECONDS
+    assert loop.CircuitBreaker().trip(0.0, at_least=45.0) == 45.0
+    assert loop.CircuitBreaker(outages=10_000).trip(0.0) == loop.LONGEST_PAUSE_SECONDS
 
 
 def test_a_question_is_at_fault_each_third_time_that_it_is_left_alone_since_its_answer() -> None:
     """Of ten thousand questions at most."""
-    left = LeftQuestions()
+    left = loop.LeftQuestions()
     assert [left.is_at_fault("a") for _ in range(8)] == [False, False, True, False, False, True, False, False]
     left.forget(["a", "never seen"])
     assert [left.is_at_fault(name) for name in "ab"] == [False, False]
@@ -376,33 +332,33 @@ def outcome_of(error_class: str, error: str = "Why.", wait: float | None = None)
 @pytest.mark.parametrize(
     ("name", "kind", "seconds"),
     [
-        ("ModelUnavailableError", ModelUnavailableError, 0),
-        ("ModelRateLimitError", ModelRateLimitError, 7.5),
-        ("ModelTimeoutError", ModelUnavailableError, 0),
-        ("ModelUnreachableError", ModelUnavailableError, 0),
+        ("ModelUnavailableError", errors.ModelUnavailableError, 0),
+        ("ModelRateLimitError", errors.ModelRateLimitError, 7.5),
+        ("ModelTimeoutError", errors.ModelUnavailableError, 0),
+        ("ModelUnreachableError", errors.ModelUnavailableError, 0),
     ],
 )
 def test_a_server_without_a_reply_is_an_outage_in_its_own_words(name: str, kind: type, seconds: float) -> None:
     """Other failures are errors of the setup."""
     outage: Any = outage_of(outcome_of(name, wait=7.5))
-    said = type(outage), str(outage)[:4], outage.retryable, retry_after_seconds(outage)
+    said = type(outage), str(outage)[:4], outage.retryable, errors.retry_after_seconds(outage)
     assert said == (kind, "Why.", True, seconds)
     for other, error, words in (("ModelRejectedError", "No such model.", "No such model"), ("Odd", "", "Odd")):
-        with pytest.raises(ModelRejectedError, match=words):
+        with pytest.raises(errors.ModelRejectedError, match=words):
             outage_of(outcome_of(other, error))
 
 
-def heart(overdue: tuple[str, ...] = ()) -> tuple[Heartbeat, Mock, WorkerMetrics]:
+def heart(overdue: tuple[str, ...] = ()) -> tuple[loop.Heartbeat, Mock, loop.WorkerMetrics]:
     """A heartbeat that holds three questions, its queue, which notes what it is told, and its metrics."""
-    queue, metrics, watch = Mock(spec=QuestionQueue), WorkerMetrics(), Watch(5.0)
+    queue, metrics, watch = Mock(spec=QuestionQueue), loop.WorkerMetrics(), Watch(5.0)
     pool: Any = SimpleNamespace(versions=lambda: {"wiki": 3})
     watch._current = overdue, -1e9
-    beating = Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
+    beating = loop.Heartbeat("w1", queue, pool, watch, metrics, queues=["default"], lease_seconds=30.0)
     beating.held = ("t1", "t2", "t3")
     return beating, queue, metrics
 
 
-def beat(beating: Heartbeat, times: int = 1) -> None:
+def beat(beating: loop.Heartbeat, times: int = 1) -> None:
     """Its thread never starts."""
     beating._ended = Mock(is_set=Mock(side_effect=[False] * times + [True]))
     beating._is_due = Mock()
@@ -426,13 +382,13 @@ def test_a_beat_reports_the_worker_once_and_renews_its_leases_each_time() -> Non
     assert [call.args for call in queue.heartbeat.call_args_list] == [("w1", ("t1", "t2", "t3"), 30.0)] * 2
 
 
-@pytest.mark.parametrize("error", [StoreError("locked"), ValueError("a defect")])
+@pytest.mark.parametrize("error", [errors.StoreError("locked"), ValueError("a defect")])
 def test_a_beat_that_fails_is_counted_and_not_the_last(error: Exception) -> None:
     """Nor does a queue that refuses keep a worker from signing off."""
     beating, queue, metrics = heart()
     queue.report_worker.side_effect = error
     beat(beating, times=3)
-    queue.remove_worker.side_effect = StoreError("locked")
+    queue.remove_worker.side_effect = errors.StoreError("locked")
     beating.sign_off()
     queue.remove_worker.assert_called_once_with("w1")
     assert metrics.registry.get_sample_value("polyhop_heartbeats_failed_total") == 4
@@ -456,15 +412,14 @@ def test_endless_turns_lose_their_batch(overdue: tuple[str, ...], failed: list[s
 def test_an_outage_of_the_queue_is_said_once_as_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
     """A failed question is named; its text is not."""
     caplog.set_level(logging.DEBUG, logger="polyhop.worker.loop")
-    log, away = WorkerLog("host-1"), StoreUnavailableError("the queue is busy")
+    log, away = loop.WorkerLog("host-1"), errors.StoreUnavailableError("the queue is busy")
     assert all(log.is_passing(away, "questions are claimed") for _ in range(5))
     log.claimed([])
     log.claimed([])
     log.lost(2, [FailedQuestion("lease-1", "it is gone", "UnknownIndexError", retryable=False)], {"lease-1": "3/q17"})
-    assert [(record.levelname, record.getMessage()) for record in caplog.records[:2]] == [
-        ("WARNING", "the queue is unavailable while questions are claimed"),
-        ("INFO", "the queue is available again"),
-    ]
+    said = [(record.levelname, record.getMessage()) for record in caplog.records[:2]]
+    unavailable = ("WARNING", "the queue is unavailable while questions are claimed")
+    assert said == [unavailable, ("INFO", "the queue is available again")]
     fields = [record.__dict__.get("fields") for record in caplog.records]
     assert fields[0] == {"worker": "host-1", "error": "the queue is busy"}
     assert fields[3] == {"worker": "host-1", "question": "3/q17", "error": "it is gone"}
@@ -480,13 +435,13 @@ def test_health_and_counts_are_served_to_this_machine_until_the_end() -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return str(answer.read().decode())
 
-    metrics = WorkerMetrics()
+    metrics = loop.WorkerMetrics()
     metrics.questions.labels("finished").inc(4)
     metrics.questions.labels("failed").inc(2)
     metrics.seconds.labels("bridge").observe(0.25)
     metrics.outages.inc()
     metrics.heartbeats_failed.inc()
-    stop = serve_metrics(metrics, port)
+    stop = loop.serve_metrics(metrics, port)
     try:
         assert page("/healthz") == "ok\n"
         assert {
@@ -498,8 +453,8 @@ def test_health_and_counts_are_served_to_this_machine_until_the_end() -> None:
         } <= set(page("/metrics").splitlines())
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.2", port), timeout=5).close()
-        with pytest.raises(StoreError, match=f"127.0.0.1:{port}"):
-            serve_metrics(WorkerMetrics(), port)
+        with pytest.raises(errors.StoreError, match=f"127.0.0.1:{port}"):
+            loop.serve_metrics(loop.WorkerMetrics(), port)
     finally:
         stop()
     with pytest.raises(urllib.error.URLError):
@@ -519,12 +474,12 @@ def submit(waiting: QuestionQueue, /, *texts: str, **spec: Any) -> int:
     return waiting.submit(JobSpec(**{"index": "wiki"} | spec), [NewQuestion(text, text) for text in texts])
 
 
-def worker_of(queue: QuestionQueue, pool: Any, after_batch: Callable[[], None] | None = None, **options: Any) -> Worker:
+def worker_of(queue: QuestionQueue, pool: Any, after: Callable[[], None] | None = None, **options: Any) -> loop.Worker:
     chosen = {"until_empty": True, "poll_seconds": 0.02, "lease_seconds": 5.0} | options
-    return Worker(queue, pool, WorkerOptions(**chosen), after_batch=after_batch)
+    return loop.Worker(queue, pool, loop.WorkerOptions(**chosen), after_batch=after)
 
 
-def work(queue: QuestionQueue, pool: Any, **options: Any) -> WorkerReport:
+def work(queue: QuestionQueue, pool: Any, **options: Any) -> loop.WorkerReport:
     return worker_of(queue, pool, **options).run()
 
 
@@ -555,9 +510,8 @@ def test_every_question_of_the_named_queues_gets_its_answer_in_submitted_order(q
     report = work(queue, pool, batch=2)
     assert (report.finished, report.failed, report.released, report.refused) == (4, 1, 0, 0)
     assert pool.loud.calls == [["a", "b"], ["c", "d"], ["e"]]
-    assert [(row.answer, row.version, row.worker_id) for row in queue.results(job) if row.answer] == [
-        (letter, 3, report.worker_id) for letter in "ABCE"
-    ]
+    answers = [(row.answer, row.version, row.worker_id) for row in queue.results(job) if row.answer]
+    assert answers == [(letter, 3, report.worker_id) for letter in "ABCE"]
     assert states(queue, other) == {"f": "queued"}
     assert (states(queue, job)["d"], queue.job(job).errors[0].error_class) == ("dead", "ContractError")
 
@@ -573,12 +527,10 @@ def test_an_answer_for_a_cancelled_job_is_refused(queue: QuestionQueue) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "least"),
-    [(AWAY, 0.05 + 0.1 + 0.2), (ModelRateLimitError("too many", retry_after_seconds=0.3), 0.9)],
+    [(AWAY, 0.05 + 0.1 + 0.2), (errors.ModelRateLimitError("too many", retry_after_seconds=0.3), 0.9)],
     ids=["away", "says when to come back"],
 )
-def test_a_model_outage_uses_no_attempt_and_everything_is_answered_after_it(
-    queue: QuestionQueue, error: BaseException, least: float
-) -> None:
+def test_a_model_outage_uses_no_attempt_of_a_question(queue: QuestionQueue, error: BaseException, least: float) -> None:
     first, second = submit(queue, *"abc"), submit(queue, "d", strategy="bm25")
     pool, said = Pool(raising(error, *"abcd", times=3)), list[str | None]()
     worker = worker_of(queue, pool, lambda: said.append(worker._heartbeat.outage))
@@ -595,8 +547,8 @@ def test_a_model_outage_uses_no_attempt_and_everything_is_answered_after_it(
 @pytest.mark.slow
 def test_a_refused_key_ends_the_worker_and_spoils_no_question(queue: QuestionQueue) -> None:
     job = submit(queue, *"abc")
-    with pytest.raises(ModelKeyError, match="the key is refused"):
-        work(queue, Pool(raising(ModelKeyError("the key is refused"), "b")))
+    with pytest.raises(errors.ModelKeyError, match="the key is refused"):
+        work(queue, Pool(raising(errors.ModelKeyError("the key is refused"), "b")))
     assert {(row.state, row.attempts) for row in queue.results(job)} == {(QuestionState.QUEUED, 0)}
 
 
@@ -622,7 +574,7 @@ def test_a_queue_that_is_away_for_a_while_ends_no_worker(queue: QuestionQueue, m
     def away_until(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*values: Any, **named: Any) -> Any:
             if time.monotonic() < end:
-                raise StoreUnavailableError("away")
+                raise errors.StoreUnavailableError("away")
             return method(*values, **named)
 
         return call
@@ -636,12 +588,11 @@ def test_a_queue_that_is_away_for_a_while_ends_no_worker(queue: QuestionQueue, m
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stop",
-    [Worker.stop, lambda _: signal.raise_signal(signal.SIGTERM), lambda _: signal.raise_signal(signal.SIGINT)],
+    [loop.Worker.stop, lambda _: signal.raise_signal(signal.SIGTERM), lambda _: signal.raise_signal(signal.SIGINT)],
     ids=["told", "SIGTERM", "SIGINT"],
 )
-def test_a_worker_that_is_to_stop_finishes_its_batch_closes_its_indexes_and_leaves_the_list(
-    queue: QuestionQueue, signals: None, stop: Callable[[Worker], None]
-) -> None:
+def test_a_worker_that_stops_finishes_its_batch_first(queue: QuestionQueue, signals: None, stop: Any) -> None:
+    """Then it closes its indexes and leaves the list."""
     seen: list[str] = []
 
     def behave(text: str) -> str:
@@ -722,9 +673,7 @@ def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("batches", [False, True])
-def test_no_other_waits_for_a_stuck_one(
-    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, *, batches: bool
-) -> None:
+def test_none_waits_for_a_stuck_one(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, *, batches: bool) -> None:
     """A worker in a thread gets no signals: its heartbeat gives up the question, and other workers answer the rest.
 
     Of a batch, nobody knows which it is: the leases run out, a second worker is stuck with the question alone, a third
@@ -734,11 +683,10 @@ def test_no_other_waits_for_a_stuck_one(
     job = submit(queue, "a", "stuck", "b")
     released = threading.Event()
     pool = Pool(lambda text: (text == "stuck" and released.wait(60) and None) or text.upper(), batches=batches)
-    reports: list[WorkerReport] = []
+    reports: list[loop.WorkerReport] = []
     options = {"lease_seconds": 0.6, "question_seconds": 0.2}
-    workers = [
-        threading.Thread(target=lambda: reports.append(work(queue, pool, **options)), daemon=True) for _ in range(3)
-    ]
+    one_more = partial(threading.Thread, target=lambda: reports.append(work(queue, pool, **options)), daemon=True)
+    workers = [one_more() for _ in range(3)]
     for worker in workers:
         worker.start()
         time.sleep(0.2)
@@ -746,11 +694,8 @@ def test_no_other_waits_for_a_stuck_one(
     released.set()
     for worker in workers:
         worker.join()
-    assert [(row.state.value, row.answer, row.error_class) for row in queue.results(job)] == [
-        ("done", "A", None),
-        ("dead", None, "QuestionTimeoutError"),
-        ("done", "B", None),
-    ]
+    ends = [(row.state.value, row.answer, row.error_class) for row in queue.results(job)]
+    assert ends == [("done", "A", None), ("dead", None, "QuestionTimeoutError"), ("done", "B", None)]
     first, *others = pool.loud.calls
     assert first == (["a", "stuck", "b"] if batches else ["a"])
     assert all(len(call) == 1 for call in others)

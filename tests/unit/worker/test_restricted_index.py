@@ -13,16 +13,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.ports import Artefact, IndexReader, RestrictedIndex
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
-from polyhop.warehouse.artefacts import (
-    ENTITY_IDS,
-    EXACT_NAMES,
-    GRAPH,
-    NAMES,
-    RELATIONS,
-    SURFACES,
-    lexical_of,
-    vectors_of,
-)
+from polyhop.warehouse import artefacts
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
 OVER_HUBS = {"hub-facets", "hublink", "hublink-topic"}
@@ -35,21 +26,17 @@ WHOLE = MemoryIndex(PASSAGES)
 
 def whole_and_part(numbers: Sequence[int]) -> tuple[RestrictedIndex, MemoryIndex]:
     """What a filter leaves, and an index of these passages alone, which finds names and encodes as the whole one."""
-    part = MemoryIndex([PASSAGES[number] for number in numbers], {NAMES: WHOLE.artefact(NAMES)})
+    part = MemoryIndex([PASSAGES[number] for number in numbers], {artefacts.NAMES: WHOLE.artefact(artefacts.NAMES)})
     part._words = WHOLE._words
     return RestrictedIndex(WHOLE, np.array(numbers, dtype=np.int64)), part
 
 
 def retrieved(index: IndexReader, memory: MemoryIndex, strategy: str, questions: Sequence[str]) -> list[Retrieval]:
     services = memory_services(memory)
-    asked = [
-        Question(
-            text,
-            vector=services.encode([text])[0],
-            names=tuple(QuestionName(m.key, m.surface) for m in memory.artefact(NAMES).find(text)),
-        )
-        for text in questions
-    ]
+    found = map(memory.artefact(artefacts.NAMES).find, questions)
+    names = [tuple(QuestionName(name.key, name.surface) for name in of_question) for of_question in found]
+    vectors = [services.encode([text])[0] for text in questions]
+    asked = [Question(text, vector=v, names=n) for text, v, n in zip(questions, vectors, names, strict=True)]
     return make(strategy, index, {}, services).retrieve(asked, limit=10)
 
 
@@ -64,16 +51,18 @@ def test_arrays_are_those_of_an_index_of_these_passages_alone(numbers: list[int]
     left, part = whole_and_part(numbers)
     assert left.passage_ids == part.passage_ids
     assert left.passages(range(len(numbers))) == part.passages(range(len(numbers)))
-    for handle in (GRAPH, SURFACES):
+    for handle in (artefacts.GRAPH, artefacts.SURFACES):
         assert_same(left.artefact(handle), part.artefact(handle), "keys", "indptr", "indices", "tf", "is_title")
-    assert_same(left.artefact(RELATIONS), part.artefact(RELATIONS), "indptr", "indices", "label_indptr")
-    for postings in map(lexical_of, ("plain", "stems")):
+    assert_same(
+        left.artefact(artefacts.RELATIONS), part.artefact(artefacts.RELATIONS), "indptr", "indices", "label_indptr"
+    )
+    for postings in map(artefacts.lexical_of, ("plain", "stems")):
         assert left.artefact(postings).terms == part.artefact(postings).terms
         assert_same(left.artefact(postings), part.artefact(postings), "indptr", "passages", "tf", "lengths")
-    assert left.artefact(ENTITY_IDS) == part.artefact(ENTITY_IDS)
-    for name, entities in left.artefact(EXACT_NAMES).items():
-        assert part.artefact(EXACT_NAMES).get(name, entities) == entities
-    for vectors in map(vectors_of, ("passage", "entity", "proposition")):
+    assert left.artefact(artefacts.ENTITY_IDS) == part.artefact(artefacts.ENTITY_IDS)
+    for name, entities in left.artefact(artefacts.EXACT_NAMES).items():
+        assert part.artefact(artefacts.EXACT_NAMES).get(name, entities) == entities
+    for vectors in map(artefacts.vectors_of, ("passage", "entity", "proposition")):
         np.testing.assert_array_equal(left.artefact(vectors), part.artefact(vectors))
     texts, others = left.artefact(STORED_PROPOSITIONS), part.artefact(STORED_PROPOSITIONS)
     count = others.graph.shape[0]

@@ -121,10 +121,8 @@ def test_no_file_of_a_pruned_version_stays_open(tmp_path: Path) -> None:
     assert open_files_of(folder.path) == []
 
 
-PATHS = (
-    EvidencePath("The Ada Bridge was designed by Ann Roe.", score=0.9),
-    EvidencePath("Ann Roe was born in Kingston.", score=0.8),
-)
+SAID = ("The Ada Bridge was designed by Ann Roe.", "Ann Roe was born in Kingston.")
+PATHS = tuple(EvidencePath(text, score=score) for text, score in zip(SAID, (0.9, 0.8), strict=True))
 QUESTION = Question("Who designed the Ada Bridge?", "q")
 
 
@@ -207,18 +205,14 @@ def answer(session: IndexSession, name: str, **parameters: object) -> dict[str, 
     return session.document(name, answered)
 
 
-def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_several_times(
-    chat: OneReply, session: IndexSession
-) -> None:
+def test_a_strategy_s_own_reader_reads_paths_and_asks_a_model_thrice(chat: OneReply, session: IndexSession) -> None:
     """It gets the strategy's parameters."""
     document = answer(session, "paths")
     shown = [(request.task.name, dict(request.inputs)["evidence"]) for request in chat.requests]
     assert shown == [*(("partial", path.text) for path in PATHS), ("final", "Said. Said.")]
     assert document["answer"] == "Said."
-    assert [(note["label"], note["text"]) for note in document["evidence"]["notes"]] == [
-        ("Hubs", "1"),
-        *[("Partial answer", "Said.")] * 2,
-    ]
+    notes = [(note["label"], note["text"]) for note in document["evidence"]["notes"]]
+    assert notes == [("Hubs", "1"), *[("Partial answer", "Said.")] * 2]
     assert document["reading"]["by"] == "model"
     assert [row["id"] for row in document["passages"]] == ["p0", "p1", "p2"]
     answer(session, "paths", most_paths="1")

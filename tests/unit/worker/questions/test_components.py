@@ -17,28 +17,17 @@ from polyhop.schemas.ports import Services
 from polyhop.schemas.query import Question, QuestionName
 from polyhop.schemas.settings import PASSAGES, Space
 from polyhop.warehouse.statements import read_prompt
-from polyhop.worker.questions.parts import (
-    MOST_COMPONENTS,
-    ModelComponents,
-    ModelNaming,
-    Naming,
-    RuleComponents,
-    RuleNaming,
-    components_task,
-    distinct,
-    entities_task,
-    with_vectors,
-)
+from polyhop.worker.questions import parts
 
-TASK = components_task(Prompt("hub.components", "{{question}}"))
+TASK = parts.components_task(Prompt("hub.components", "{{question}}"))
 QUESTION = Question("Which papers of Georg Buchgeher use interview studies, and in what year?", "q1")
 
 
 def test_by_rules_they_are_names_and_runs_of_other_words_without_function_words() -> None:
-    found = RuleComponents(NameFinder([])).of(QUESTION)[0]
+    found = parts.RuleComponents(NameFinder([])).of(QUESTION)[0]
     assert found == ("Georg Buchgeher", "papers", "use interview studies", "year")
-    assert distinct(["Open  Data", "open data", " ", "x"]) == ("Open Data", "x")
-    assert len(distinct([f"term {n}" for n in range(50)])) == MOST_COMPONENTS
+    assert parts.distinct(["Open  Data", "open data", " ", "x"]) == ("Open Data", "x")
+    assert len(parts.distinct([f"term {n}" for n in range(50)])) == parts.MOST_COMPONENTS
 
 
 @pytest.mark.parametrize(
@@ -49,7 +38,7 @@ def test_by_rules_they_are_names_and_runs_of_other_words_without_function_words(
     ],
 )
 def test_a_model_lists_them_and_rules_do_without_a_usable_reply(reply: Any, expected: str, error_class: str) -> None:
-    components, use = ModelComponents(OneReply(reply), TASK, RuleComponents(NameFinder([]))).of(QUESTION)
+    components, use = parts.ModelComponents(OneReply(reply), TASK, parts.RuleComponents(NameFinder([]))).of(QUESTION)
     assert components[0] == expected
     assert error_class or len(components) == 1
     assert use is not None
@@ -66,7 +55,7 @@ def test_every_question_gets_its_vectors_in_one_call_of_each_encoder(has_two: bo
         return np.array([[len(text) if space == PASSAGES else -len(text)] for text in texts], np.float32)
 
     questions = [Question("a", "1"), Question("bbb", "2"), Question("a", "3")]
-    found = with_vectors(questions, Services(encode, has_two))
+    found = parts.with_vectors(questions, Services(encode, has_two))
     assert [question.id for question in found] == ["1", "2", "3"]
     assert [one.vector.tolist() for one in found if one.vector is not None] == [[1], [3], [1]]
     short = [None if one.entity_vector is None else one.entity_vector.tolist() for one in found]
@@ -83,11 +72,11 @@ def naming_chat(*entities: tuple[str, str]) -> OneReply:
     return OneReply({"entities": [{"name": name, "search_hint": hint} for name, hint in entities]})
 
 
-RULES = RuleNaming(NameFinder([]))
+RULES = parts.RuleNaming(NameFinder([]))
 
 
-def named(chat: OneReply, question: Question = NAMED) -> Naming:
-    (naming,) = ModelNaming(chat, entities_task(PROMPT), RULES).name([question])
+def named(chat: OneReply, question: Question = NAMED) -> parts.Naming:
+    (naming,) = parts.ModelNaming(chat, parts.entities_task(PROMPT), RULES).name([question])
     return naming
 
 
@@ -111,7 +100,7 @@ def test_a_model_that_is_away_is_no_reason_for_rules() -> None:
     with pytest.raises(ModelUnavailableError, match="no reply"):
         named(OneReply("ModelUnavailableError"))
     with pytest.raises(ModelUnavailableError):
-        ModelComponents(OneReply("ModelTimeoutError"), TASK, RuleComponents(NameFinder([]))).of(QUESTION)
+        parts.ModelComponents(OneReply("ModelTimeoutError"), TASK, parts.RuleComponents(NameFinder([]))).of(QUESTION)
 
 
 def test_the_hint_of_a_rule_is_the_name_with_the_plain_word_beside_it() -> None:

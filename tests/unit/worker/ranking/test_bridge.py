@@ -13,20 +13,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.names import NameFinder
+from polyhop.worker.ranking import bridge
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness
-from polyhop.worker.ranking.bridge import (
-    common_count,
-    cover,
-    flat_walk_part,
-    is_unnested,
-    masked_text,
-    names_share,
-    relative,
-    seed_passages,
-    walk_part,
-    walk_parts,
-    walk_reference,
-)
 from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import Masses, WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
 
@@ -37,23 +25,14 @@ BM25 = np.array([4.0, 1, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0])
 @pytest.fixture
 def golden_bridge() -> BipartiteGraph:
     """G-BRIDGE-1: entities a 0, b 1, c 2, d 3, e 4, then t10, t11, t6…t9."""
-    mentions: list[dict[str, float]] = [
-        {"a": 2, "b": 1},
-        {"b": 2, "c": 1},
-        {"c": 1},
-        {"b": 1, "d": 1},
-        {"d": 1},
-        {"e": 1, "a": 1},
-        {"d": 1, "t6": 1},
-        {"c": 2, "t7": 1},
-        *({f"t{p}": 1.0} for p in range(8, 12)),
-    ]
+    mentions: list[Any] = [{"a": 2, "b": 1}, {"b": 2, "c": 1}, {"c": 1}, {"b": 1, "d": 1}, {"d": 1}, {"e": 1, "a": 1}]
+    mentions += [{"d": 1, "t6": 1}, {"c": 2, "t7": 1}, *({f"t{p}": 1.0} for p in range(8, 12))]
     titles = {0: ["a"], 1: ["b"], 2: ["c"], 4: ["d"], 5: ["e"], **{p: [f"t{p}"] for p in range(6, 12)}}
     return graph_from(mentions, titles)
 
 
 def golden_seeds(graph: BipartiteGraph) -> WalkSeeds:
-    numbers, passages = seed_passages(COSINES + 0.3 * relative(BM25), 2, 0.03)
+    numbers, passages = bridge.seed_passages(COSINES + 0.3 * bridge.relative(BM25), 2, 0.03)
     entities = np.array([graph.number_of["a"]])
     mixed = mix(2.0 * entity_weights(graph.df[entities], 0.5), passages)
     return WalkSeeds(entities, mixed[0], numbers, mixed[1])
@@ -91,33 +70,32 @@ def test_golden_walk(golden_mass: Callable[[int], NDArray[np.float64]], steps: i
 def test_golden_fusion(golden_mass: Callable[[int], NDArray[np.float64]]) -> None:
     """G-BRIDGE-1: fewer than ten passages have mass, so the floor is the reference."""
     expected = [2.6, 1.619262, 0.695758, 1.34264, 0.501502, 1.160576, 0.340141, 0.48074, 0.02, 0.01, 0, -0.05]
-    assert COSINES + walk_part(golden_mass(5), 0.2, walk_reference(golden_mass(5), 10)) == pytest.approx(
-        expected, abs=1e-6
-    )
+    part = bridge.walk_part(golden_mass(5), 0.2, bridge.walk_reference(golden_mass(5), 10))
+    assert COSINES + part == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("part", "mass", "weight", "expected"),
     [
-        (walk_part, [0.0, 0.0], 0.2, [0, 0]),
-        (walk_part, [0.4, 0.1, 0.025, 0.0], 0.2, [0.4, 0.2, 0.1, 0]),
-        (flat_walk_part, [0.0, 0.0], 0.5, [0, 0]),
-        (flat_walk_part, [0.8, 0.1, 0.0125, 0.0], 0.5, [1, 0.5, 0.25, 0]),
-        (flat_walk_part, [0.8, 0.0], 0.5, [0.5 * 100 ** (1 / 3), 0]),
+        (bridge.walk_part, [0.0, 0.0], 0.2, [0, 0]),
+        (bridge.walk_part, [0.4, 0.1, 0.025, 0.0], 0.2, [0.4, 0.2, 0.1, 0]),
+        (bridge.flat_walk_part, [0.0, 0.0], 0.5, [0, 0]),
+        (bridge.flat_walk_part, [0.8, 0.1, 0.0125, 0.0], 0.5, [1, 0.5, 0.25, 0]),
+        (bridge.flat_walk_part, [0.8, 0.0], 0.5, [0.5 * 100 ** (1 / 3), 0]),
     ],
 )
 def test_the_walk_s_part_is_a_root_over_the_reference(part: Any, mass: Any, weight: float, expected: Any) -> None:
     """The square or the cube root; the reference is the second mass, or a hundredth of the largest."""
-    assert part(np.array(mass), weight, walk_reference(np.array(mass), 2)) == pytest.approx(expected)
+    assert part(np.array(mass), weight, bridge.walk_reference(np.array(mass), 2)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("part", [walk_part, flat_walk_part])
+@pytest.mark.parametrize("part", [bridge.walk_part, bridge.flat_walk_part])
 def test_parts_of_bounded_masses_are_those_of_exact_ones(part: Any) -> None:
     """The tenth mass is among what the bounds hide, and the error of a part covers what they hide."""
     exact = np.concatenate(([0.5, 0.3], np.linspace(0.02, 0.01, 12), np.zeros(40)))
     least = np.where(np.arange(54) % 2, exact, np.maximum(exact - 0.004, 0.0))
-    found = walk_parts(Masses(least, 0.004, exact.__getitem__), part, 0.4, 10)
-    expected = part(exact, 0.4, walk_reference(exact, 10))
+    found = bridge.walk_parts(Masses(least, 0.004, exact.__getitem__), part, 0.4, 10)
+    expected = part(exact, 0.4, bridge.walk_reference(exact, 10))
     assert found.exact(np.arange(54)).tolist() == expected.tolist()
     assert (found.least <= expected).all()
     assert (expected <= found.least + found.error + 1e-15).all()
@@ -126,12 +104,12 @@ def test_parts_of_bounded_masses_are_those_of_exact_ones(part: Any) -> None:
 def test_golden_cover() -> None:
     """G-BRIDGE-2: stems x (idf 2), y, z (1 each); and .2 + .1 ties with .3, though its sum is larger by an ulp."""
     contains = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
-    assert cover(np.array([0.9, 0.8, 0.75, 0.7]), contains, np.array([2.0, 1, 1]), 1.0, 4) == [0, 3, 1, 2]
+    assert bridge.cover(np.array([0.9, 0.8, 0.75, 0.7]), contains, np.array([2.0, 1, 1]), 1.0, 4) == [0, 3, 1, 2]
     contains = np.array([[0, 0], [0, 0], [1, 0]], dtype=bool)
-    assert cover(np.array([0.9, 0.3, 0.2]), contains, np.array([1.0, 9]), 1.0, 3) == [0, 1, 2]
+    assert bridge.cover(np.array([0.9, 0.3, 0.2]), contains, np.array([1.0, 9]), 1.0, 3) == [0, 1, 2]
     for count in (2, 0):  # without known stems the order stays
         nothing = np.zeros((count, 0), dtype=bool)
-        assert cover(np.array([0.9, 0.8])[:count], nothing, np.array([]), 1.0, 20) == [*range(count)]
+        assert bridge.cover(np.array([0.9, 0.8])[:count], nothing, np.array([]), 1.0, 20) == [*range(count)]
 
 
 def plain_cover(scores: np.ndarray, contains: np.ndarray, idf: np.ndarray, weight: float, choose: int) -> list[int]:
@@ -153,7 +131,7 @@ def test_the_cover_is_the_specified_one(seed: int, m: int, stems: int, choose: i
     rng = np.random.default_rng(seed)
     scores = np.sort(np.round(rng.random(m), 1))[::-1].copy()
     contains, idf = rng.random((m, stems)) < 0.3, rng.integers(1, 4, stems).astype(float)
-    assert cover(scores, contains, idf, weight, choose) == plain_cover(scores, contains, idf, weight, choose)
+    assert bridge.cover(scores, contains, idf, weight, choose) == plain_cover(scores, contains, idf, weight, choose)
 
 
 MASKED = np.array([0.30, 0.35, 0.25, 0.40, 0.30, 0.10, 0.20, 0.15, 0.05, 0.02, 0.01, 0])
@@ -164,35 +142,29 @@ def trust_of(words: NDArray[np.float64], kappa: float) -> Trust:
     return Trust(kappa, agreement(best(COSINES, DEPTH), best_positive(words, DEPTH)))
 
 
-def walked(
-    golden_bridge: BipartiteGraph, names: list[str], words: NDArray[np.float64], trust: Trust
-) -> NDArray[np.float64]:
+def walked(graph: BipartiteGraph, names: list[str], words: NDArray[np.float64], trust: Trust) -> NDArray[np.float64]:
     """Steps 1 and 2, k = 2."""
-    numbers, passages = seed_passages(COSINES + 0.3 * trust.in_seeds * relative(words), 2, 0.03)
-    entities = np.array([golden_bridge.number_of[name] for name in names], dtype=np.intp)
-    weights, passages = mix(2.0 * entity_weights(golden_bridge.df[entities], 0.5), passages)
-    matrices = bipartite_transition(golden_bridge, title_boost=5.0)
+    numbers, passages = bridge.seed_passages(COSINES + 0.3 * trust.in_seeds * bridge.relative(words), 2, 0.03)
+    entities = np.array([graph.number_of[name] for name in names], dtype=np.intp)
+    weights, passages = mix(2.0 * entity_weights(graph.df[entities], 0.5), passages)
+    matrices = bipartite_transition(graph, title_boost=5.0)
     return walk_passages(matrices, WalkSeeds(entities, weights, numbers, passages), 0.1, 7, return_dangling=False)
 
 
 def test_golden_rare_name(golden_bridge: BipartiteGraph) -> None:
     """G-MASKED-1: L 5, c 1, o 4, r 1, no lexical part."""
-    common = common_count(golden_bridge.passage_count, 0.01)
-    share, trust = names_share(golden_bridge.df[[golden_bridge.number_of["a"]]], common), trust_of(BM25, 0.8)
+    common = bridge.common_count(golden_bridge.passage_count, 0.01)
+    share, trust = bridge.names_share(golden_bridge.df[[golden_bridge.number_of["a"]]], common), trust_of(BM25, 0.8)
     assert (common, share, trust.agreement, trust.in_seeds) == (5, 1, 4, 1)
     mass = walked(golden_bridge, ["a"], BM25, trust)
     expected = [0.215915, 0.122684, 0.0393731, 0.0360623, 0.0181239, 0.0414587, 0.00498097, 0.0146167]
     assert mass[:8] == pytest.approx(expected, rel=3e-6)
     assert mass[8:].tolist() == [0.0] * 4
     similarity = 0.3 * COSINES + 0.7 * MASKED
-    assert similarity == pytest.approx(
-        [0.39, 0.305, 0.205, 0.454, 0.225, 0.154, 0.176, 0.15, 0.041, 0.017, 0.007, -0.015]
-    )
-    found = (
-        similarity
-        + 0.3 * (1 - share) * trust.in_fusion * relative(BM25)
-        + flat_walk_part(mass, 0.35 * share, walk_reference(mass, 10))
-    )
+    expected = [0.39, 0.305, 0.205, 0.454, 0.225, 0.154, 0.176, 0.15, 0.041, 0.017, 0.007, -0.015]
+    assert similarity == pytest.approx(expected)
+    of_walk = bridge.flat_walk_part(mass, 0.35 * share, bridge.walk_reference(mass, 10))
+    found = similarity + 0.3 * (1 - share) * trust.in_fusion * bridge.relative(BM25) + of_walk
     expected = [2.01456, 1.65056, 1.12624, 1.34866, 0.936308, 1.09123, 0.638464, 0.8121, 0.041, 0.017, 0.007, -0.015]
     assert found == pytest.approx(expected, rel=6e-6)
 
@@ -201,22 +173,23 @@ def test_golden_question_without_a_name(golden_bridge: BipartiteGraph) -> None:
     """G-MASKED-2: o 0, r .4, c 0, weight of the walk .07; then kappa .8, which brings the lexical part."""
     trust = trust_of(OTHER_WORDS, 0.4)
     assert (trust.agreement, trust.in_seeds, trust.in_fusion) == (0, 0.4, 0)
-    seeding = COSINES + 0.3 * trust.in_seeds * relative(OTHER_WORDS)
+    seeding = COSINES + 0.3 * trust.in_seeds * bridge.relative(OTHER_WORDS)
     assert seeding[:6] == pytest.approx([0.6, 0.2, 0.1, 0.58, 0.05, 0.28])
     assert seeding[10] == pytest.approx(0.12)
     mass = walked(golden_bridge, [], OTHER_WORDS, trust)
     expected = [0.131763, 0.0623011, 0.0133467, 0.046421, 0.0237864, 0.0105999, 0.00678826, 0.00474728]
     assert mass[:8] == pytest.approx(expected, rel=6e-6)
-    share = names_share(np.array([], dtype=np.int64), 5.0)
+    share = bridge.names_share(np.array([], dtype=np.int64), 5.0)
     weight = 0.35 * max(share, 0.2)
-    found = COSINES + flat_walk_part(mass, weight, walk_reference(mass, 10))
+    found = COSINES + bridge.flat_walk_part(mass, weight, bridge.walk_reference(mass, 10))
     expected = [0.924911, 0.453123, 0.251458, 0.809476, 0.23363, 0.42026, 0.240898, 0.257312, 0.02, 0.01, 0, -0.05]
     assert found == pytest.approx(expected, abs=2e-6)
     complete = trust_of(OTHER_WORDS, 0.8)
     mass = walked(golden_bridge, [], OTHER_WORDS, complete)
     assert complete.in_seeds == 0.8
     assert 0.3 * (1 - share) * complete.in_fusion == pytest.approx(0.18)
-    found = COSINES + 0.18 * relative(OTHER_WORDS) + flat_walk_part(mass, weight, walk_reference(mass, 10))
+    of_walk = bridge.flat_walk_part(mass, weight, bridge.walk_reference(mass, 10))
+    found = COSINES + 0.18 * bridge.relative(OTHER_WORDS) + of_walk
     assert found[10:] == pytest.approx([0.18, 0.01])
     assert best(found, 12).tolist() == [0, 3, 1, 5, 7, 2, 6, 4, 10, 8, 9, 11]
 
@@ -227,7 +200,7 @@ def test_trust_is_the_larger_of_completeness_and_agreement() -> None:
     assert [Trust(kappa, 9).in_fusion for kappa in (0, 0.5, 0.75, 1)] == [0, 0, 0.5, 1]
     assert completeness(np.array([True, False, True]), np.array([2.0, 1, 1])) == 0.75
     assert completeness(np.array([], dtype=bool), np.array([])) == 0
-    assert [relative(np.array(scores)).tolist() for scores in ([0.0] * 3, [2.0, 4.0])] == [[0, 0, 0], [0.5, 1]]
+    assert [bridge.relative(np.array(scores)).tolist() for scores in ([0.0] * 3, [2.0, 4.0])] == [[0, 0, 0], [0.5, 1]]
 
 
 TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
@@ -249,7 +222,7 @@ TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
 def test_golden_masks(question: str, expected: str) -> None:
     """G-MASKED-3; that `What is` has no stem is the strategy's business."""
     found = NameFinder(TITLES).find(question)
-    assert masked_text(question, [(mention.start, mention.end) for mention in found]) == expected
+    assert bridge.masked_text(question, [(mention.start, mention.end) for mention in found]) == expected
 
 
 @pytest.mark.parametrize(
@@ -262,7 +235,7 @@ def test_golden_masks(question: str, expected: str) -> None:
     ],
 )
 def test_nested_names_are_no_seeds_and_only_whole_words_nest(names: list[str], expected: list[bool]) -> None:
-    assert is_unnested(names).tolist() == expected
+    assert bridge.is_unnested(names).tolist() == expected
 
 
 @given(st.text("aB é's’_-., ", max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4))
@@ -274,11 +247,11 @@ def test_what_is_left_are_words_outside_of_all_spans_in_order(text: str, ends: l
         w for w in words
         if w[0] == "s" and any(end == w.start() - 1 and text[end] in "'’" for _, end in spans)
     ]  # fmt: skip
-    assert masked_text(text, spans) == " ".join(w[0] for w in words if w not in gone)
+    assert bridge.masked_text(text, spans) == " ".join(w[0] for w in words if w not in gone)
 
 
 def test_a_name_is_rare_in_a_share_of_the_passages_or_in_five_and_the_share_of_rare_ones_is_at_most_one() -> None:
-    assert [common_count(n, 0.01) for n in (0, 100, 500, 1890)] == [5, 5, 5, 18.9]
+    assert [bridge.common_count(n, 0.01) for n in (0, 100, 500, 1890)] == [5, 5, 5, 18.9]
     df = np.array([20, 500])
-    assert names_share(df, 5.0) == pytest.approx(0.5 + 0.1)
-    assert (names_share(df[:1], 80.0), names_share(df[:0], 5.0)) == (1, 0)
+    assert bridge.names_share(df, 5.0) == pytest.approx(0.5 + 0.1)
+    assert (bridge.names_share(df[:1], 80.0), bridge.names_share(df[:0], 5.0)) == (1, 0)

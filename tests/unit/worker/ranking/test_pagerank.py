@@ -14,49 +14,27 @@ from scipy import sparse
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking import pagerank
 from polyhop.worker.ranking import pagerank as touched_walk
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import (
-    Mixing,
-    TouchedWalk,
-    WalkSeeds,
-    Weighting,
-    bipartite_transition,
-    edge_weights,
-    entity_weights,
-    hubs,
-    joined,
-    kept_edges,
-    mix,
-    most_passages,
-    normalised_seeds,
-    passage_weights,
-    ppr_push,
-    relabelled,
-    term_graph,
-    walk_passages,
-    without_short_names,
-)
 
 
-def test_golden_edge_weights(
-    golden_graph: BipartiteGraph,
-) -> None:
+def test_golden_edge_weights(golden_graph: BipartiteGraph) -> None:
     """G-SPRIG-1, passage by passage, entities ascending; of one passage alone ln(2 / 2) * tf + 1."""
     expected = [3.197225, 1.693147, 1.693147, 1.693147, 1.693147, 2.386294, 1.693147]
-    assert edge_weights(golden_graph) == pytest.approx(expected, abs=1e-6)
-    assert edge_weights(graph_from([{"a": 7}])).tolist() == [1.0]
+    assert pagerank.edge_weights(golden_graph) == pytest.approx(expected, abs=1e-6)
+    assert pagerank.edge_weights(graph_from([{"a": 7}])).tolist() == [1.0]
 
 
 def test_golden_transitions(golden_graph: BipartiteGraph) -> None:
     """G-SPRIG-1, p = .5 and p = 0."""
-    matrices = bipartite_transition(golden_graph, hub_penalty=0.5)
+    matrices = pagerank.bipartite_transition(golden_graph, hub_penalty=0.5)
     entities = np.array([[1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [0, 0, 0.5, 0.5, 0], [0, 0.415044, 0.584956, 0, 0]])
     passages = [[0.727558, 0.272442, 0, 0], [0, 0.5, 0, 0.5], [0, 0, 0.415044, 0.584956], [0, 0, 1, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(matrices.to_passages.toarray().T, entities, atol=1e-6)
     np.testing.assert_allclose(matrices.to_entities.toarray().T, np.array(passages), atol=1e-6)
     assert matrices.dangling.tolist() == [False, False, False, False, True]
-    without = bipartite_transition(golden_graph).to_entities.toarray().T
+    without = pagerank.bipartite_transition(golden_graph).to_entities.toarray().T
     assert without[0] == pytest.approx([0.653779, 0.346221, 0, 0], abs=1e-6)
 
 
@@ -94,21 +72,18 @@ def test_the_judge_agrees_with_igraph(plain_walk: Any, case: tuple[np.ndarray, n
     weights, seeds = case
     sources, targets = np.nonzero(weights)
     graph = igraph.Graph(n=len(seeds), edges=list(zip(sources.tolist(), targets.tolist(), strict=True)), directed=True)
-    expected = graph.personalized_pagerank(
-        damping=1 - restart, reset=seeds.tolist(), weights=weights[sources, targets].tolist(), implementation="prpack"
-    )
+    options = {"weights": weights[sources, targets].tolist(), "implementation": "prpack"}
+    expected = graph.personalized_pagerank(damping=1 - restart, reset=seeds.tolist(), **options)
     assert plain_walk(rows_of(weights), seeds, restart) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("seeds", [[0.0] * 9, [-1.0] * 9, [np.nan] * 9, [np.inf] * 9])
-def test_seeds_that_are_not_above_zero_do_not_count_and_none_are_refused(
-    whole_walk: sparse.csr_array, seeds: list[float]
-) -> None:
+def test_seeds_count_above_zero_and_none_are_refused(whole_walk: sparse.csr_array, seeds: list[float]) -> None:
     with pytest.raises(NoSeedError, match="fallback"):
-        normalised_seeds(np.array(seeds))
+        pagerank.normalised_seeds(np.array(seeds))
     with pytest.raises(NoSeedError):
-        ppr_push(whole_walk, np.array(seeds), 0.15, 1e-4)
-    assert normalised_seeds(np.array([1.0, -5.0, np.nan, 3.0])).tolist() == [0.25, 0, 0, 0.75]
+        pagerank.ppr_push(whole_walk, np.array(seeds), 0.15, 1e-4)
+    assert pagerank.normalised_seeds(np.array([1.0, -5.0, np.nan, 3.0])).tolist() == [0.25, 0, 0, 0.75]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 8))
@@ -117,22 +92,23 @@ def test_the_passages_half_is_the_passages_part_of_the_whole_walk(plain_walk: An
     rng = np.random.default_rng(seed)
     rows = [{key: float(rng.integers(1, 4)) for key in "abcdef" if rng.random() < 0.3} for _ in range(7)]
     graph = graph_from([*rows, {"a": 1.0}])
-    parts = bipartite_transition(graph, hub_penalty=0.5)
+    parts = pagerank.bipartite_transition(graph, hub_penalty=0.5)
     n, m = graph.entity_count, graph.passage_count
     passages = rng.choice(m, 3, replace=False)
     total = rng.random(4)
     total /= total.sum()
-    seeds = WalkSeeds(np.array([0]), total[:1], passages, total[1:])
+    seeds = pagerank.WalkSeeds(np.array([0]), total[:1], passages, total[1:])
     whole = np.zeros(n + m)
     whole[0], whole[n + passages] = total[0], total[1:]
-    expected = plain_walk(joined(parts), whole, 0.15, steps)[n:]
-    assert walk_passages(parts, seeds, 0.15, steps, return_dangling=True) == pytest.approx(expected, abs=1e-13)
+    expected = plain_walk(pagerank.joined(parts), whole, 0.15, steps)[n:]
+    assert pagerank.walk_passages(parts, seeds, 0.15, steps, return_dangling=True) == pytest.approx(expected, abs=1e-13)
 
 
 def test_without_return_the_mass_of_dangling_passages_is_lost(golden_graph: BipartiteGraph) -> None:
-    parts = bipartite_transition(golden_graph)
-    seeds = WalkSeeds(NOTHING, np.array([]), np.array([4]), np.array([1.0]))
-    assert walk_passages(parts, seeds, 0.1, 5, return_dangling=False).tolist() == pytest.approx([0, 0, 0, 0, 0.1])
+    parts = pagerank.bipartite_transition(golden_graph)
+    seeds = pagerank.WalkSeeds(NOTHING, np.array([]), np.array([4]), np.array([1.0]))
+    found = pagerank.walk_passages(parts, seeds, 0.1, 5, return_dangling=False)
+    assert found.tolist() == pytest.approx([0, 0, 0, 0, 0.1])
 
 
 WEIGHTS = st.lists(st.floats(0, 100), max_size=6).map(np.array)
@@ -148,9 +124,9 @@ WEIGHTS = st.lists(st.floats(0, 100), max_size=6).map(np.array)
         *(([], weighting, []) for weighting in ("rank", "raw", "softmax")),
     ],
 )
-def test_golden_passage_weights(scores: list[float], weighting: Weighting, expected: list[float]) -> None:
+def test_golden_passage_weights(scores: list[float], weighting: pagerank.Weighting, expected: list[float]) -> None:
     """G-SPRIG-5."""
-    assert passage_weights(np.array(scores, dtype=float), weighting) == pytest.approx(expected, abs=1e-6)
+    assert pagerank.passage_weights(np.array(scores, dtype=float), weighting) == pytest.approx(expected, abs=1e-6)
 
 
 ENTITIES, PASSAGES = np.array([1, 2**-0.5]), np.array([1, 0.5])
@@ -166,27 +142,25 @@ ENTITIES, PASSAGES = np.array([1, 2**-0.5]), np.array([1, 0.5])
         ("adaptive", ([1, 0], np.ones(10)), [0.153846, 0], [0.0846154] * 10),
         ("adaptive", ([1, 1, 1, 0], np.ones(5)), [0.133333] * 3 + [0], [0.12] * 5),
         # G-SPRIG-1, last line: df 1 and 2
-        ("mass", (entity_weights(np.array([1, 2]), 0), []), [0.5, 0.5], []),
-        ("mass", (entity_weights(np.array([1, 2]), 0.5), []), [0.585786, 0.414214], []),
-        ("mass", (entity_weights(np.array([1, 2]), 1), []), [0.666667, 0.333333], []),
+        ("mass", (pagerank.entity_weights(np.array([1, 2]), 0), []), [0.5, 0.5], []),
+        ("mass", (pagerank.entity_weights(np.array([1, 2]), 0.5), []), [0.585786, 0.414214], []),
+        ("mass", (pagerank.entity_weights(np.array([1, 2]), 1), []), [0.666667, 0.333333], []),
         # G-SPRIG-5
         ("mass", ([], [12, 9, 6]), [], [0.444444, 0.333333, 0.222222]),
         # a fixed share is kept whatever the raw weights
         ("fixed", ([3000, 1000], [1, 1]), [0.225, 0.075], [0.35, 0.35]),
     ],
 )
-def test_golden_mixtures(mixing: Mixing, weights: Any, entities: list[float], passages: list[float]) -> None:
+def test_golden_mixtures(mixing: pagerank.Mixing, weights: Any, entities: list[float], passages: list[float]) -> None:
     of_entities, of_passages = (np.array(part, dtype=float) for part in weights)
-    mixed = mix(of_entities, of_passages, mixing, 0.3)
+    mixed = pagerank.mix(of_entities, of_passages, mixing, 0.3)
     assert mixed[0] == pytest.approx(entities, abs=1e-6)
     assert mixed[1] == pytest.approx(passages, abs=1e-6)
 
 
 @given(WEIGHTS, WEIGHTS, st.sampled_from(["mass", "fixed", "adaptive"]))
-def test_a_mixture_sums_to_one_unless_both_parts_are_empty(
-    entities: np.ndarray, passages: np.ndarray, mixing: Mixing
-) -> None:
-    mixed = mix(entities, passages, mixing)
+def test_a_mixture_sums_to_one_or_nothing(entities: np.ndarray, passages: np.ndarray, mixing: pagerank.Mixing) -> None:
+    mixed = pagerank.mix(entities, passages, mixing)
     total = mixed[0].sum() + mixed[1].sum()
     assert total == pytest.approx(1 if entities.sum() + passages.sum() > 0 else 0)
 
@@ -203,27 +177,25 @@ def test_a_mixture_sums_to_one_unless_both_parts_are_empty(
         ([2, 2, 0, 0], 50, [0]),
     ],
 )
-def test_hubs_are_the_largest_and_ties_go_to_the_smaller_key(
-    df: list[int], percent: float, expected: list[int]
-) -> None:
-    assert hubs(np.array(df), percent).tolist() == expected
+def test_hubs_are_the_largest_and_ties_go_to_smaller_keys(df: list[int], percent: float, expected: list[int]) -> None:
+    assert pagerank.hubs(np.array(df), percent).tolist() == expected
 
 
 def test_a_cap_keeps_the_heaviest_edges_and_then_the_first_passages() -> None:
     graph = graph_from([{"a": 1}, {"a": 3, "b": 1}, {"a": 1}, {"a": 2}, {}])
-    kept = kept_edges(graph, 0, 3)
+    kept = pagerank.kept_edges(graph, 0, 3)
     assert kept is not None
     assert graph.rows[kept].tolist() == [0, 1, 1, 3]
     assert graph.indices[kept].tolist() == [0, 0, 1, 0]
-    assert kept_edges(graph, 0, 0) is None
-    assert kept_edges(graph, 0, 99) is None
+    assert pagerank.kept_edges(graph, 0, 0) is None
+    assert pagerank.kept_edges(graph, 0, 99) is None
 
 
 def test_weights_keep_the_df_from_before_pruning() -> None:
     """a: df 3, capped to one passage; b: df 1. N = 3: w(a) = 1, w(b) = ln(4 / 2) + 1; a's step costs 3 ** -.5."""
     graph = graph_from([{"a": 1, "b": 1}, {"a": 1}, {"a": 1}])
-    kept = kept_edges(graph, 0, 1)
-    matrices = bipartite_transition(graph, hub_penalty=0.5, kept=kept)
+    kept = pagerank.kept_edges(graph, 0, 1)
+    matrices = pagerank.bipartite_transition(graph, hub_penalty=0.5, kept=kept)
     a, b = 3**-0.5, np.log(2) + 1
     assert matrices.to_entities.toarray()[:, 0] == pytest.approx([a / (a + b), b / (a + b)])
     assert matrices.to_passages.toarray().tolist() == [[1, 1], [0, 0], [0, 0]]
@@ -232,7 +204,7 @@ def test_weights_keep_the_df_from_before_pruning() -> None:
 
 def test_a_share_of_all_passages_is_all_of_them() -> None:
     shares = [(100, 0.29), (30, 0.1), (7, 1.0), (9, 0.1)]
-    assert [most_passages(count, share) for count, share in shares] == [29, 3, 7, 0]
+    assert [pagerank.most_passages(count, share) for count, share in shares] == [29, 3, 7, 0]
 
 
 def random_graph(seed: int, passages: int, entities: int) -> BipartiteGraph:
@@ -241,21 +213,17 @@ def random_graph(seed: int, passages: int, entities: int) -> BipartiteGraph:
     held = numbers.random((passages, entities)) < 1.5 / entities
     held[::3, 0] = True
     rows = sparse.csr_array(held)
-    return BipartiteGraph(
-        rows.indptr.astype(np.int64),
-        rows.indices.astype(np.int32),
-        numbers.integers(1, 4, rows.nnz).astype(np.float64),
-        numbers.random(rows.nnz) < 0.2,
-        tuple(f"e{number:03}" for number in range(entities)),
-    )
+    tf, is_title = numbers.integers(1, 4, rows.nnz).astype(np.float64), numbers.random(rows.nnz) < 0.2
+    keys = tuple(f"e{number:03}" for number in range(entities))
+    return BipartiteGraph(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), tf, is_title, keys)
 
 
-def random_seeds(seed: int, passages: int, entities: int) -> WalkSeeds:
+def random_seeds(seed: int, passages: int, entities: int) -> pagerank.WalkSeeds:
     numbers = np.random.default_rng(seed + 1)
     some_entities, some_passages = numbers.permutation(entities)[:2], numbers.permutation(passages)[:3]
     weights = numbers.random(5)
     weights /= weights.sum()
-    return WalkSeeds(some_entities, weights[:2], some_passages, weights[2:])
+    return pagerank.WalkSeeds(some_entities, weights[:2], some_passages, weights[2:])
 
 
 @pytest.mark.parametrize("return_dangling", [False, True])
@@ -270,14 +238,16 @@ def test_the_masses_are_those_of_whole_steps(
     seed: int, steps: int, frequent: int, whole_step: float, whole_sum: float, *, return_dangling: bool
 ) -> None:
     passages, entities = 30 + seed % 40, 12
-    transition = bipartite_transition(random_graph(seed, passages, entities), hub_penalty=0.5, title_boost=5.0)
+    transition = pagerank.bipartite_transition(random_graph(seed, passages, entities), hub_penalty=0.5, title_boost=5.0)
     seeds = random_seeds(seed, passages, entities)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
         patch.setattr(touched_walk, "_WHOLE_SUM_SHARE", whole_sum)
-        walk = TouchedWalk(transition, 0.15, steps, return_dangling=return_dangling, least_edges=0, frequent=frequent)
+        walk = pagerank.TouchedWalk(
+            transition, 0.15, steps, return_dangling=return_dangling, least_edges=0, frequent=frequent
+        )
         found, again = walk.passages(seeds), walk.passages(seeds)
-    expected = walk_passages(transition, seeds, 0.15, steps, return_dangling=return_dangling)
+    expected = pagerank.walk_passages(transition, seeds, 0.15, steps, return_dangling=return_dangling)
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-15)
     assert again.tolist() == found.tolist()  # whether a column was computed just now or before changes no bit
 
@@ -285,15 +255,13 @@ def test_the_masses_are_those_of_whole_steps(
 @pytest.mark.parametrize("whole_step", [0.0, 2.0])
 @pytest.mark.parametrize("least", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize("seed", range(10))
-def test_bounds_leave_masses_and_ranking_unchanged(
-    seed: int, least: float, whole_step: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds_change_no_ranking(seed: int, least: float, whole_step: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the last half-step leaves out: each mass is within the bounds, and exact ones have the same bits."""
     for name, value in {"_WHOLE_STEP_SHARE": whole_step, "_LEAST_ARRIVAL": least, "_LEAST_COLUMN": least}.items():
         monkeypatch.setattr(touched_walk, name, value)
     monkeypatch.setattr(touched_walk, "_FEW_ROWS", 1.0)
-    transition = bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
-    walk = TouchedWalk(transition, 0.15, 5, return_dangling=bool(seed % 2), least_edges=0, frequent=12)
+    transition = pagerank.bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
+    walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=bool(seed % 2), least_edges=0, frequent=12)
     seeds = random_seeds(seed, 70, 25)
     expected, masses = walk.passages(seeds), walk.masses(seeds)
     assert (masses.least <= expected + 1e-15).all()
@@ -309,15 +277,14 @@ def test_bounds_leave_masses_and_ranking_unchanged(
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("whole_step", [0.125, 2.0])
-def test_a_walk_without_thin_mass_holds_no_more_than_the_whole_one_where_it_arrives(
-    seed: int, whole_step: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thinned_walk_holds_no_more_mass(seed: int, whole_step: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
-    transition, seeds = bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0), random_seeds(seed, 70, 25)
-    expected, everywhere = walk_passages(transition, seeds, 0.15, 5, return_dangling=False), np.arange(70)
+    transition = pagerank.bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
+    seeds = random_seeds(seed, 70, 25)
+    expected, everywhere = pagerank.walk_passages(transition, seeds, 0.15, 5, return_dangling=False), np.arange(70)
     held = []
     for thinnest in (1e-12, 0.05, 0.5):
-        walk = TouchedWalk(transition, 0.15, 5, return_dangling=False, least_edges=0, thinnest=thinnest)
+        walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=False, least_edges=0, thinnest=thinnest)
         masses = walk.masses(seeds)
         held.append(masses.exact(everywhere))
         found = np.flatnonzero(held[-1])
@@ -334,13 +301,13 @@ def test_a_walk_without_thin_mass_holds_no_more_than_the_whole_one_where_it_arri
 def test_as_many_entities_have_columns_as_the_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a small graph is walked in whole steps, to the last bit."""
     monkeypatch.setattr(touched_walk, "COLUMN_BYTES", 4 * 8 * 40)  # two half-steps of two entities
-    transition = bipartite_transition(random_graph(3, 40, 12))
-    walk = TouchedWalk(transition, 0.1, 5, return_dangling=False, least_edges=0, frequent=2)
-    small = TouchedWalk(transition, 0.1, 5, return_dangling=False)
+    transition = pagerank.bipartite_transition(random_graph(3, 40, 12))
+    walk = pagerank.TouchedWalk(transition, 0.1, 5, return_dangling=False, least_edges=0, frequent=2)
+    small = pagerank.TouchedWalk(transition, 0.1, 5, return_dangling=False)
     assert len(walk._frequent) == 2
     for seed in range(20):
         seeds = random_seeds(seed, 40, 12)
-        expected = walk_passages(transition, seeds, 0.1, 5, return_dangling=False)
+        expected = pagerank.walk_passages(transition, seeds, 0.1, 5, return_dangling=False)
         assert walk.passages(seeds) == pytest.approx(expected, rel=1e-12, abs=1e-15)
         assert small.passages(seeds).tolist() == expected.tolist()
     assert len(walk._columns) == 4
@@ -348,7 +315,7 @@ def test_as_many_entities_have_columns_as_the_memory_allows(monkeypatch: pytest.
 
 @pytest.fixture
 def whole_walk(golden_graph: BipartiteGraph) -> sparse.csr_array:
-    return joined(bipartite_transition(golden_graph, hub_penalty=0.5))
+    return pagerank.joined(pagerank.bipartite_transition(golden_graph, hub_penalty=0.5))
 
 
 @pytest.mark.parametrize(
@@ -360,33 +327,29 @@ def whole_walk(golden_graph: BipartiteGraph) -> sparse.csr_array:
         (1e-4, 176, [0.314977, 0.09595, 0.039077, 0.009142], 0.000601),
     ],
 )
-def test_golden_pushes(
-    whole_walk: sparse.csr_array, eps: float, pushes: int, passages: list[float], left: float
-) -> None:
+def test_golden_pushes(whole_walk: Any, eps: float, pushes: int, passages: list[float], left: float) -> None:
     """G-SPRIG-3; no more is pushed than allowed."""
-    pushed = ppr_push(whole_walk, SEEDS, 0.15, eps)
+    pushed = pagerank.ppr_push(whole_walk, SEEDS, 0.15, eps)
     assert pushed.pushes == pushes
     assert pushed.scores[4:8] == pytest.approx(passages, abs=1e-6)
     assert pushed.residual.sum() == pytest.approx(left, abs=1e-6)
     if eps == 1e-1:
         assert pushed.residual[[1, 3, 4]] == pytest.approx([0.184388, 0.117827, 0.151089], abs=1e-6)
         assert pushed.scores[:2] == pytest.approx([0.209913, 0.097849], abs=1e-6)
-    few = ppr_push(whole_walk, SEEDS, 0.15, eps, max_pushes=7)
+    few = pagerank.ppr_push(whole_walk, SEEDS, 0.15, eps, max_pushes=7)
     assert few.pushes == 7
     assert few.scores.sum() + few.residual.sum() == pytest.approx(1)
 
 
 @given(random_walks(), st.sampled_from([0.1, 0.15, 0.5]))
-def test_what_is_settled_and_what_is_left_make_up_the_exact_scores(
-    plain_walk: Any, case: tuple[np.ndarray, np.ndarray], restart: float
-) -> None:
+def test_pushed_and_left_make_the_whole(plain_walk: Any, case: tuple[np.ndarray, np.ndarray], restart: float) -> None:
     weights, seeds = case
     walk = rows_of(weights)
     exact = plain_walk(walk, seeds, restart)
     seeds /= seeds.sum()
     pushes, before = [], seeds.copy()
     for eps in (1e-1, 1e-3, 1e-5):
-        pushed = ppr_push(walk, seeds, restart, eps)
+        pushed = pagerank.ppr_push(walk, seeds, restart, eps)
         pushes.append(pushed.pushes)
         assert pushed.scores.sum() + pushed.residual.sum() == pytest.approx(1, abs=1e-12)
         assert np.abs(exact - pushed.scores).sum() == pytest.approx(pushed.residual.sum(), abs=1e-9)
@@ -418,21 +381,22 @@ def test_labels_give_what_building_with_them_gives(seed: int, labels: str) -> No
             if label_of[key]:
                 total[label_of[key]] += tf  # type: ignore[assignment]
     expected = graph_from(sums, {n: [label_of[key] for key in keys] for n, keys in titles.items()})
-    is_same(relabelled(graph, [label_of[key] for key in graph.keys]), expected)
+    is_same(pagerank.relabelled(graph, [label_of[key] for key in graph.keys]), expected)
 
 
 def test_short_names_are_left_out() -> None:
     graph = graph_from([{"a": 1, "bb": 1, "cc": 1}, {"bb": 1, "cc": 1}, {"bb": 1}, {}])
-    assert without_short_names(graph, 1) is graph
-    assert without_short_names(graph, 2).keys == ("bb", "cc")
+    assert pagerank.without_short_names(graph, 1) is graph
+    assert pagerank.without_short_names(graph, 2).keys == ("bb", "cc")
 
 
 def test_a_term_graph_is_the_postings_by_passage() -> None:
     lexical = lexical_from([["b", "a", "b"], ["c", "b"], ["b", "c"], ["b"]])
-    is_same(term_graph(lexical, 1, 1.0), graph_from([{"a": 1, "b": 2}, {"b": 1, "c": 1}, {"b": 1, "c": 1}, {"b": 1}]))
-    assert term_graph(lexical, 2, 0.5).keys == ("c",)
-    assert term_graph(lexical, 3, 0.5).keys == ()
+    expected = graph_from([{"a": 1, "b": 2}, {"b": 1, "c": 1}, {"b": 1, "c": 1}, {"b": 1}])
+    is_same(pagerank.term_graph(lexical, 1, 1.0), expected)
+    assert pagerank.term_graph(lexical, 2, 0.5).keys == ("c",)
+    assert pagerank.term_graph(lexical, 3, 0.5).keys == ()
     rng = np.random.default_rng(13)
-    graph = term_graph(lexical_from([[f"t{n}" for n in rng.integers(0, 40, 30)] for _ in range(20)]), 1, 1.0)
+    graph = pagerank.term_graph(lexical_from([[f"t{n}" for n in rng.integers(0, 40, 30)] for _ in range(20)]), 1, 1.0)
     assert all(np.all(np.diff(graph.indices[start:end]) > 0) for start, end in pairwise(graph.indptr))
     assert list(graph.keys) == sorted(graph.keys)

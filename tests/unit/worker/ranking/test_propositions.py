@@ -1,9 +1,10 @@
-"""Paths and walks of propositions: golden vectors, and igraph on random graphs."""
+"""Paths and walks of propositions: golden vectors, igraph on random graphs, algorithms.md 3.6 written out."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +21,9 @@ from polyhop.schemas.errors import AlgorithmError, NoSeedError
 from polyhop.schemas.propositions import PropositionGraph, Rows
 from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.warehouse.artefacts import open_array, save_arrays
+from polyhop.worker.ranking import proposition_paths as beams
 from polyhop.worker.ranking import proposition_walks
-from polyhop.worker.ranking.proposition_paths import (
-    Connection,
-    PathSearch,
-    PropositionIndex,
-    PropositionPath,
-    PropositionRanking,
-    entity_weights,
-    path_entries,
-    rank_passages,
-    search_paths,
-)
-from polyhop.worker.ranking.proposition_walks import (
-    PRESETS,
-    EdgeWeights,
-    PathRule,
-    Similarities,
-    focus,
-    in_order,
-    most_similar,
-    normalised,
-    pagerank,
-    subgraph,
-    walk_subgraph,
-    weighted_graph,
-)
+from polyhop.worker.ranking import proposition_walks as walks
 
 Vector = NDArray[np.float64]
 
@@ -94,19 +72,19 @@ class NamedGraph:
     def unit_question(self) -> Vector:
         return np.asarray(np.array(self.question) / np.linalg.norm(self.question))
 
-    def similarities(self) -> Similarities:
+    def similarities(self) -> walks.Similarities:
         dense = np.array([self.dense[passage] for passage in self.passages])
-        return Similarities(self.unit_question, self.unit_vectors @ self.unit_question, dense)
+        return walks.Similarities(self.unit_question, self.unit_vectors @ self.unit_question, dense)
 
-    def index(self, entity_edge_factor: float = 2.0, edge_weights: EdgeWeights = "counts") -> PropositionIndex:
+    def index(self, entity_edge_factor: float = 2.0, edge_weights: Any = "counts") -> beams.PropositionIndex:
         graph = self.graph
-        walk = weighted_graph(graph, entity_edge_factor, edge_weights)
-        return PropositionIndex(graph, walk, self.unit_vectors, self.texts_of)
+        walk = walks.weighted_graph(graph, entity_edge_factor, edge_weights)
+        return beams.PropositionIndex(graph, walk, self.unit_vectors, self.texts_of)
 
-    def search(self, universe: str) -> PathSearch:
+    def search(self, universe: str) -> beams.PathSearch:
         """A search among some propositions; their names are one letter and a digit."""
         numbers = np.array([self.names.index(name) for name in universe.split()], dtype=np.intp)
-        return PathSearch(numbers, self.unit_vectors[numbers], self.unit_question)
+        return beams.PathSearch(numbers, self.unit_vectors[numbers], self.unit_question)
 
     def texts_of(self, numbers: Sequence[int]) -> list[str]:
         return [self.names[number] for number in numbers]
@@ -120,7 +98,7 @@ class NamedGraph:
         total = np.arange(1, len(names) + 1) @ rows
         return np.asarray(total / np.linalg.norm(total))
 
-    def written(self, paths: Sequence[PropositionPath]) -> dict[str, float]:
+    def written(self, paths: Sequence[beams.PropositionPath]) -> dict[str, float]:
         """Score by path, in order."""
         return {">".join(self.names[number] for number in path.propositions): path.score for path in paths}
 
@@ -131,21 +109,13 @@ def at(degrees: float) -> tuple[float, float]:
 
 
 G_PROP_1 = NamedGraph(
-    {
-        "p1": ("d1", "M P"),
-        "p2": ("d2", "B P"),
-        "p3": ("d2", "B W"),
-        "p4": ("d3", "S V"),
-        "p5": ("d4", "F"),
-        "p6": ("d4", "F M"),
-    },
+    {"p1": ("d1", "M P"), "p2": ("d2", "B P"), "p3": ("d2", "B W")}
+    | {"p4": ("d3", "S V"), "p5": ("d4", "F"), "p6": ("d4", "F M")},
     {"VW": 0.9},
     {"p1": (8, 6, 0), "p2": (3, 4, 0), "p3": (0, 12, 5), "p4": (6, 0, 8), "p5": (9, 0, -2), "p6": (4, 0, -3)},
     (2, 1, 2),
     {"d1": 0.8, "d2": 0.6, "d3": 0.5, "d4": 0.7},
 )
-
-
 G_PROP_4 = NamedGraph(
     {"p1": ("d", "X"), "p2": ("d", "X Z"), "p3": ("d", "X"), "p4": ("d", "Y"), "p5": ("d", "X Y")},
     {},
@@ -153,21 +123,10 @@ G_PROP_4 = NamedGraph(
     (1, 0),
     {"d": 0.5},
 )
-
-
 G_PROP_5 = NamedGraph({"p1": ("d", "A"), "p2": ("d", "B")}, {}, {"p1": at(10), "p2": at(50)}, (1, 0), {"d": 0.5})
-
-
 G_PROP_6 = NamedGraph(
-    {
-        "p1": ("d1 d2", "A B"),
-        "p2": ("d1", "A B"),
-        "p3": ("d3", "A C"),
-        "p4": ("d4", "C D"),
-        "p5": ("d4", "B C"),
-        "p6": ("d4", "E"),
-        "p7": ("d5", "D F"),
-    },
+    {"p1": ("d1 d2", "A B"), "p2": ("d1", "A B"), "p3": ("d3", "A C"), "p4": ("d4", "C D")}
+    | {"p5": ("d4", "B C"), "p6": ("d4", "E"), "p7": ("d5", "D F")},
     {"AC": 0.85},
     {"p1": at(30), "p2": at(35), "p3": at(40), "p4": at(-60), "p5": at(-45), "p6": at(-42), "p7": at(80)},
     (1, 0),
@@ -246,8 +205,8 @@ def test_saved_arrays_open_memory_mapped_as_the_same_graph(tmp_path: Path) -> No
 
 
 GRAPHS = range(80)
-GOLDEN_1 = PathRule(seed_propositions=3, seed_entities=4, subgraph_passages=3)
-SIX = PathRule(seed_propositions=6, seed_entities=5, subgraph_passages=4)
+GOLDEN_1 = walks.PathRule(seed_propositions=3, seed_entities=4, subgraph_passages=3)
+SIX = walks.PathRule(seed_propositions=6, seed_entities=5, subgraph_passages=4)
 
 
 @dataclass(frozen=True)
@@ -256,7 +215,7 @@ class Judged:
 
     graph: PropositionGraph
     plain: igraph.Graph
-    similarities: Similarities
+    similarities: walks.Similarities
     rng: np.random.Generator
 
 
@@ -271,10 +230,8 @@ def judged(seed: int, factor: float = 2.0) -> Judged:
     rng = np.random.default_rng(seed)
     entities, passages, propositions = (int(rng.integers(low, high)) for low, high in ((2, 70), (2, 50), (1, 60)))
     used_entities, used_passages = int(rng.integers(1, entities + 1)), int(rng.integers(1, passages + 1))
-    members = [
-        rng.choice(used_entities, min(used_entities, int(rng.integers(0, 5))), replace=False).tolist()
-        for _ in range(propositions)
-    ]
+    sizes = (min(used_entities, int(rng.integers(0, 5))) for _ in range(propositions))
+    members = [rng.choice(used_entities, size, replace=False).tolist() for size in sizes]
     held = (rng.integers(0, used_passages, int(rng.integers(1, 3))) for _ in range(propositions))
     sources = [np.unique(row).tolist() for row in held]
     synonyms = {tuple(sorted(rng.integers(0, entities, 2).tolist())) for _ in range(int(rng.integers(0, entities)))}
@@ -286,7 +243,9 @@ def judged(seed: int, factor: float = 2.0) -> Judged:
     plain = igraph.Graph(entities + passages, [pair for pair, _ in edges])
     plain.es["weight"] = [weight for _, weight in edges]
     graph = propositions_from(members, sources, cosines, (propositions, entities, passages))
-    similarities = Similarities(np.ones(1), rng.uniform(-0.2, 1, propositions), rng.uniform(-0.2, 1, passages).round(1))
+    similarities = walks.Similarities(
+        np.ones(1), rng.uniform(-0.2, 1, propositions), rng.uniform(-0.2, 1, passages).round(1)
+    )
     return Judged(graph, plain, similarities, rng)
 
 
@@ -301,14 +260,14 @@ def test_walks_agree_with_igraph_on_random_graphs() -> None:
     isolated_seeds, many_seeds = 0, 0
     for number in GRAPHS:
         case = judged(number)
-        walk = weighted_graph(case.graph, 2.0)
+        walk = walks.weighted_graph(case.graph, 2.0)
         seeds = case.rng.random(len(walk.strengths)) * (case.rng.random(len(walk.strengths)) < 0.2)
         seeds[case.rng.integers(len(seeds))] += 0.5
         isolated_seeds += int(np.any(seeds[walk.strengths == 0] > 0))
         many_seeds += int(np.count_nonzero(seeds) > 1)
         for restart in (0.25, 0.55):
             expected = judge(case.plain, seeds, restart)
-            found = pagerank(walk, seeds, restart)
+            found = walks.pagerank(walk, seeds, restart)
             assert found == pytest.approx(expected, abs=1e-9), number
             assert order_of(found) == order_of(expected), number
             assert found.sum() == pytest.approx(1, abs=1e-11)
@@ -321,10 +280,10 @@ def test_both_stages_agree_with_igraph_on_random_graphs() -> None:
     for number in GRAPHS:
         factor = 1.0 if number % 3 == 0 else 2.0
         case = judged(number, factor)
-        walk = weighted_graph(case.graph, factor)
+        walk = walks.weighted_graph(case.graph, factor)
         rule = replace(SIX, stage1_passage_weight=0.05 * (number % 2))
         passages = case.graph.shape[2]
-        first = focus(case.graph, walk, case.similarities, rule, passages)
+        first = walks.focus(case.graph, walk, case.similarities, rule, passages)
         seeds = plain_seeds(case, rule)
         if first is None:
             assert not np.any(seeds)
@@ -339,7 +298,7 @@ def test_both_stages_agree_with_igraph_on_random_graphs() -> None:
     assert walked > 60
 
 
-def plain_seeds(case: Judged, rule: PathRule) -> Vector:
+def plain_seeds(case: Judged, rule: walks.PathRule) -> Vector:
     """Seeds of the first walk by sorting; nothing if no entity is named."""
     propositions, entities, passages = case.graph.shape
     sims = case.similarities.propositions.tolist()
@@ -359,23 +318,23 @@ def plain_seeds(case: Judged, rule: PathRule) -> Vector:
     return seeds
 
 
-def stage_2_agrees(case: Judged, walk: Any, passages: NDArray[np.intp], rule: PathRule) -> bool:
+def stage_2_agrees(case: Judged, walk: Any, passages: NDArray[np.intp], rule: walks.PathRule) -> bool:
     """Compares the second walk from two entities of the subgraph; False if it contains fewer."""
     entity_count = case.graph.shape[1]
     neighbours = {node for d in passages.tolist() for node in case.plain.neighbors(entity_count + d)}
-    part = subgraph(case.graph, walk, passages, np.ones(case.graph.shape[0], dtype=np.bool_))
+    part = walks.subgraph(case.graph, walk, passages, np.ones(case.graph.shape[0], dtype=np.bool_))
     assert part.entities.tolist() == sorted(neighbours)
     if len(neighbours) < 2:
         return False
     weights = {entity: float(case.rng.random()) for entity in part.entities[:2].tolist()}
     nodes = [*part.entities.tolist(), *(entity_count + passages).tolist()]
     order = sorted(nodes)  # igraph keeps the order of the whole graph
-    dense = normalised(case.similarities.passages)
+    dense = walks.normalised(case.similarities.passages)
     seed_of = {**weights, **{entity_count + d: 0.05 * float(dense[d]) for d in passages.tolist()}}
     induced = case.plain.induced_subgraph(order)
     scored = judge(induced, np.array([seed_of.get(n, 0.0) for n in order]), 0.55)
     expected = dict(zip(order, scored, strict=True))
-    walked = walk_subgraph(part, weights, case.similarities.passages, rule)
+    walked = walks.walk_subgraph(part, weights, case.similarities.passages, rule)
     assert walked is not None
     scores = np.array([expected[entity_count + d] for d in passages.tolist()])
     assert walked[0] == pytest.approx(scores, abs=1e-9)
@@ -393,13 +352,13 @@ def test_a_large_graph_agrees_with_igraph() -> None:
     held = np.stack((np.arange(len(pairs)), rng.integers(0, 100, len(pairs))), axis=1)
     nothing = np.empty((0, 2), dtype=np.int64)
     graph = proposition_graph(members, held, nothing, np.empty(0), (len(pairs), 2900, 100))
-    walk = weighted_graph(graph, 2.0)
+    walk = walks.weighted_graph(graph, 2.0)
     plain = igraph.Graph(3000, [*zip(*map(np.ndarray.tolist, walk.weights.nonzero()), strict=True)])
     plain.es["weight"] = walk.weights.data.tolist()
     seeds = np.zeros(3000)
     seeds[[5, 200, 2700]] = 1, 2, 0.5
     for restart in (0.25, 0.55):
-        assert pagerank(walk, seeds, restart) == pytest.approx(judge(plain, seeds, restart), abs=1e-9)
+        assert walks.pagerank(walk, seeds, restart) == pytest.approx(judge(plain, seeds, restart), abs=1e-9)
 
 
 class Counted:
@@ -417,9 +376,9 @@ class Counted:
 def test_acceleration_saves_steps(restart: float, most: int) -> None:
     """By power iteration 104 and 37 steps are needed for the same accuracy on a graph that mixes slowly."""
     pairs = [(n, n + 1) for n in range(59)]  # each entity shares a proposition with the next one
-    walk = weighted_graph(propositions_from(pairs, [], {}, (59, 60, 1)), 2.0)
+    walk = walks.weighted_graph(propositions_from(pairs, [], {}, (59, 60, 1)), 2.0)
     counted = Counted(walk.weights)
-    pagerank(replace(walk, weights=counted), np.eye(len(walk.strengths))[0], restart)  # type: ignore[arg-type]
+    walks.pagerank(replace(walk, weights=counted), np.eye(len(walk.strengths))[0], restart)  # type: ignore[arg-type]
     assert counted.products <= most
 
 
@@ -428,13 +387,13 @@ def test_golden_first_walk() -> None:
     index, similarities = G_PROP_1.index(), G_PROP_1.similarities()
     expected = [0.733333, 0.666667, 0.564103, 0.933333, 0.506171, 0.133333]
     assert similarities.propositions == pytest.approx(expected, abs=1e-6)
-    first = focus(index.graph, index.walk, similarities, GOLDEN_1, 4)
+    first = walks.focus(index.graph, index.walk, similarities, GOLDEN_1, 4)
     assert first is not None
     assert [G_PROP_1.names[number] for number in first.propositions] == ["p4", "p1", "p2"]
     assert [G_PROP_1.entities[number] for number in first.entities] == ["P", "S", "V", "M"]
     assert [G_PROP_1.passages[number] for number in first.order] == ["d3", "d2", "d1", "d4"]
     seeds = np.array([float(name in {"M", "P", "S", "V"}) for name in [*G_PROP_1.entities, *G_PROP_1.passages]])
-    found = dict(zip(G_PROP_1.entities, pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
+    found = dict(zip(G_PROP_1.entities, walks.pagerank(index.walk, seeds, 0.25).tolist(), strict=False))
     scores = {"M": 0.148735, "P": 0.14606, "B": 0.073254, "V": 0.181863, "W": 0.083707, "S": 0.143435, "F": 0.048724}
     assert found == pytest.approx(scores, abs=1e-6)
 
@@ -451,21 +410,19 @@ def test_golden_first_walk() -> None:
 def test_golden_passages_of_the_first_walk(weight: float, edges: Any, expected: list[float]) -> None:
     """G-PROP-1, by weight of passages among the seeds and by edges."""
     index, rule = G_PROP_1.index(*edges), replace(GOLDEN_1, stage1_passage_weight=weight)
-    first = focus(index.graph, index.walk, G_PROP_1.similarities(), rule, 4)
+    first = walks.focus(index.graph, index.walk, G_PROP_1.similarities(), rule, 4)
     assert first is not None
     assert first.scores == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_walk_that_always_returns_stays_at_its_seeds_and_others_may_be_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_walk_that_always_returns_stays_at_its_seeds_and_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     walk, seeds = G_PROP_1.index().walk, np.arange(11, dtype=np.float64)
-    assert pagerank(walk, seeds, 1.0) == pytest.approx(seeds / seeds.sum(), abs=1e-15)
+    assert walks.pagerank(walk, seeds, 1.0) == pytest.approx(seeds / seeds.sum(), abs=1e-15)
     with pytest.raises(NoSeedError):
-        pagerank(walk, np.zeros(11), 0.25)
+        walks.pagerank(walk, np.zeros(11), 0.25)
     monkeypatch.setattr(proposition_walks, "MAX_STEPS", 3)
     with pytest.raises(AlgorithmError, match="3 steps"):
-        pagerank(walk, np.ones(11), 0.25)
+        walks.pagerank(walk, np.ones(11), 0.25)
 
 
 def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them() -> None:
@@ -478,7 +435,7 @@ def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them() ->
         {"d1": 0.1, "d2": 0.2, "d3": 0.3, "d4": 0.4},
     )
     index = named.index()
-    first = focus(index.graph, index.walk, named.similarities(), PathRule(seed_propositions=1), 4)
+    first = walks.focus(index.graph, index.walk, named.similarities(), walks.PathRule(seed_propositions=1), 4)
     assert first is not None
     assert first.scores[2:].tolist() == [0, 0]
     assert [named.passages[number] for number in first.order] == ["d2", "d1", "d4", "d3"]
@@ -493,9 +450,9 @@ def test_other_components_get_exactly_nothing_so_that_similarity_ranks_them() ->
 )
 def test_normalised_similarities(given_values: list[float], expected: list[float]) -> None:
     """Equal ones are all 1 if they are above 0, else all 0; propositions without a vector are not similar."""
-    assert normalised(np.array(given_values)).tolist() == expected
-    assert most_similar(np.array([0.1, np.nan, 0.3, -0.2, 0.3]), 3).tolist() == [2, 4, 0]
-    assert most_similar(np.array([np.nan, -0.5]), 3).tolist() == [1]
+    assert walks.normalised(np.array(given_values)).tolist() == expected
+    assert walks.most_similar(np.array([0.1, np.nan, 0.3, -0.2, 0.3]), 3).tolist() == [2, 4, 0]
+    assert walks.most_similar(np.array([np.nan, -0.5]), 3).tolist() == [1]
 
 
 PAIRS = st.tuples(st.sampled_from([0.0, 0.1, 0.1 + 1e-14, 0.2]), st.sampled_from([-0.5, 0.3, 0.3 + 1e-14]))
@@ -506,11 +463,10 @@ def test_the_order_is_that_of_sorting_everything(pairs: list[tuple[float, float]
     """Scores that differ by rounding only tie."""
     expected = sorted(range(len(pairs)), key=lambda n: (-round(pairs[n][0], 12), -round(pairs[n][1], 12), n))
     scores, similarities = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    assert in_order(scores, similarities, count).tolist() == expected[: max(0, count)]
+    assert walks.in_order(scores, similarities, count).tolist() == expected[: max(0, count)]
 
 
-GOLDEN_2 = PathRule(beam_width=2, rescored=3, jump_points=1)
-U, ALL_5 = "p1 p2 p3 p4", "p1 p2 p3 p4 p5"
+GOLDEN_2 = walks.PathRule(beam_width=2, rescored=3, jump_points=1)
 
 
 def is_close(found: dict[str, float], expected: dict[str, float], tolerance: float = 1e-6) -> bool:
@@ -527,46 +483,43 @@ GREEDY = "p4 0.933333, p4>p3 0.825887, p4>p3>p2 0.792696"
 
 
 @pytest.mark.parametrize(
-    ("name", "universe", "changes", "expected"),
+    ("name", "changes", "expected"),
     [
         # G-PROP-2: jumps, a synonym, a shared entity; no path p4>p1, since p4 is the only jump point
-        ("1", U, {}, f"p1>p4 0.988372, p4 0.933333, p1>p4>p3 0.896268, {GREEDY[13:]}, p1 0.733333"),
-        ("1", U, {"beam_width": 1}, GREEDY),
-        ("1", U, {"jump_points": 0}, f"{GREEDY}, p1 0.733333, p1>p2 0.695095, p1>p2>p3 0.68601"),
+        ("1", {}, f"p1>p4 0.988372, p4 0.933333, p1>p4>p3 0.896268, {GREEDY[13:]}, p1 0.733333"),
+        ("1", {"beam_width": 1}, GREEDY),
+        ("1", {"jump_points": 0}, f"{GREEDY}, p1 0.733333, p1>p2 0.695095, p1>p2>p3 0.68601"),
         # G-PROP-4 by beam width, length and M: p1>p3 is suppressed by p3>p1, re-scoring swaps p1>p5 and p3>p2
-        ("4", ALL_5, {"max_length": 2, "rescored": 10}, "p3 0.970296, p1>p2 0.968195, p3>p1 0.962832, p1 0.866025"),
-        (
-            *("4", ALL_5, {}),
-            "p3 0.970296, p1>p2>p3 0.969332, p1>p2 0.968195, p3>p1 0.962832, p3>p1>p5 0.875185, p1 0.866025",
-        ),
-        ("4", ALL_5, {"beam_width": 1, "rescored": 10}, "p3>p1>p2 0.983038, p3 0.970296, p3>p1 0.962832"),
+        ("4", {"max_length": 2, "rescored": 10}, "p3 0.970296, p1>p2 0.968195, p3>p1 0.962832, p1 0.866025"),
+        ("4", {}, "p3 0.970296, p1>p2>p3 0.969332, p1>p2 0.968195, p3>p1 0.962832, p3>p1>p5 0.875185, p1 0.866025"),
+        ("4", {"beam_width": 1, "rescored": 10}, "p3>p1>p2 0.983038, p3 0.970296, p3>p1 0.962832"),
     ],
 )
-def test_golden_paths(name: str, universe: str, changes: dict[str, Any], expected: str) -> None:
-    named = {"1": G_PROP_1, "4": G_PROP_4}[name]
+def test_golden_paths(name: str, changes: dict[str, Any], expected: str) -> None:
+    named, universe = {"1": (G_PROP_1, "p1 p2 p3 p4"), "4": (G_PROP_4, "p1 p2 p3 p4 p5")}[name]
     rule = replace(GOLDEN_2, **changes)
-    (found,) = search_paths(named.graph, [named.search(universe)], rule, named.texts_of, named.encode)
+    (found,) = beams.search_paths(named.graph, [named.search(universe)], rule, named.texts_of, named.encode)
     assert is_close(named.written(found.paths), of(expected))
 
 
-HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
-FIRST = PathRule(beam_width=2, rescored=3, jump_points=1, seed_propositions=3, exploit_paths=3)
+HIPPORAG2 = walks.PathRule(**walks.PRESETS["hipporag2"])
+FIRST = walks.PathRule(beam_width=2, rescored=3, jump_points=1, seed_propositions=3, exploit_paths=3)
 GOLDEN_3 = replace(FIRST, seed_entities=4, subgraph_passages=3, exploit_entities=3, explore_entities=3)
 SECOND = replace(FIRST, max_length=2, rescored=4, seed_entities=3, subgraph_passages=4)
 GOLDEN_6 = replace(SECOND, exploit_entities=2, explore_propositions=3, explore_entities=2)
 
 
-def ranked(named: Any, rule: PathRule, limit: int = 10) -> PropositionRanking:
+def ranked(named: Any, rule: walks.PathRule, limit: int = 10) -> beams.PropositionRanking:
     index = named.index(rule.entity_edge_factor)
-    return rank_passages(index, [named.similarities()], rule, limit, named.encode)[0]
+    return beams.rank_passages(index, [named.similarities()], rule, limit, named.encode)[0]
 
 
-def by_passage(named: Any, ranking: PropositionRanking) -> dict[str, float]:
+def by_passage(named: Any, ranking: beams.PropositionRanking) -> dict[str, float]:
     pairs = zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True)
     return {named.passages[number]: score for number, score in pairs}
 
 
-def by_entity(named: Any, ranking: PropositionRanking, part: str) -> dict[str, float]:
+def by_entity(named: Any, ranking: beams.PropositionRanking, part: str) -> dict[str, float]:
     return {named.entities[seed.entity]: getattr(seed, part) for seed in ranking.seeds if getattr(seed, part) > 0}
 
 
@@ -574,7 +527,7 @@ def test_golden_entity_totals() -> None:
     """G-PROP-3: W has an entry for p3 and one for the synonym that led there."""
     paths = ranked(G_PROP_1, GOLDEN_3).found
     assert paths is not None
-    entries = path_entries(G_PROP_1.index().graph, paths.paths[:3])
+    entries = beams.path_entries(G_PROP_1.index().graph, paths.paths[:3])
     totals = {G_PROP_1.entities[entity]: sum(scores) for entity, scores in sorted(entries.items())}
     expected = {"B": 0.896268, "M": 1.88464, "P": 1.88464, "S": 2.817973, "V": 2.817973, "W": 1.792536}
     assert is_close(totals, expected, 2e-6)
@@ -628,9 +581,8 @@ def test_golden_6() -> None:
     weights = G_PROP_6.index().walk.weights.toarray()
     rows, columns = np.nonzero(np.triu(weights))
     assert [*G_PROP_6.entities, *G_PROP_6.passages] == NODES_6
-    found = {
-        f"{NODES_6[row]}-{NODES_6[column]}": weights[row, column] for row, column in zip(rows, columns, strict=True)
-    }
+    edges = zip(rows, columns, strict=True)
+    found = {f"{NODES_6[row]}-{NODES_6[column]}": weights[row, column] for row, column in edges}
     assert found == pytest.approx(WEIGHTS_6)
     ranking = ranked(G_PROP_6, GOLDEN_6)
     first, paths = ranking.focus, ranking.found
@@ -641,7 +593,8 @@ def test_golden_6() -> None:
     assert paths is not None
     expected = {"p2>p5": 0.935898, "p1>p5": 0.928179, "p1": 0.866025, "p2": 0.819152}
     assert is_close(G_PROP_6.written(paths.paths), expected)
-    assert [path.connections for path in paths.paths[:2]] == [(Connection("synonym", *map("ABC".index, "AC")),)] * 2
+    synonym = beams.Connection("synonym", *map("ABC".index, "AC"))
+    assert [path.connections for path in paths.paths[:2]] == [(synonym,)] * 2
     assert is_close(by_entity(G_PROP_6, ranking, "explore"), {"A": 1, "B": 0.687485})
     assert is_close(by_entity(G_PROP_6, ranking, "exploit"), {"B": 1, "C": 0.811495})
     assert is_close(by_entity(G_PROP_6, ranking, "weight"), {"A": 1, "B": 1, "C": 0.811495})
@@ -680,19 +633,13 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: 
     sim = dict(zip(G_PROP_6.names, G_PROP_6.similarities().propositions.tolist(), strict=True))
     best = sorted(sim, key=lambda name: -sim[name])[:5]
     assert best == ["p1", "p2", "p3", "p6", "p5"]
-    means = {
-        "A": (sim["p1"] + sim["p2"] + sim["p3"]) / 3 / 3,
-        "B": (sim["p1"] + sim["p2"] + sim["p5"]) / 3 / 3,
-        "C": (sim["p3"] + sim["p5"]) / 2 / 2,
-        "E": sim["p6"],
-    }
+    a, b = ((sim["p1"] + sim["p2"] + sim[third]) / 3 / 3 for third in ("p3", "p5"))
+    means = {"A": a, "B": b, "C": (sim["p3"] + sim["p5"]) / 2 / 2, "E": sim["p6"]}
     ranking = ranked(G_PROP_6, HIPPORAG2)
     assert (ranking.fallback, ranking.found, ranking.seeds) == ("", None, ())
     assert ranking.focus is not None
-    found = {
-        G_PROP_6.entities[entity]: weight
-        for entity, weight in zip(ranking.focus.entities.tolist(), ranking.focus.weights.tolist(), strict=True)
-    }
+    names = (G_PROP_6.entities[entity] for entity in ranking.focus.entities.tolist())
+    found = dict(zip(names, ranking.focus.weights.tolist(), strict=True))
     assert found == pytest.approx(means)
     judged = solved(plain_walk, NODES_6, {**means, **DENSE_6}, 0.5)
     assert by_passage(G_PROP_6, ranking) == pytest.approx({name: judged[name] for name in G_PROP_6.passages}, abs=1e-9)
@@ -701,30 +648,28 @@ def test_the_preset_hipporag2_divides_mean_similarities_by_passages(plain_walk: 
 def test_without_a_similar_proposition_similarity_ranks() -> None:
     """Without vectors; or, with the preset, from negative similarities."""
     question = replace(G_PROP_6.similarities(), propositions=np.full(7, np.nan))
-    ranking = rank_passages(G_PROP_6.index(), [question], GOLDEN_6, 3, G_PROP_6.encode)[0]
+    ranking = beams.rank_passages(G_PROP_6.index(), [question], GOLDEN_6, 3, G_PROP_6.encode)[0]
     assert (ranking.fallback, ranking.focus) == ("dense", None)
     assert by_passage(G_PROP_6, ranking) == {"d1": 0.9, "d4": 0.7, "d2": 0.5}
     question = replace(G_PROP_5.similarities(), propositions=np.array([-0.2, -0.1]))
-    assert rank_passages(G_PROP_5.index(), [question], HIPPORAG2, 1, G_PROP_5.encode)[0].fallback == "dense"
+    assert beams.rank_passages(G_PROP_5.index(), [question], HIPPORAG2, 1, G_PROP_5.encode)[0].fallback == "dense"
 
 
 @pytest.mark.parametrize(
     ("first", "similar", "rule", "fallback", "passages"),
     [
         # propositions without entities start nothing
-        ("", [1, 0], PathRule(seed_propositions=1), "dense", ["d2", "d1"]),
+        ("", [1, 0], walks.PathRule(seed_propositions=1), "dense", ["d2", "d1"]),
         # the best passage holds p2 only, which has no vector: a subgraph without propositions
-        ("A", [1, np.nan], PathRule(subgraph_passages=1), "stage1", ["d2", "d1"]),
+        ("A", [1, np.nan], walks.PathRule(subgraph_passages=1), "stage1", ["d2", "d1"]),
     ],
 )
-def test_what_ranks_where_nothing_can_start_or_be_searched(
-    first: str, similar: list[float], rule: PathRule, fallback: str, passages: list[str]
-) -> None:
+def test_what_ranks_instead(first: str, similar: list[float], rule: Any, fallback: str, passages: list[str]) -> None:
     named = NamedGraph(
         {"p1": ("d1", first), "p2": ("d2", "A")}, {}, {"p1": (1, 0), "p2": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2}
     )
     question = replace(named.similarities(), propositions=np.array(similar, dtype=np.float64))
-    ranking = rank_passages(named.index(), [question], rule, 2, named.encode)[0]
+    ranking = beams.rank_passages(named.index(), [question], rule, 2, named.encode)[0]
     assert ranking.fallback == fallback
     assert [named.passages[number] for number in ranking.passages] == passages
     assert fallback == "stage1" or by_passage(named, ranking) == {"d2": 0.2, "d1": 0.1}
@@ -732,7 +677,7 @@ def test_what_ranks_where_nothing_can_start_or_be_searched(
 
 def test_without_a_seed_above_zero_the_first_walk_ranks() -> None:
     """All similarities are negative, and no weight is left for passages."""
-    ranking = ranked(replace(G_PROP_5, question=(-1, 0)), PathRule(passage_weight=0))
+    ranking = ranked(replace(G_PROP_5, question=(-1, 0)), walks.PathRule(passage_weight=0))
     assert (ranking.fallback, ranking.seeds) == ("stage1", ())
     assert ranking.found is not None
 
@@ -740,7 +685,7 @@ def test_without_a_seed_above_zero_the_first_walk_ranks() -> None:
 def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
     """The first walk lets similarity decide between d1 and d2, the second one does not."""
     named = NamedGraph({"p1": ("d1 d2", "A")}, {}, {"p1": (1, 0)}, (1, 0), {"d1": 0.1, "d2": 0.2})
-    rule = PathRule(passage_weight=0)
+    rule = walks.PathRule(passage_weight=0)
     assert [*by_passage(named, ranked(named, replace(rule, stage1_only=True)))] == ["d2", "d1"]
     assert [*by_passage(named, ranked(named, rule))] == ["d1", "d2"]
 
@@ -753,19 +698,228 @@ def test_ties_inside_the_subgraph_go_to_the_smaller_passage_id() -> None:
         ("jump", None, None, {"B": [0.5, 0.5], "P": [0.5], "W": [0.5]}),
     ],
 )
-def test_only_the_entity_that_synonymy_leads_to_gets_one_entry_more(
-    kind: Any, source: str | None, target: str | None, expected: dict[str, list[float]]
-) -> None:
+def test_where_synonymy_leads_gets_one_entry_more(kind: Any, source: Any, target: Any, expected: Any) -> None:
     """From p2 (B, P) to p3 (B, W)."""
     ends = [None if entity is None else G_PROP_1.entities.index(entity) for entity in (source, target)]
-    path = PropositionPath((1, 2), (Connection(kind, *ends),), 0.5)
-    entries = path_entries(G_PROP_1.graph, [path])
+    path = beams.PropositionPath((1, 2), (beams.Connection(kind, *ends),), 0.5)
+    entries = beams.path_entries(G_PROP_1.graph, [path])
     assert {G_PROP_1.entities[entity]: scores for entity, scores in sorted(entries.items())} == expected
 
 
 def test_negative_weights_are_dropped_before_the_division() -> None:
-    paths = [PropositionPath((0,), (), 0.5), PropositionPath((3,), (), -0.5)]
+    paths = [beams.PropositionPath((0,), (), 0.5), beams.PropositionPath((3,), (), -0.5)]
     names = G_PROP_1.entities
-    assert entity_weights(G_PROP_1.graph, paths, 9, "sum") == {names.index("M"): 1.0, names.index("P"): 1.0}
-    assert entity_weights(G_PROP_1.graph, paths[1:], 9, "sum") == {}
-    assert entity_weights(G_PROP_1.graph, paths, 0, "sum") == {}
+    assert beams.entity_weights(G_PROP_1.graph, paths, 9, "sum") == {names.index("M"): 1.0, names.index("P"): 1.0}
+    assert beams.entity_weights(G_PROP_1.graph, paths[1:], 9, "sum") == {}
+    assert beams.entity_weights(G_PROP_1.graph, paths, 0, "sum") == {}
+
+
+Ids = tuple[int, ...]
+Links = tuple[tuple[str, int | None, int | None], ...]
+ENTITIES = 6
+
+
+@dataclass(frozen=True)
+class Case:
+    """Propositions with entities in stored order, cosines by pair of entities, and those that are searched."""
+
+    members: list[list[int]]
+    cosines: dict[tuple[int, int], float]
+    universe: list[int]
+    vectors: Vector
+    question: Vector
+
+    @property
+    def graph(self) -> PropositionGraph:
+        return propositions_from(self.members, [], self.cosines, (len(self.members), ENTITIES, 0))
+
+    @property
+    def search(self) -> beams.PathSearch:
+        numbers = np.array(self.universe, dtype=np.intp)
+        return beams.PathSearch(numbers, self.vectors[numbers], self.question)
+
+    def texts_of(self, numbers: Sequence[int]) -> list[str]:
+        return [f"t{number}" for number in numbers]
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """A vector that depends on the order of a path."""
+        return np.array([self.joined([int(word[1:]) for word in text.split(" ")]) for text in texts])
+
+    def joined(self, numbers: Sequence[int]) -> Vector:
+        weighted = [(position + 1) * self.vectors[number] for position, number in enumerate(numbers)]
+        given: Vector = np.sum(weighted, axis=0)
+        return given
+
+
+class Enumerated:
+    """The search as written in the specification, with lists and dictionaries, one path at a time."""
+
+    def __init__(self, case: Case, rule: walks.PathRule) -> None:
+        self.case, self.rule = case, rule
+        self.scores: list[float] = []
+        self.beams: list[list[tuple[float, Ids, Links]]] = []
+
+    def run(self) -> list[tuple[float, Ids, Links]]:
+        """All paths in order."""
+        rule = self.rule
+        similarity = {p: self.cosine(self.case.vectors[p]) for p in self.case.universe}
+        order = sorted(self.case.universe, key=lambda p: (-round(similarity[p], 12), p))
+        jumps = order if rule.allow_unconnected else order[: rule.jump_points]
+        self.beams = [[(similarity[p], (p,), ()) for p in order[: rule.beam_width]]]
+        for _ in range(2, rule.max_length + 1):
+            candidates = self.candidates(jumps)
+            if not candidates:
+                break
+            by_mean = [(self.mean(ids), ids, links) for ids, links in candidates]
+            kept = sorted(by_mean, key=self.rank)[: rule.rescored]
+            if rule.exact and (rule.exact_when_few or len(candidates) > rule.beam_width):
+                kept = [(self.cosine(self.case.joined(ids)), ids, links) for _, ids, links in kept]
+                self.scores += [score for score, _, _ in kept]
+            self.beams.append(sorted(kept, key=self.rank)[: rule.beam_width])
+        paths = [path for beam in self.beams for path in beam]
+        return sorted(paths, key=lambda path: (-round(path[0], 12), len(path[1]), path[1]))
+
+    def candidates(self, jumps: list[int]) -> list[tuple[Ids, Links]]:
+        generated: set[frozenset[int]] = set()
+        found = []
+        for _, ids, links in self.beams[-1]:
+            connected = self.connected(ids[-1])
+            for jump in jumps:
+                if jump != ids[-1]:
+                    connected.setdefault(jump, ("jump", None, None))
+            for target, link in connected.items():
+                members = frozenset((*ids, target))
+                if target in ids or members in generated:
+                    continue
+                generated.add(members)
+                found.append(((*ids, target), (*links, link)))
+        return found
+
+    def connected(self, last: int) -> dict[int, tuple[str, int | None, int | None]]:
+        """How each connected proposition was first reached, in the order in which that happened."""
+        found: dict[int, tuple[str, int | None, int | None]] = {}
+        for entity in dict.fromkeys(self.case.members[last]):
+            ways = [("exact", entity)] + [("synonym", other) for other in self.synonyms(entity)]
+            for kind, other in ways:
+                for p in sorted(self.case.universe):
+                    if p != last and other in self.case.members[p]:
+                        found.setdefault(p, (kind, entity, other))
+        return found
+
+    def synonyms(self, entity: int) -> list[int]:
+        near = {}
+        for (left, right), cosine in self.case.cosines.items():
+            if cosine >= self.rule.synonym_threshold and entity in (left, right):
+                near[right if entity == left else left] = cosine
+        return sorted(near, key=lambda other: (-near[other], other))
+
+    def mean(self, ids: Ids) -> float:
+        score = self.cosine(np.mean([self.case.vectors[p] for p in ids], axis=0))
+        self.scores.append(score)
+        return score
+
+    def cosine(self, vector: Vector) -> float:
+        return float(vector @ self.case.question) / float(np.linalg.norm(vector))
+
+    def rank(self, path: tuple[float, Ids, Links]) -> tuple[float, Ids]:
+        return (-round(path[0], 12), path[1])
+
+    def is_stable(self) -> bool:
+        """Whether no score lies where its last digits, which depend on the order of summation, decide the rounding."""
+        return all(abs(score * 1e12 - floor(score * 1e12) - 0.5) > 2e-3 for score in self.scores)
+
+
+def case_of(seed: int) -> Case:
+    """Some vectors are shared, so that scores tie; some propositions are not searched, some name nothing."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 13))
+    members = [rng.integers(0, ENTITIES, rng.integers(0, 4)).tolist() for _ in range(count)]
+    pairs = {tuple(sorted(rng.integers(0, ENTITIES, 2).tolist())) for _ in range(int(rng.integers(0, 7)))}
+    cosines = {pair: float(rng.choice([0.8, 0.85, 0.9, 0.95])) for pair in sorted(pairs) if pair[0] < pair[1]}
+    pool = rng.normal(np.array([1.5, 0, 0, 0]), 1.0, (int(rng.integers(2, 10)), 4))
+    vectors = pool[rng.integers(0, len(pool), count)]
+    question = rng.normal(size=4)
+    universe = np.flatnonzero(rng.random(count) < 0.85).tolist() or [0]
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Case(members, cosines, universe, vectors / length, question / np.linalg.norm(question))
+
+
+cases = st.builds(case_of, st.integers(0, 2**32 - 1))
+rules = st.builds(
+    walks.PathRule,
+    beam_width=st.integers(1, 5),
+    max_length=st.sampled_from([2, 3, 4, 1]),
+    rescored=st.integers(1, 8),
+    jump_points=st.integers(0, 3),
+    exact=st.booleans(),
+    exact_when_few=st.booleans(),
+    allow_unconnected=st.booleans(),
+    synonym_threshold=st.sampled_from([0.8, 0.9]),
+    explore_propositions=st.none() | st.integers(0, 9),
+)
+
+
+def as_plain(path: Any) -> tuple[Ids, Links]:
+    return path.propositions, tuple((link.kind, link.source, link.target) for link in path.connections)
+
+
+@given(st.integers(0, 2**32 - 1), rules)
+def test_the_search_is_the_enumerated_one(seed: int, rule: walks.PathRule) -> None:
+    """Paths, their order, their connections and scores, and the beam after every depth, on five graphs per rule."""
+    for number in range(5):
+        case = case_of(seed + number)
+        judge = Enumerated(case, rule)
+        expected = judge.run()
+        if not judge.is_stable():
+            continue
+        found = beams.search_paths(case.graph, [case.search], rule, case.texts_of, case.encode)[0]
+        assert [as_plain(path) for path in found.paths] == [path[1:] for path in expected]
+        assert [path.score for path in found.paths] == pytest.approx([one[0] for one in expected], rel=0, abs=1e-12)
+        plain = [[path[1:] for path in beam] for beam in judge.beams]
+        assert [[as_plain(path) for path in beam] for beam in found.beams] == plain
+        first = rule.beam_width if rule.explore_propositions is None else rule.explore_propositions
+        alone = Enumerated(case, walks.PathRule(beam_width=first, max_length=1)).run()
+        assert [as_plain(path) for path in found.initial] == [path[1:] for path in alone]
+
+
+@given(st.lists(cases, max_size=4), rules)
+def test_a_batch_is_searched_as_its_questions_are(batch: list[Case], rule: walks.PathRule) -> None:
+    """One call of the encoder per depth, with distinct texts of ascending propositions; one graph for all questions."""
+    if not batch:
+        nothing = propositions_from([], [], {}, (0, 0, 0))
+        assert beams.search_paths(nothing, [], rule, list, np.array) == []  # type: ignore[arg-type]
+        return
+    shared = batch[0]
+    universes = (shared.universe[n:] or [0] for n in range(len(batch)))
+    questions = [replace(shared, universe=u, question=case.question) for u, case in zip(universes, batch, strict=True)]
+    calls: list[list[str]] = []
+    asked: list[list[int]] = []
+
+    def encode(texts: Sequence[str]) -> Vector:
+        calls.append(list(texts))
+        return shared.encode(texts)
+
+    def texts_of(numbers: Sequence[int]) -> list[str]:
+        asked.append(list(numbers))
+        return shared.texts_of(numbers)
+
+    together = beams.search_paths(shared.graph, [case.search for case in questions], rule, texts_of, encode)
+    assert len(asked) == len(calls)
+    assert all(numbers == sorted(set(numbers)) for numbers in asked)
+    assert len(calls) <= rule.max_length - 1
+    assert all(texts and len(set(texts)) == len(texts) for texts in calls)
+    alone = [
+        beams.search_paths(shared.graph, [case.search], rule, shared.texts_of, shared.encode)[0] for case in questions
+    ]
+    assert together == alone
+
+
+@pytest.mark.parametrize(("angle", "expected"), [(0.0, 0.0), (1e-3, 0.8), (1e-8, 0.8)])
+def test_opposite_vectors_have_no_mean_direction_and_almost_opposite_ones_have(angle: float, expected: float) -> None:
+    """The cosine of a vector without length is 0 (algorithms.md 0.1); the mean of these two points along (0, 1)."""
+    vectors = np.array([[1.0, 0.0], [-np.cos(angle), np.sin(angle)]])
+    case = Case([[0], [0]], {}, [0, 1], vectors, np.array([0.6, 0.8]))
+    rule = walks.PathRule(exact=False, max_length=2)
+    found = beams.search_paths(case.graph, [case.search], rule, case.texts_of, case.encode)[0]
+    assert found.beams[1][0].score == pytest.approx(expected, abs=1e-3)
+    assert found.beams[1][0].connections == (beams.Connection("exact", 0, 0),)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,7 @@ def test_golden_propagation(qasa_graph: RelationGraph, changes: Any, expected: d
         ("r", {0: 1.0, 1: 1.0}, {}, {0: 1.0, 1: 1.0}),
     ],
 )
-def test_what_is_not_above_the_threshold_or_the_target_is_not_sent(
-    labels: str, seeds: dict[int, float], changes: Any, expected: dict[int, float]
-) -> None:
+def test_what_is_above_threshold_and_target_is_sent(labels: str, seeds: Any, changes: Any, expected: Any) -> None:
     """By hand."""
     graph = relations_from("ab", [("a", label, "b") for label in labels])
     entities, values = spread(graph, vectors_of([1, 1]), ASKED, seeds, SpreadRule(steps=1, gate="none", **changes))
@@ -140,10 +139,8 @@ def test_spreading_is_the_formula_written_out(data: st.DataObject) -> None:
     )
     graph = relations_of([(s, f"r{place}", t) for place, (s, t) in enumerate(triples)], n)
     vectors = vectors_of(cosines)
-    exact = [
-        None if c is None else float(row[0] / np.hypot(*row))
-        for c, row in zip(cosines, vectors.astype(float), strict=True)
-    ]
+    rows = zip(cosines, vectors.astype(float), strict=True)
+    exact = [None if c is None else float(row[0] / np.hypot(*row)) for c, row in rows]
     entities, values = spread(graph, vectors, ASKED, seeds, rule)
     expected = written_out(triples, exact, seeds, rule)
     assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == pytest.approx(expected, rel=1e-9)
@@ -267,9 +264,8 @@ def test_a_search_that_stops_early_says_so_and_a_seed_alone_makes_no_chain(qasa_
 def test_the_bound_saves_work_on_a_hub() -> None:
     """A hub with 60 neighbours has some 200,000 paths of four relations through five of them."""
     keys = [f"n{number:02}" for number in range(60)]
-    graph = relations_from(
-        keys, [(keys[0], "r", key) for key in keys[1:]] + [(keys[n], "r", keys[n + 1]) for n in range(1, 59)]
-    )
+    spokes, rim = ((keys[0], key) for key in keys[1:]), pairwise(keys[1:])
+    graph = relations_from(keys, [(one, "r", other) for one, other in (*spokes, *rim)])
     values = np.linspace(2.0, 0.1, 60)
     bounded = search_paths(graph, np.arange(60), values, [0, 59], replace(ALL_CHAINS, limit=10))
     full = search_paths(graph, np.arange(60), values, [0, 59], replace(ALL_CHAINS, limit=0))
@@ -321,11 +317,8 @@ def test_chains_and_entities_as_the_model_reads_them() -> None:
     hops = (Hop(("directed",), ()), Hop((), ("capital of", "near")))
     assert chain_line(["A", "B", "C"], hops) == "A --[directed]--> B <--[capital of | near]-- C"
     assert chain_line("ac", [Hop(("wrote",), ("written by",))]) == "a --[wrote]--> <--[written by]-- c"
-    for kind, text, line in (
-        ("PERSON", "Ada wrote\n notes.", "Ada (PERSON): Ada wrote notes."),
-        ("", "Ada wrote.", "Ada: Ada wrote."),
-        ("PERSON", "", "Ada (PERSON)"),
-    ):
-        assert entity_line(Entity("ada", "Ada", kind, text)) == line
+    given = (("PERSON", "Ada wrote\n notes."), ("", "Ada wrote."), ("PERSON", ""))
+    lines = [entity_line(Entity("ada", "Ada", kind, text)) for kind, text in given]
+    assert lines == ["Ada (PERSON): Ada wrote notes.", "Ada: Ada wrote.", "Ada (PERSON)"]
     assert context_text(["A --[r]--> B"], []) == "Chains:\nA --[r]--> B\n\nEntities:\n(none)"
     assert context_text([], ["A: a"]) == "Chains:\n(none)\n\nEntities:\nA: a"

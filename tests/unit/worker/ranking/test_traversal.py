@@ -16,35 +16,8 @@ from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.query import Link
-from polyhop.worker.ranking import similarity
-from polyhop.worker.ranking.fusion import (
-    Scored,
-    best,
-    contenders,
-    kth_largest,
-    min_max,
-    reciprocal_rank_fusion,
-    weighted_fusion,
-)
-from polyhop.worker.ranking.similarity import (
-    cosine_error,
-    cosines,
-    exact_cosines,
-    mentioned_in,
-    passages_of_entities,
-    rough_cosines,
-)
-from polyhop.worker.ranking.traversal import (
-    EXPLAINED,
-    NameSearch,
-    connect,
-    expand,
-    passages_mentioning,
-    shared_passages,
-    shortest_paths,
-    similar_entities,
-    strongest_links,
-)
+from polyhop.worker.ranking import fusion, similarity, traversal
+from polyhop.worker.ranking.similarity import cosines
 
 A, B, C, D = range(4)
 
@@ -66,7 +39,7 @@ A, B, C, D = range(4)
 )
 def test_golden_fusions(lists: list[list[int]], k: float, expected: list[tuple[int, float]]) -> None:
     """G-RRF."""
-    fused = reciprocal_rank_fusion(lists, k)
+    fused = fusion.reciprocal_rank_fusion(lists, k)
     assert [item for item, _ in fused] == [item for item, _ in expected]
     assert [score for _, score in fused] == pytest.approx([score for _, score in expected], abs=1e-6)
 
@@ -77,12 +50,12 @@ def test_fusion_is_that_of_the_definition_with_k_60(lists: list[list[int]]) -> N
     distinct = [list(dict.fromkeys(row)) for row in lists]
     ranks = {n: [row.index(n) + 1 if n in row else inf for row in distinct] for row in distinct for n in row}
     score = {item: fsum(1 / (60 + rank) for rank in places) for item, places in ranks.items()}
-    fused = reciprocal_rank_fusion(lists)
+    fused = fusion.reciprocal_rank_fusion(lists)
     assert [item for item, _ in fused] == sorted(ranks, key=lambda n: (-round(score[n], 12), ranks[n]))
-    assert dict(fused) == dict(reciprocal_rank_fusion(lists[::-1])) == score
+    assert dict(fused) == dict(fusion.reciprocal_rank_fusion(lists[::-1])) == score
 
 
-def scored(*pairs: tuple[int, float]) -> Scored:
+def scored(*pairs: tuple[int, float]) -> fusion.Scored:
     return np.array([item for item, _ in pairs], dtype=np.intp), np.array([score for _, score in pairs])
 
 
@@ -98,18 +71,13 @@ SPRIG_5 = [(A, 1 / 61), (B, 1 / 62), (C, 1 / 63)], [(B, 0.4), (A, 0.1), (C, 0.0)
         # an empty list changes nothing but the height
         (([], [(B, 2.0), (A, 1.0)]), (0.25, 0.75), [B, A], [0.75, 0]),
         (([], []), (0.5, 0.5), [], []),
+        (([(A, 3.0), (B, 3.0)], [(C, 7.0)]), (0.5, 0.5), [A, B, C], [0.5] * 3),  # equal scores are all one
     ],
 )
-def test_fusion_by_scores(
-    lists: tuple[list[tuple[int, float]], ...], weights: tuple[float, ...], items: list[int], scores: list[float]
-) -> None:
-    found, sums = weighted_fusion([scored(*pairs) for pairs in lists], weights)
+def test_fusion_by_scores(lists: Any, weights: Any, items: list[int], scores: list[float]) -> None:
+    found, sums = fusion.weighted_fusion([scored(*pairs) for pairs in lists], weights)
     assert found.tolist() == items
     assert sums == pytest.approx(scores, abs=1e-6)
-
-
-def test_equal_scores_are_all_one() -> None:
-    assert [min_max(np.array(equal)).tolist() for equal in ([3.0, 3.0], [7.0])] == [[1, 1], [1]]
 
 
 def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
@@ -123,12 +91,12 @@ def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:
     st.integers(0, 800),
 )
 def test_the_best_of_many_scores_are_those_of_a_full_sort(scores: np.ndarray, count: int) -> None:
-    assert best(scores, count).tolist() == sorted_and_cut(scores, count)
+    assert fusion.best(scores, count).tolist() == sorted_and_cut(scores, count)
 
 
 @given(hnp.arrays(np.float64, st.integers(0, 700), elements=st.floats(-10, 10)), st.integers(1, 800))
 def test_the_kth_largest_is_that_of_a_full_sort(scores: np.ndarray, k: int) -> None:
-    assert kth_largest(scores, k) == (np.sort(scores)[-k] if k <= len(scores) else 0.0)
+    assert fusion.kth_largest(scores, k) == (np.sort(scores)[-k] if k <= len(scores) else 0.0)
 
 
 def test_cosines_come_as_float64_without_rounding_again() -> None:
@@ -139,15 +107,13 @@ def test_cosines_come_as_float64_without_rounding_again() -> None:
 
 
 def test_a_vector_of_another_model_is_refused() -> None:
-    with pytest.raises(
-        AlgorithmError,
-        match=r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model",
-    ):
+    words = r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model"
+    with pytest.raises(AlgorithmError, match=words):
         cosines(np.zeros((3, 4), dtype=np.float32), np.zeros(5, dtype=np.float32))
     with pytest.raises(AlgorithmError, match="shape"):
-        similar_entities(VECTORS, np.ones(3, dtype=np.float32), 5, 0)
+        traversal.similar_entities(VECTORS, np.ones(3, dtype=np.float32), 5, 0)
     with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
-        list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))
+        list(similarity.rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))
 
 
 @pytest.mark.parametrize(
@@ -161,11 +127,9 @@ def test_a_vector_of_another_model_is_refused() -> None:
         (np.empty((0, 3)), [], 5, []),
     ],
 )
-def test_passages_go_by_best_entity_then_sum_then_number(
-    mentions: Any, similar: list[float], count: int, expected: list[tuple[int, float]]
-) -> None:
+def test_passages_go_by_best_entity_then_sum_and_number(mentions: Any, similar: Any, count: int, expected: Any) -> None:
     near, scores = np.arange(len(similar)), np.array(similar)
-    found = passages_of_entities(sparse.csr_array(np.array(mentions)), near, scores, count)
+    found = similarity.passages_of_entities(sparse.csr_array(np.array(mentions)), near, scores, count)
     assert [*zip(*map(np.ndarray.tolist, found), strict=True)] == expected
 
 
@@ -182,10 +146,8 @@ def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
     rows=st.sampled_from([7, 50, 512]),
     count=st.integers(0, 70),
 )
-def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_size(
-    seed: int, questions: int, block: int, rows: int, count: int
-) -> None:
-    """Many rows are nearly equal: closer than a product in float32 can tell."""
+def test_the_first_are_among_those_chosen(seed: int, questions: int, block: int, rows: int, count: int) -> None:
+    """By exact cosine, and by a product of any size: many rows are nearer to each other than float32 can tell."""
     numbers = np.random.default_rng(seed)
     near = unit_rows(numbers, 1) + 1e-7 * numbers.normal(size=(40, 48)).astype(np.float32)
     matrix = np.concatenate((near / np.linalg.norm(near, axis=1, keepdims=True), unit_rows(numbers, 60)))
@@ -193,15 +155,15 @@ def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_si
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(similarity, "_BLOCK_VALUES", block)
         patch.setattr(similarity, "_BLOCK_ROWS", rows)
-        products = list(rough_cosines(matrix, vectors))
+        products = list(similarity.rough_cosines(matrix, vectors))
     assert len(products) == questions
     for rough, vector in zip(products, vectors, strict=True):
-        everywhere = exact_cosines(matrix, np.arange(100), vector)
-        assert np.abs(rough - everywhere).max() <= cosine_error(48) / 2
-        found = contenders(rough, count, cosine_error(48))
-        exact = exact_cosines(matrix, found, vector)
+        everywhere = similarity.exact_cosines(matrix, np.arange(100), vector)
+        assert np.abs(rough - everywhere).max() <= similarity.cosine_error(48) / 2
+        found = fusion.contenders(rough, count, similarity.cosine_error(48))
+        exact = similarity.exact_cosines(matrix, found, vector)
         assert exact.tolist() == everywhere[found].tolist()
-        assert found[best(exact, count)].tolist() == best(everywhere, count).tolist()
+        assert found[fusion.best(exact, count)].tolist() == fusion.best(everywhere, count).tolist()
 
 
 ALDER, BIRCH, CEDAR, DOGWOOD, ELM, STREET = "e1", "e2", "e3", "e4", "e5", "e6"
@@ -217,16 +179,16 @@ def graph_of(pairs: list[tuple[int, int]], count: int = 12) -> RelationGraph:
 
 
 def levels(graph: RelationGraph, starts: list[int], depth: int) -> dict[int, int]:
-    reached, hops = expand(graph, starts, depth)
+    reached, hops = traversal.expand(graph, starts, depth)
     return dict(zip(reached.tolist(), hops.tolist(), strict=True))
 
 
 def test_passages_of_entities_come_once_and_ascending() -> None:
-    edges_of = mentioned_in(graph_from(CHUNKS))
-    assert passages_mentioning(edges_of, [3, 0]).tolist() == [0, 1, 2, 3]
-    assert passages_mentioning(edges_of, []).tolist() == []
-    assert shared_passages(edges_of, [0, 1], [2, 3]).tolist() == [1, 2]
-    assert shared_passages(edges_of, [5], [0]).tolist() == []
+    edges_of = similarity.mentioned_in(graph_from(CHUNKS))
+    assert traversal.passages_mentioning(edges_of, [3, 0]).tolist() == [0, 1, 2, 3]
+    assert traversal.passages_mentioning(edges_of, []).tolist() == []
+    assert traversal.shared_passages(edges_of, [0, 1], [2, 3]).tolist() == [1, 2]
+    assert traversal.shared_passages(edges_of, [5], [0]).tolist() == []
 
 
 @given(pairs=edges, starts=st.lists(st.integers(0, 11), max_size=4), depth=st.integers(0, 5))
@@ -245,31 +207,25 @@ def test_hops_are_those_of_igraph(pairs: Any, starts: list[int], depth: int) -> 
     max_length=st.integers(0, 6),
     limit=st.integers(0, 4),
 )
-def test_all_shortest_paths_are_those_of_igraph(
-    pairs: Any, sources: set[int], targets: set[int], max_length: int, limit: int
-) -> None:
+def test_paths_are_those_of_igraph(pairs: Any, sources: Any, targets: set[int], max_length: int, limit: int) -> None:
     graph = graph_of(pairs)
     reference = igraph.Graph(12, pairs).simplify()
     least = min(reference.distances(source=sorted(sources), target=sorted(targets)), key=min)
-    expected = {
-        tuple(path)
-        for source in sources
-        for path in reference.get_all_shortest_paths(source, to=sorted(targets))
-        if len(path) - 1 == min(least) <= max_length
-    }
-    everything = shortest_paths(graph, sorted(sources), sorted(targets), max_length, 10_000)
+    every = [path for one in sources for path in reference.get_all_shortest_paths(one, to=sorted(targets))]
+    expected = {tuple(path) for path in every if len(path) - 1 == min(least) <= max_length}
+    everything = traversal.shortest_paths(graph, sorted(sources), sorted(targets), max_length, 10_000)
     assert set(everything) == expected
     degree = reference.degree()
     assert everything == sorted(expected, key=lambda path: [(degree[number], number) for number in path])
-    assert shortest_paths(graph, sorted(sources), sorted(targets), max_length, limit) == everything[:limit]
+    assert traversal.shortest_paths(graph, sorted(sources), sorted(targets), max_length, limit) == everything[:limit]
 
 
 def test_very_many_paths_cost_no_more_than_those_wanted() -> None:
     """From one end of ten layers of two entities to the other: eight layers to choose in."""
     pairs = [(a, b) for a in range(20) for b in range(20) if b // 2 == a // 2 + 1]
     graph = graph_of(pairs, count=20)
-    assert len(shortest_paths(graph, [0], [18], 9, 3)) == 3
-    assert len(shortest_paths(graph, [0], [18], 9, 10_000)) == 2**8
+    assert len(traversal.shortest_paths(graph, [0], [18], 9, 3)) == 3
+    assert len(traversal.shortest_paths(graph, [0], [18], 9, 10_000)) == 2**8
 
 
 @pytest.mark.parametrize(
@@ -283,21 +239,19 @@ def test_very_many_paths_cost_no_more_than_those_wanted() -> None:
         (["a", "b", ""], (), "012", []),
     ],
 )
-def test_passages_hang_together_by_the_rarest_shared_entity(
-    passages: list[str], named: tuple[str, ...], order: str, expected: list[str]
-) -> None:
+def test_passages_hang_together_by_rarest_shared_entity(passages: Any, named: Any, order: str, expected: Any) -> None:
     graph = graph_from([dict.fromkeys(keys.split(), 1) for keys in passages])
     number_of = {str(number): number for number in range(len(passages))}
-    links = strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
+    links = traversal.strongest_links(graph, number_of, QuestionNames(named, ()), list(order))
     assert [f"{link.source} {link.via} {link.target}" for link in links] == expected
 
 
 def test_links_carry_ids_keys_and_rarity_and_only_the_first_passages_are_explained(memory_index: Any) -> None:
-    links = connect(memory_index, QuestionNames(("ada lovelace",), ("nobody",)), ["p00", "p01", "p11"])
+    links = traversal.connect(memory_index, QuestionNames(("ada lovelace",), ("nobody",)), ["p00", "p01", "p11"])
     assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
     ids = [row[0] for row in PASSAGES]
-    assert {link.target for link in connect(memory_index, None, ids)} <= set(ids[:EXPLAINED])
+    assert {link.target for link in traversal.connect(memory_index, None, ids)} <= set(ids[: traversal.EXPLAINED])
 
 
 VECTORS = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
@@ -312,13 +266,13 @@ QUESTION = np.array([1, 0], dtype=np.float32)
     ],
 )
 def test_names_that_contain_a_name_are_found_whatever_its_case_accents_and_signs(name: str, found: list[int]) -> None:
-    assert NameSearch(["alder", "alder street", "o neill", "red alder tree", ""]).containing(name) == found
-    assert NameSearch([]).containing(name) == []
+    assert traversal.NameSearch(["alder", "alder street", "o neill", "red alder tree", ""]).containing(name) == found
+    assert traversal.NameSearch([]).containing(name) == []
 
 
 @given(st.lists(st.text("ab ", min_size=1, max_size=6), max_size=8), st.text("ab", min_size=1, max_size=3))
 def test_a_search_finds_every_key_that_contains_the_name_once(keys: list[str], name: str) -> None:
-    assert NameSearch(keys).containing(name) == [number for number, key in enumerate(keys) if name in key]
+    assert traversal.NameSearch(keys).containing(name) == [number for number, key in enumerate(keys) if name in key]
 
 
 @pytest.mark.parametrize(
@@ -330,6 +284,6 @@ def test_a_search_finds_every_key_that_contains_the_name_once(keys: list[str], n
 )
 def test_golden_similarity(count: int, least: float, found: list[int]) -> None:
     """G-ARC, by embedding; the threshold itself counts, an entity without vector never does."""
-    numbers, cosines = similar_entities(VECTORS, QUESTION, count, least)
+    numbers, cosines = traversal.similar_entities(VECTORS, QUESTION, count, least)
     assert numbers.tolist() == found
     assert cosines.tolist() == pytest.approx([1, 0.8, 0, -1][: len(found)], abs=1e-6)

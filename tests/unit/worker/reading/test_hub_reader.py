@@ -33,10 +33,10 @@ PARTIAL, FINAL, FILTER = (read_prompt(FOLDER / f"hub.{name}.md") for name in ("p
 TASKS = PARTIAL, FINAL, FILTER
 LABELS = {"P1": "Tactics", "P2": "Views", "P3": "Joins", "V": "Oslo"}
 LABELS |= {"A1": "Ann Roe", "A2": "Bob Low", "A3": "Cid Moss"}
-HUBS, _ = hubs_of(
-    written("P1 author A1; P1 venue V; P2 author A2; P3 author A3; P3 cites P1"), {"P1", "P2", "P3"}, LABELS
-)
-INDEX = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS})
+WRITTEN = written("P1 author A1; P1 venue V; P2 author A2; P3 author A3; P3 cites P1")
+HUBS, _ = hubs_of(WRITTEN, {"P1", "P2", "P3"}, LABELS)
+ROWS = [("p0", "Tactics", "Tactics was written by Ann Roe.")]
+INDEX = MemoryIndex(ROWS, {STORED_HUBS: HUBS})
 QUESTION = Question("Who is the author of Tactics?", "q1")
 Said = Mapping[str, Any] | str
 Replies = Callable[[str, Mapping[str, str]], Said]
@@ -91,9 +91,7 @@ def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) ->
     return ReadingItem(question, Retrieval((), Evidence(data={"levels": rows} if rows else {})), ())
 
 
-def read(
-    replies: Replies | Chat, *items: ReadingItem, index: MemoryIndex = INDEX, **rule: Any
-) -> tuple[list[Reading], Chat]:
+def read(replies: Replies | Chat, *items: ReadingItem, index: Any = INDEX, **rule: Any) -> tuple[list[Reading], Chat]:
     chat = replies if isinstance(replies, Chat) else Chat(replies)
     reader = HubReader(index, HubReadingRule(**rule), HubModel(chat, TASKS, 6), RuleReader(index))
     assert reader.batches
@@ -108,7 +106,7 @@ def read_by_rules(item: ReadingItem, **rule: Any) -> Reading:
 
 @pytest.mark.parametrize(("language", "asked"), [("en", 0), ("de", 3)])
 def test_answers_are_asked_for_in_the_language_of_the_question(language: str, asked: int) -> None:
-    index = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS, LANGUAGE: language})
+    index = MemoryIndex(ROWS, {STORED_HUBS: HUBS, LANGUAGE: language})
     spec, chat = spec_of("hublink"), Chat(helpful)
     services: Any = SimpleNamespace(chat=lambda: chat)
     make: Any = spec.reader
@@ -156,10 +154,8 @@ def test_every_hub_gets_a_partial_answer_and_one_answer_cites_them_by_rank() -> 
 def test_metadata_follow_the_paths_in_numbers_and_can_be_cited(*, links: bool) -> None:
     """Of the hub's node and of what is linked to it; nothing of passages that a filter leaves out, nothing twice."""
     said = [("P1", "", {"type": ["Paper"]}), ("P1", "p0", {"doi": "10/1", "year": 2020}), ("P1", "p9", {"doi": "no"})]
-    index = MemoryIndex(
-        [("p0", "Tactics", "Tactics was written by Ann Roe.")],
-        {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda ids: [row for row in said * 2 if row[0] in ids]},
-    )
+    metadata: Any = {METADATA_OF_NODES: lambda ids: [row for row in said * 2 if row[0] in ids]}
+    index = MemoryIndex(ROWS, {STORED_HUBS: HUBS, **metadata})
     reply = {"sufficient": True, "answer": "Said.", "used": [4, 2, 9]}
     (reading,), chat = read(helpful_but("hub.partial", reply), item([P1, P2]), index=index, links=links)
     lines = "[3] Tactics: type Paper\n[4] passage Tactics: doi 10/1\n[5] passage Tactics: year 2020"
@@ -178,10 +174,8 @@ def test_metadata_follow_the_paths_in_numbers_and_can_be_cited(*, links: bool) -
 @pytest.mark.parametrize("nothing", [(False, "Nothing here."), (True, "…"), (True, None)])
 def test_a_hub_with_nothing_relevant_gives_no_partial_answer(nothing: tuple[bool, str | None]) -> None:
     """An answer that speaks of insufficiency is one, if the reply says that it is sufficient."""
-    rows: dict[str, Said] = {
-        "Tactics": {"sufficient": nothing[0], "answer": nothing[1], "used": [1]},
-        "Views": {"sufficient": True, "answer": "Insufficient.", "used": []},
-    }
+    rows: dict[str, Said] = {"Tactics": {"sufficient": nothing[0], "answer": nothing[1], "used": [1]}}
+    rows |= {"Views": {"sufficient": True, "answer": "Insufficient.", "used": []}}
     (reading,), _ = read(lambda name, inputs: rows.get(inputs.get("hub", ""), helpful(name, inputs)), item([P1, P2]))
     assert reading.answer == "[1] Insufficient."
     assert [one.hub_id for one in reading.citations] == ["P2"]
@@ -332,9 +326,7 @@ def test_evidence_is_cut_to_the_budget_by_whole_lines_and_paths_in_a_model_s_wor
 
 @pytest.mark.parametrize("budget", [200, 1000])
 @pytest.mark.parametrize(("name", "most_levels"), [("hublink", 1), ("hublink-topic", 2)])
-def test_no_question_takes_more_than_its_upper_bound(
-    name: str, most_levels: int, budget: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds_hold_for_a_question(name: str, most_levels: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long names, ways, texts, partial answers and replies that never suffice."""
     monkeypatch.setattr(hublink, "HubReadingRule", partial(HubReadingRule, evidence_tokens=budget))
     long = "Übermäßig " * 400
@@ -358,17 +350,12 @@ def test_no_question_takes_more_than_its_upper_bound(
 
 
 MATERIAL = {"hub": "Old Crossing", "subject": "Old Crossing", "predicate": "material"}
-ANSWER = {
-    "texts": ["Iron", "Steel"],
-    "kind": "values",
-    "confidence": 0.9,
-    "hub_count": 1,
-    "hubs": [{"id": "b1", "name": "Old Crossing"}],
-    "triples": [
-        {**MATERIAL, "id": f"r{number}", "object": value, "hops": [["Old Crossing", "material", value]]}
-        for number, value in enumerate(("Iron", "Steel"), 1)
-    ],
-}
+STATED = [
+    {**MATERIAL, "id": f"r{number}", "object": value, "hops": [["Old Crossing", "material", value]]}
+    for number, value in enumerate(("Iron", "Steel"), 1)
+]
+ANSWER: dict[str, Any] = {"texts": ["Iron", "Steel"], "kind": "values", "confidence": 0.9, "hub_count": 1}
+ANSWER |= {"hubs": [{"id": "b1", "name": "Old Crossing"}], "triples": STATED}
 
 
 def read_facets(answer: dict[str, Any] | None) -> Reading:

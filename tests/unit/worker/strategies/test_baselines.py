@@ -54,12 +54,8 @@ def test_the_width_of_a_search(parameters: dict[str, int], ef_search: int | None
     assert asked_for == [(6, ef_search or DenseAnnParameters.model_fields["ef_search"].default)]
 
 
-GOLDEN = (
-    ("p1", "", "the capital of france is paris"),
-    ("p2", "", "paris is large"),
-    ("p3", "", "berlin is the capital of germany"),
-    ("p4", "", "france and germany share a border"),
-)
+GOLDEN = [("p1", "", "the capital of france is paris"), ("p2", "", "paris is large")]
+GOLDEN += [("p3", "", "berlin is the capital of germany"), ("p4", "", "france and germany share a border")]
 
 
 def added_to(retrieval: Retrieval) -> dict[str, float]:
@@ -128,9 +124,7 @@ def judged(
 
 
 @pytest.mark.parametrize(("name", "first"), [("bm25-ce", "bm25"), ("rrf-ce", "rrf")])
-def test_the_first_are_put_in_order_and_equal_ones_and_the_rest_follow_unchanged(
-    memory_index: Any, name: str, first: str
-) -> None:
+def test_the_first_are_put_in_order_and_the_rest_follows_unchanged(memory_index: Any, name: str, first: str) -> None:
     before = retrieved(memory_index, first, CAPITAL)
     after, _ = judged(memory_index, len, name, rerank_depth=4)
     assert len(before.passages) > 5

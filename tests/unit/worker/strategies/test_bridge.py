@@ -17,9 +17,7 @@ from polyhop.worker.strategies.registry import make
 HOPS = "Which river flows through the capital of Poland, Warsaw?"
 
 
-def test_the_evidence_names_what_starts_the_walk(
-    memory_index: Any,
-) -> None:
+def test_the_evidence_names_what_starts_the_walk(memory_index: Any) -> None:
     evidence = retrieved(memory_index, "bridge", "Who knew Ada Lovelace and John Doe?").evidence
     assert evidence.names == QuestionNames(("ada lovelace",), ("john doe",))
     assert list(evidence.seed_weights("entity")) == ["ada lovelace"]
@@ -49,9 +47,7 @@ def test_bridge_lexical_starts_from_no_passage_that_shares_no_word_and_counts_a_
     assert once.passages == twice.passages
 
 
-def test_the_first_places_cover_the_question_and_a_small_pool_bounds_what_that_may_move(
-    memory_index: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_places_cover_the_question_within_a_pool(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both hops come before a third passage about one of them."""
     plain = ids_of(retrieved(memory_index, "bridge", HOPS, coverage_weight=0))
     assert set(ids_of(retrieved(memory_index, "bridge", HOPS))[:3]) >= {"p06", "p07"}
@@ -111,9 +107,7 @@ def test_without_a_name_passages_start_a_walk_of_a_fifth(memory_index: Any, monk
     ("text", "given"),
     [("What is Paris?", {}), ("Is Troy or Helen it?", {}), ("Where was Ada Lovelace born?", {"mask_weight": 0})],
 )
-def test_a_mask_that_leaves_no_stem_or_has_no_weight_is_none_and_never_encoded(
-    memory_index: Any, text: str, given: dict[str, object]
-) -> None:
+def test_an_empty_or_weightless_mask_is_never_encoded(memory_index: Any, text: str, given: dict[str, object]) -> None:
     calls: list[list[str]] = []
     strategy = make("bridge-masked", memory_index, given, memory_services(memory_index, calls))
     (found,) = strategy.retrieve([Question(text, vector=memory_index.encode([text])[0])], limit=5)
@@ -145,9 +139,8 @@ def test_the_masks_of_a_batch_are_encoded_in_one_call_each_once(memory_index: An
     assert calls == [texts, ["Where was born", "Who saw"]]
     calls.clear()
     alone = [["Where was born"], texts[3:], ["Who saw"]]
-    assert [answerer.retrieve([Question(text)], limit=5)[0].passages for text in texts] == [
-        found.passages for found in together
-    ]
+    apart = [answerer.retrieve([Question(text)], limit=5)[0].passages for text in texts]
+    assert apart == [found.passages for found in together]
     assert calls == [[texts[0]], ["Where was born"], *([text] for text in texts[1:3]), *alone]
 
 

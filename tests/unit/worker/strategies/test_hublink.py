@@ -21,23 +21,11 @@ from polyhop.worker.reading.reader import FacetReader, RuleReader
 from polyhop.worker.strategies.hub_facets import names_of
 from polyhop.worker.strategies.registry import make, make_reader
 
-TRIPLES = written(
-    "F has P1; F has P2; G has P3; P1 author A1; P1 venue V1; P2 author A2; P2 venue V1; P3 author A3; P3 cites P1; "
-    "P1 contribution C1; C1 method M1; X near Y"
-)
-LABELS = {
-    "F": "Software Design",
-    "G": "Data Bases",
-    "P1": "Tactics of Microservices",
-    "P2": "Views of Monoliths",
-    "P3": "Joins of Tables",
-    "A1": "Ann Roe",
-    "A2": "Bob Low",
-    "A3": "Cid Moss",
-    "V1": "Oslo Conference",
-    "C1": "contribution one",
-    "M1": "interview study",
-}
+TRIPLES = written("F has P1; F has P2; G has P3; P1 author A1; P1 venue V1; P2 author A2; P2 venue V1; P3 author A3")
+TRIPLES += written("P3 cites P1; P1 contribution C1; C1 method M1; X near Y")
+LABELS = {"P1": "Tactics of Microservices", "P2": "Views of Monoliths", "P3": "Joins of Tables"}
+LABELS |= {"F": "Software Design", "G": "Data Bases", "A1": "Ann Roe", "A2": "Bob Low", "A3": "Cid Moss"}
+LABELS |= {"V1": "Oslo Conference", "C1": "contribution one", "M1": "interview study"}
 PAPERS = {"P1", "P2", "P3"}
 PASSAGES = [
     ("p0", "Tactics of Microservices", "An interview study in Oslo."),
@@ -58,29 +46,20 @@ class Graph(MemoryIndex):
         self._words = sorted({*self._words, *words, "author", "venue", "cites", "method", "contribution"})
         keys = sorted(LABELS)
         entities = type("Keys", (), {"keys": keys})()
-        self._values |= {
-            STORED_HUBS: self.hubs,
-            vectors_of("hubpath"): self.encode(texts),
-            vectors_of("entity"): self.encode([LABELS[key] for key in keys]),
-            GRAPH: entities,
-            ENTITY_IDS: [entity_id(key) for key in keys],
-        }
+        self._values |= {STORED_HUBS: self.hubs, vectors_of("hubpath"): self.encode(texts), GRAPH: entities}
+        self._values |= {ENTITY_IDS: [entity_id(key) for key in keys]}
+        self._values |= {vectors_of("entity"): self.encode([LABELS[key] for key in keys])}
 
 
 INDEX = Graph()
 
 
 def ask(
-    text: str,
-    name: str = "hublink",
-    topic: Any = None,
-    names: Any = (),
-    index: Any = INDEX,
-    limit: Any = 20,
-    **given: Any,
+    text: str, name: str = "hublink", topic: Any = None, names: Any = (), index: Any = INDEX, **more: Any
 ) -> Retrieval:
     found = tuple(QuestionName(name.lower(), name) for name in names)
-    return retrieved(index, name, Question(text, "q", index.encode([text])[0], topic, found), limit, **given)
+    question = Question(text, "q", index.encode([text])[0], topic, found)
+    return retrieved(index, name, question, **{"limit": 20} | more)
 
 
 def hubs(found: Retrieval) -> list[tuple[int, list[str]]]:
@@ -144,10 +123,8 @@ def test_evidence_has_hubs_with_scores_and_their_best_paths() -> None:
 
 def test_components_join_the_question_as_query_vectors() -> None:
     text = "Which things concern Cid Moss and nothing of Ann Roe at all in any way whatsoever?"
-    plain, found = (
-        ask(text, number_of_hubs=1, top_paths_to_keep=1, question_components=components)
-        for components in ("off", "rules")
-    )
+    given: Any = {"number_of_hubs": 1, "top_paths_to_keep": 1}
+    plain, found = (ask(text, question_components=components, **given) for components in ("off", "rules"))
     assert "Cid Moss" in noted(found.evidence, "Components")
     assert found.triples[0].score > plain.triples[0].score
 
@@ -237,15 +214,9 @@ https://shop.org/item/2 http://schema.org/hasBattery lithium;
 https://shop.org/item/3 http://schema.org/isMadeBy zenith; https://shop.org/item/3 http://schema.org/primaryColor red;
 https://shop.org/item/3 http://schema.org/hasBattery lithium
 """
-NAMES = {
-    "https://shop.org/item/1": "Desk lamp",
-    "https://shop.org/item/2": "Field radio",
-    "acme": "Acme Electrics",
-    "zenith": "Zenith",
-    "none": "No battery",
-    "lithium": "Lithium battery",
-}
 ITEMS = tuple(f"https://shop.org/item/{number}" for number in (1, 2, 3))
+NAMES = {ITEMS[0]: "Desk lamp", ITEMS[1]: "Field radio", "acme": "Acme Electrics", "zenith": "Zenith"}
+NAMES |= {"none": "No battery", "lithium": "Lithium battery"}
 
 
 def products(**more: Any) -> StoredHubs:
@@ -277,10 +248,8 @@ def test_the_hub_that_meets_the_conditions_gives_the_first_triples() -> None:
     """Conditions are also words of a URI. Scores descend, and triples come once."""
     assert triples(ask_facets(BLUE))[0] == ("Field radio", "primaryColor", "blue")
     found = ask_facets(RED)
-    assert set(triples(found)[:2]) == {
-        ("Desk lamp", "primaryColor", "red"),
-        ("Desk lamp", "isMadeBy", "Acme Electrics"),
-    }
+    stated = {("primaryColor", "red"), ("isMadeBy", "Acme Electrics")}
+    assert set(triples(found)[:2]) == {("Desk lamp", *pair) for pair in stated}
     assert [triple.rank for triple in found.triples] == list(range(1, 10))
     scores = [triple.score for triple in found.triples]
     assert scores == sorted(scores, reverse=True)

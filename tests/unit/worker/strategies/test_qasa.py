@@ -42,9 +42,7 @@ RIVER = "Which river is in Warsaw?"
     ],
     ids=["known", "accents and signs", "normalised and merged", "unknown, searched by its hint"],
 )
-def test_names_of_a_question_are_seeds(
-    names: list[str], given: Any, seeds: list[tuple[str, str]], unmatched: tuple[str, ...]
-) -> None:
+def test_names_of_a_question_are_seeds(names: list[str], given: Any, seeds: Any, unmatched: Any) -> None:
     number = MemoryIndex(PASSAGES).artefact(GRAPH).number_of["london"]
     index = MemoryIndex(PASSAGES, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
     evidence = ask(index, "Which is meant?", *names, **given).evidence
@@ -81,9 +79,7 @@ def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: An
         assert passage.score == pytest.approx(max(values), abs=1e-6)  # type: ignore[type-var]
 
 
-def test_chains_carry_names_relations_and_their_text_and_a_search_that_was_cut_is_flagged(
-    memory_index: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chains_carry_relations_and_cuts_are_flagged(memory_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     evidence = ask(memory_index, RIVER, "warsaw").evidence
     assert evidence.seeds == (Seed("entity", "warsaw", 1, "Warsaw", "exact", 1),)
     chain = next(path for path in evidence.paths if path.nodes[:2] == ("warsaw", "vistula"))
@@ -98,24 +94,12 @@ def test_chains_carry_names_relations_and_their_text_and_a_search_that_was_cut_i
 
 
 def test_every_parameter_reaches_the_engine_s_rules() -> None:
-    parameters = QasaParameters(
-        steps=2,
-        decay=0.6,
-        threshold=0.02,
-        gate="none",
-        edge_multiplicity="per_edge",
-        uniform_requires_embedding=False,
-        seed_vector_budget=4,
-        seed_score="entity",
-        top_k_chains=7,
-        max_chain_length=3,
-        chain_dedupe="before_limit",
-    )
-    assert rules_of(parameters) == QasaRules(
-        SeedRule(4, "entity"),
-        SpreadRule(2, 0.6, 0.02, "none", "per_edge", uniform_requires_embedding=False),
-        ChainRule(7, 3, "before_limit"),
-    )
+    seeds: Any = {"seed_vector_budget": 4, "seed_score": "entity"}
+    spread: Any = {"steps": 2, "decay": 0.6, "threshold": 0.02, "gate": "none", "edge_multiplicity": "per_edge"}
+    chains: Any = {"top_k_chains": 7, "max_chain_length": 3, "chain_dedupe": "before_limit"}
+    parameters = QasaParameters(**seeds, **spread, **chains, uniform_requires_embedding=False)
+    spreading = SpreadRule(2, 0.6, 0.02, "none", "per_edge", uniform_requires_embedding=False)
+    assert rules_of(parameters) == QasaRules(SeedRule(4, "entity"), spreading, ChainRule(7, 3, "before_limit"))
 
 
 def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to_the_limit() -> None:

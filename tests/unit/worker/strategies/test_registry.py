@@ -35,9 +35,8 @@ def test_a_strategy_reads_nothing_but_what_it_declares(name: str) -> None:
     """Every artefact that is not declared is missing."""
     fallback = {"entity_fallback": "bm25_top1"} if name == "graph" else {}
     index = MemoryIndex(PASSAGES, artefacts=STRATEGIES[name].needs)
-    found = make(name, index, fallback, memory_services(index)).retrieve(
-        [Question("Paris", vector=index.encode(["Paris"])[0])], limit=3
-    )
+    question = Question("Paris", vector=index.encode(["Paris"])[0])
+    found = make(name, index, fallback, memory_services(index)).retrieve([question], limit=3)
     assert found[0].passages
 
 
@@ -61,12 +60,8 @@ def test_an_unknown_strategy_names_the_nearest() -> None:
         ("graph-rrf", {"k1": 1}, "Parameter 'k1' of strategy 'graph-rrf' is gone: it is always 1.5 (worker/"),
         ("proprag", {"jump_points": 1}, "'jump_points' of strategy 'proprag' is gone: it is always as in the paper ("),
         *(
-            (
-                name,
-                {parameter: value},
-                f"Parameter '{parameter}' of strategy '{name}' is {value!r}; it must be {allowed}",
-            )
-            for name, parameter, value, allowed in (
+            (name, {key: value}, f"Parameter '{key}' of strategy '{name}' is {value!r}; it must be {allowed}")
+            for name, key, value, allowed in (
                 ("bridge", "rerank", "yes, please", "true or false"),
                 ("bridge", "restart", 1.0, "a number above 0 and below 1"),
                 ("bridge", "seeds", 2.5, "a whole number at least 1 and at most 10000"),
@@ -80,9 +75,7 @@ def test_an_unknown_strategy_names_the_nearest() -> None:
         ),
     ],
 )
-def test_a_parameter_or_a_value_that_a_strategy_does_not_take_is_refused(
-    name: str, given: dict[str, object], words: str
-) -> None:
+def test_an_unknown_parameter_or_value_is_refused(name: str, given: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         parse_parameters(spec_of(name), given)
 
@@ -136,9 +129,7 @@ def test_the_papers_values_are_the_defaults(name: str) -> None:
         ("graph-search", {"matcher": "embedding"}, ("graph", "graph:relations"), "'vectors:entity'.*'memory'"),
     ],
 )
-def test_a_missing_artefact_is_refused_when_the_strategy_is_made(
-    name: str, given: dict[str, object], artefacts: tuple[str, ...], words: str
-) -> None:
+def test_a_missing_artefact_is_refused_at_once(name: str, given: Any, artefacts: Any, words: str) -> None:
     with pytest.raises((MissingArtefactError, ConfigurationError), match=words):
         make(name, MemoryIndex(PASSAGES, artefacts=artefacts), given)
 
@@ -162,9 +153,8 @@ def test_two_modules_cannot_declare_one_name() -> None:
 
     def build(reader: Any, parameters: Any, services: Any) -> Any: ...
 
-    with pytest.raises(
-        ConfigurationError, match=r"'bm25' is declared twice, by polyhop\.worker\.strategies\.baselines and"
-    ):
+    words = r"'bm25' is declared twice, by polyhop\.worker\.strategies\.baselines and"
+    with pytest.raises(ConfigurationError, match=words):
         strategy("bm25", "Another.", Parameters, needs=())(build)
 
 
