@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zlib import crc32
 
 import hypothesis
@@ -256,6 +257,19 @@ def postgres_server() -> Iterator[Any]:
     yield server
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Any) -> Iterator[str]:
+    """A fresh database."""
+    import psycopg
+
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield postgres_server.get_uri(database=name)
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session", autouse=True)

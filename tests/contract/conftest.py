@@ -5,9 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 from queue_parts import Clock
 
@@ -22,16 +20,6 @@ from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.queue.queue import open_queue
 """
-
-
-@pytest.fixture
-def postgres_url(postgres_server: Any) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.get_uri(database=name)
-    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 from command_processes import SHORT_LEASE, Commands, Started
 from small_indexes import TOWNS, Call, indexed, record, town_records, wait_for, write_rows
@@ -27,8 +26,6 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-
-_numbers = iter(range(1, 1_000_000))
 
 
 @dataclass
@@ -301,17 +298,6 @@ def restart_postgres(postgres_server: Any) -> Callable[[], None]:
         postgres_server.ensure_postgres_running()
 
     return restart
-
-
-@pytest.fixture
-def postgres_url(postgres_server: Any) -> Iterator[str]:
-    """A fresh database."""
-    name = f"e2e_{next(_numbers)}"
-    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.get_uri(database=name)
-    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
