@@ -1,7 +1,9 @@
-"""Words, habits, constants and statements in sources and docs."""
+"""Words, habits, constants and statements in sources and docs, and the commands that a developer and CI run."""
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -25,15 +27,11 @@ NOT_OURS = {
 }
 
 
-def forbidden() -> list[str]:
-    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
-    words = [word.strip() for row in rows for word in row.split(",")]
-    return [word for word in words if word not in {"not", "---", ""}]
-
-
 @cache
-def pattern() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, forbidden()))})\b", re.IGNORECASE)
+def forbidden() -> re.Pattern[str]:
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
+    words = {word.strip() for row in rows for word in row.split(",")} - {"not", "---", ""}
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})\b", re.IGNORECASE)
 
 
 def texts_of(file: Path) -> Iterator[tuple[int, str]]:
@@ -48,7 +46,7 @@ def texts_of(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def found_in(file: Path) -> list[str]:
-    return [f"{file.name}:{line}: {hit[0]}" for line, text in texts_of(file) for hit in pattern().finditer(text)]
+    return [f"{file.name}:{line}: {hit[0]}" for line, text in texts_of(file) for hit in forbidden().finditer(text)]
 
 
 FILES = [
@@ -116,12 +114,6 @@ def test_contributing_names_every_entry_point_and_only_tests_that_exist() -> Non
 def test_every_file_of_the_example_package_is_in_contributing() -> None:
     modules = {path.name for path in (PROJECT / "examples/extensions/polyhop_examples").glob("*.py")} - {"__init__.py"}
     assert {name for name in modules if f"/{name})" not in CONTRIBUTING} == set()
-
-
-def test_the_workflow_runs_what_a_developer_runs() -> None:
-    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
-    commands = [step["run"] for step in workflow["jobs"]["tests"]["steps"] if "run" in step]
-    assert [command.split()[-1] for command in commands] == [".ci/run"]
 
 
 def test_issue_forms_can_be_read() -> None:
@@ -222,8 +214,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-FRONT = ("polyhop/commands", "polyhop/integrations", "polyhop/pages", "polyhop/server")
-PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", *FRONT)
+PRODUCT = (*ROOMS, "polyhop/integrations", "polyhop/server")
 USERS = ("examples", "benchmarks")
 """Programs of other people stand for those that import Polyhop."""
 TEMPLATES = ("polyhop/pages/*.jinja", "polyhop/server/templates/*.jinja", "tasks/**/*.jinja")
@@ -324,3 +315,53 @@ def is_found(said: str) -> bool:
     paths = re.findall(r"[\w./-]+\.(?:md|py|toml|jsonl)\b", said)
     known = [name for name in paths if (DOCS / name).exists() or list(PROJECT.glob(f"*/**/{name}"))]
     return bool(known) or re.search(r"\b(19|20)\d\d\b|\bPropRAG|\bpool adjacent violators\b", said) is not None
+
+
+COMMANDS = {
+    "lint": ["ruff", "check"],
+    "format": ["ruff", "format", "--check"],
+    "types": ["mypy"],
+    "import rules": ["lint-imports"],
+    "lock file": ["uv", "lock", "--check"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_house_rule_is_kept(name: str) -> None:
+    program, *arguments = COMMANDS[name]
+    beside = Path(sys.executable).parent / program
+    command = [str(beside) if beside.exists() else program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+
+
+SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+
+
+def recipe(name: str) -> list[str]:
+    """Commands of a recipe of the justfile."""
+    text = (PROJECT / "justfile").read_text(encoding="utf-8")
+    (block,) = [part for part in text.split("\n\n") if any(line.startswith(name) for line in part.splitlines())]
+    return [line.strip() for line in block.splitlines() if line.startswith("    ")]
+
+
+def test_readme_recipe_and_ci_have_one_command_for_all_tests() -> None:
+    assert recipe("all:") == ["uv run pytest"]
+    assert "$ uv run pytest\n" in (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert (PROJECT / ".ci/run").read_text(encoding="utf-8").rstrip().endswith("\nuv run pytest")
+    workflow = yaml.safe_load((PROJECT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
+    commands = [step["run"] for step in workflow["jobs"]["tests"]["steps"] if "run" in step]
+    assert [command.split()[-1] for command in commands] == [".ci/run"]
+
+
+def test_the_quick_recipe_lints_checks_types_and_tests_folders_that_exist() -> None:
+    *checks, tests = recipe("quick:")
+    assert checks == ["uv run ruff check .", "uv run ruff format --check .", "uv run mypy", "uv run lint-imports"]
+    command, _, chosen = tests.partition(" -m ")
+    assert all((PROJECT / folder).is_dir() for folder in command.split()[3:] if not folder.startswith("--"))
+    assert chosen == '"not slow and not rare and not neo4j"'
+
+
+@pytest.mark.parametrize("key", ["source_paths", "only_mutate", "pytest_add_cli_args_test_selection"])
+def test_what_is_mutated_and_the_nearest_tests_exist(key: str) -> None:
+    assert [pattern for pattern in SETTINGS[key] if not list(PROJECT.glob(pattern))] == []

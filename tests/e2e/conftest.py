@@ -216,15 +216,6 @@ def published_towns(commands: Commands, tmp_path_factory: pytest.TempPathFactory
     return made_once(tmp_path_factory, "towns", lambda folder: Towns(folder, commands).publish()) / "root"
 
 
-@pytest.fixture(scope="module")
-def town_hall(published_towns: Path, commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Towns]:
-    """The index with a queue that the tests of a module share."""
-    towns = Towns(tmp_path_factory.mktemp("town-hall"), commands)
-    shutil.copytree(published_towns, towns.root)
-    yield towns
-    towns.kill_all()
-
-
 @pytest.fixture
 def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator[Towns]:
     """The index with an empty queue in a file."""

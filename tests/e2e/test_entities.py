@@ -1,27 +1,22 @@
-"""Entities as a person meets them: merged names, namesakes told apart, names as written, and decisions that hold."""
+"""Entities as a person meets them: merged names, namesakes told apart, and decisions that hold."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_index import names_of
 from small_indexes import Call, indexed, record, write_rows
 
 from polyhop.api import open_index
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.query import Question
 from polyhop.schemas.records import EntityEdit
 from polyhop.schemas.settings import parse_settings
 from polyhop.tasks.resolution.resolve import explain, keys_of
-from polyhop.warehouse.artefacts import GRAPH, SURFACES
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
-from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.tables.version_rows import read_name_records
 from polyhop.warehouse.user_files import change_edits
-from polyhop.worker.strategies.registry import make
 
 Passages = dict[str, tuple[str, str]]
 ZORGON: Passages = {
@@ -42,10 +37,6 @@ NAMESAKES: Passages = {
     "a4": ("Maia", "Maia is the mother of Mercury and a lover of Jupiter."),
     "a5": ("Thermometers", "Many thermometers contain Mercury."),
 }
-WRITTEN: Passages = {
-    "a": ("Hermes (god)", "Then, Hermes flew. The Hermes of Rome."),
-    "b": ("", "Then, Rome met Hermes."),
-}
 MEANT = """
 SELECT p.record_id, e.key FROM mentions AS m JOIN entities AS e USING (entity_id)
 JOIN passages AS p ON p.passage_id = m.unit_id WHERE e.key LIKE 'mercury%' ORDER BY ALL
@@ -63,14 +54,13 @@ def build(root: Path, name: str, passages: Passages, *, full: bool = False, **se
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a root of four indexes, and link files."""
+    """A folder with a root of three indexes, and a file of links."""
     folder = tmp_path_factory.mktemp("entities")
     links = folder / "links.csv"
     links.write_text("a,b,same\nBlue Giant,Zorgon Corp,\nUlm,Paris,no\n")
     build(folder / "root", "edited", EDITED)
     build(folder / "root", "linked", LINKED, strategies="bridge-lexical,graph", resolution__links=str(links))
     build(folder / "root", "namesakes", NAMESAKES, resolution__identity="context")
-    build(folder / "root", "written", WRITTEN, strategies="graph", extraction__ner="regex")
     return folder
 
 
@@ -213,16 +203,3 @@ def test_an_edit_of_a_corpus_of_namesakes_ends_like_a_fresh_build(tmp_path: Path
         found = read_manifest(require_version(Layout(tmp_path / "root"), name)[1]).tables
         sums.append({table: record.checksum for table, record in found.items() if table != "version_stages"})
     assert sums[0] == sums[1]
-
-
-def test_names_as_written_are_read_from_the_version_and_a_bare_name_leads_to_its_title(root: Path) -> None:
-    """Resolution made `Hermes` and `The Hermes` one entity; both spellings are still there."""
-    written = PublishedIndex(Layout(root), "written")
-    assert len({"hermes", "the hermes"} & set(written.artefact(GRAPH).keys)) == 1
-    surfaces = written.artefact(SURFACES)
-    counts = dict(zip(surfaces.keys, surfaces.df.tolist(), strict=True))
-    assert counts == {"Hermes": 2, "Hermes (god)": 1, "Rome": 2, "The Hermes": 1}
-    graph = make("graph", written, {"entity_norm": "simple", "title_aliases": "true"})
-    found = graph.retrieve([Question("Who is Hermes?")], limit=2)[0]
-    written.close()
-    assert names_of(found.evidence).matched == ("hermes god",)

@@ -12,17 +12,12 @@ from real_index import flip
 from small_indexes import Call, Run, printed, write_rows
 
 PROJECT = Path(__file__).resolve().parents[2]
-CORPUS: list[dict[str, object]] = [
-    {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo."},
-    {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo."},
-    {"id": "p3", "title": "Warsaw", "text": "Warsaw lies on the Vistula."},
-]
 XML = """<corpus>
 <passage id="p1" title="The Nile" river="yes">The Nile flows through Cairo.</passage>
 <passage id="p2" title="Cairo Tower"> </passage>
 <passage id="p3" title="Warsaw">Warsaw lies on the Vistula.</passage>
 </corpus>"""
-LINKED: list[dict[str, object]] = [
+CORPUS: list[dict[str, object]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo Tower stands near it."},
     {"id": "p2", "title": "Cairo Tower", "text": "It is 187 metres high."},
     {"id": "p3", "title": "Warsaw", "text": "Warsaw lies on the Vistula."},
@@ -124,7 +119,7 @@ def test_a_stage_of_another_package_fills_a_table_and_an_array_which_its_strateg
 ) -> None:
     """It runs again when the corpus changes, when a byte of its array flips, and not without its package."""
     strategies = ("--set", "strategies=bm25,linked-titles", *TINY, "--json")
-    first = printed(with_package("index", write_corpus(LINKED), *strategies))
+    first = printed(with_package("index", write_corpus(CORPUS), *strategies))
     assert {"title-links", "publish"} <= first["seconds"].keys()
     rows = "SELECT passage_id, target_id, times FROM title_links"
     shown = printed(with_package("sql", rows, *TINY, "--json"))
@@ -133,9 +128,9 @@ def test_a_stage_of_another_package_fills_a_table_and_an_array_which_its_strateg
     assert [(row["id"], row["score"]) for row in answer["passages"]] == [("p1", 1.0), ("p2", 0.5)]
     assert "Cairo Tower 0.500" in with_package("ask", "Where does The Nile flow?", *LINKED_TITLES, "--explain").stdout
 
-    again = printed(with_package("index", write_corpus(LINKED), *strategies))
+    again = printed(with_package("index", write_corpus(CORPUS), *strategies))
     assert (again["changed"], "title-links" in again["reused"]) == (False, True)
-    changed = [*LINKED, {"id": "p4", "title": "Vistula", "text": "It flows through Warsaw."}]
+    changed = [*CORPUS, {"id": "p4", "title": "Vistula", "text": "It flows through Warsaw."}]
     assert printed(with_package("index", write_corpus(changed), *strategies))["version"] == 2
     shown = printed(with_package("sql", f"{rows} ORDER BY ALL", *TINY, "--json"))
     assert [(row["passage_id"], row["target_id"]) for row in shown] == [("p1", "p2"), ("p3", "p4"), ("p4", "p3")]
@@ -163,7 +158,7 @@ def test_a_step_of_another_package_asks_a_model_is_planned_cached_and_tried_agai
     values = ("strategies=bm25", "models.extract=openai/scripted", f"models.api_base={model_server.url}")
     options = [part for value in (*values, "models.price=1,2") for part in ("--set", value)]
     options += ["--add-strategy", "summary-words", "--json"]
-    corpus, key = write_corpus(LINKED), {"OPENAI_API_KEY": "sk-none"}
+    corpus, key = write_corpus(CORPUS), {"OPENAI_API_KEY": "sk-none"}
 
     def planned() -> Any:
         return printed(with_package("plan", corpus, *options, **key))["steps"]["examples.summarise"]

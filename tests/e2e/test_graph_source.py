@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from polyhop.flows.maintain import run_verify
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.errors import LossRefusedError, SourceError
-from polyhop.schemas.ports import Strategy
 from polyhop.schemas.records import GraphServer, SourceKind
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import node_id
@@ -26,8 +24,6 @@ from polyhop.warehouse.artefacts import RELATIONS
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.tables.query import query_rows
 from polyhop.warehouse.tables.version_rows import read_name_records
-from polyhop.worker.strategies import registry
-from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 from polyhop.worker.strategies.registry import STRATEGIES
 
 
@@ -244,10 +240,6 @@ def test_sources_that_do_not_go_together_are_refused(settings: Settings, tmp_pat
             made(settings, source, kind, graph_sources=sources)  # type: ignore[arg-type]
 
 
-def never_built(*_: object) -> Strategy:
-    raise AssertionError
-
-
 class Hubs:
     """Index runs of a graph with hubs, with the scripted server as the model."""
 
@@ -257,7 +249,7 @@ class Hubs:
         self._settings = runs.settings
 
     def settings(self, root: str = "one", **more: object) -> Settings:
-        hubs = {"strategies": "of-hubs", "hubs__types": "Paper", "hubs__textualiser": "model"}
+        hubs = {"strategies": "hub-facets", "hubs__types": "Paper", "hubs__textualiser": "model"}
         few = {"models__max_attempts": 1, "batch_size": 5, "extraction__extractor": "rules"}
         given: Settings = self._settings(root, **{**hubs, **few, **more})
         return given
@@ -269,13 +261,8 @@ class Hubs:
 
 
 @pytest.fixture
-def hubs(runs: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hubs]:
-    """With a strategy that needs them."""
-    points = {"of-hubs": EntryPoint("of-hubs", __name__, registry.GROUP)}
-    monkeypatch.setattr(registry, "extensions", lambda _group: points)
-    strategy("of-hubs", "For tests.", Parameters, needs={"hubs"})(never_built)
-    yield Hubs(runs)
-    del DECLARED["of-hubs"]
+def hubs(runs: Any) -> Hubs:
+    return Hubs(runs)
 
 
 def statements(papers: int = COUNT, venue: str = "Conference on Architecture") -> list[dict[str, object]]:

@@ -153,19 +153,6 @@ def test_a_batch_is_made_once_though_the_server_fails_while_it_makes_it(runs: An
 
 
 @pytest.mark.rare
-def test_a_server_that_is_down_while_a_part_is_submitted_gets_it_in_the_next_run(runs: Any) -> None:
-    runs.server.desk.creating.append("made")
-    settings, corpus = runs.settings("batches", models__max_attempts=1), runs.corpus(6)
-    with pytest.raises(errors.ModelUnavailableError):
-        indexed(settings, corpus)
-    assert journal(settings, "SELECT batch_id, requests FROM parts") == [("", 12)]
-    assert journal(settings, "SELECT DISTINCT error FROM calls") == [("InFlight",)]
-    runs.to_the_end(settings, corpus)
-    assert len(runs.server.desk.batches) == 2
-    assert set(by_unit(runs.server).values()) == {1}
-
-
-@pytest.mark.rare
 def test_a_batch_that_is_refused_as_a_whole_costs_nothing_and_is_submitted_by_the_next_run(runs: Any) -> None:
     runs.server.desk.creating.append("failed")
     settings, corpus = runs.settings("batches"), runs.corpus(6)

@@ -24,8 +24,9 @@ def questions(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "questions.jsonl", QUESTIONS)
 
 
-def job_row(towns: Any, job: int) -> Any:
-    return next(row for row in towns.good("jobs --json")[0] if row["job_id"] == job)
+def only_job(towns: Any) -> Any:
+    ((row,),) = towns.good("jobs --json")
+    return row
 
 
 def test_a_file_is_submitted_answered_read_queried_and_replayed(towns: Any, questions: Path, tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_file_is_submitted_answered_read_queried_and_replayed(towns: Any, ques
     assert submitted == {"job_id": 1, "questions": 3, "new": True}
     (report,) = towns.good(WORK)
     assert (report["finished"], report["failed"], report["refused"]) == (3, 0, 0)
-    assert job_row(towns, 1)["done"] == 3
+    assert only_job(towns)["done"] == 3
 
     results = towns.good("results 1")
     assert [row["id"] for row in results] == ["q30", "q4", "q17"]
@@ -87,7 +88,7 @@ def test_cancelled_and_dead_questions_say_why_and_are_answered_after_retry(towns
     index = towns.root / "indexes" / "towns"
     index.rename(index.with_name("elsewhere"))
     assert towns.good(WORK)[0]["failed"] == 3
-    row = job_row(towns, 1)
+    row = only_job(towns)
     assert (row["dead"], row["errors"][0]["class"], row["errors"][0]["count"]) == (3, "UnknownIndexError", 3)
     assert "Unknown index 'towns'" in towns.run("jobs").stdout
     assert {one["error_class"] for one in towns.good("results 1")} == {"UnknownIndexError"}
@@ -96,27 +97,27 @@ def test_cancelled_and_dead_questions_say_why_and_are_answered_after_retry(towns
     index.with_name("elsewhere").rename(index)
     towns.good("retry 1 --json")
     towns.good(WORK)
-    assert job_row(towns, 1)["done"] == 3
+    assert only_job(towns)["done"] == 3
 
 
-def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(town_hall: Any, questions: Path) -> None:
+def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(towns: Any, questions: Path) -> None:
     write_rows(questions, QUESTIONS[:1], '{"question": ', json.dumps(QUESTIONS[1]), '{"id": "x"}')
-    refused = town_hall.run(f"{SUBMIT} --queue broken", questions)
+    refused = towns.run(SUBMIT, questions)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert re.search("Nothing was submitted: 2 questions.*first line 2: not JSON", refused.stderr)
-    done = town_hall.run(f"{SUBMIT} --queue broken --skip-bad", questions)
+    done = towns.run(f"{SUBMIT} --skip-bad", questions)
     assert json.loads(done.stdout)["questions"] == 2
     assert re.findall(r"questions.jsonl line (\d) was left out", done.stderr) == ["2", "4"]
-    assert [row["questions"] for row in town_hall.good("jobs --json")[0] if row["queue"] == "broken"] == [2]
+    assert only_job(towns)["questions"] == 2
 
 
 @pytest.mark.real_time
-def test_submit_waits_for_a_worker_to_answer_all(town_hall: Any, questions: Path) -> None:
-    worker = town_hall.start("worker --queues wait")
-    (row,) = town_hall.good(f"{SUBMIT} --queue wait --wait", questions)
-    assert job_row(town_hall, row["job_id"])["done"] == 3
+def test_submit_waits_for_a_worker_to_answer_all(towns: Any, questions: Path) -> None:
+    worker = towns.start("worker --queues wait")
+    towns.good(f"{SUBMIT} --queue wait --wait", questions)
+    assert only_job(towns)["done"] == 3
     time.sleep(1)
-    ((row,),) = town_hall.good("jobs --workers --json")
+    ((row,),) = towns.good("jobs --workers --json")
     assert (row["process_id"], row["queues"], row["versions"]) == (worker.pid, ["wait"], {"towns": 1})
     worker.terminate()
     assert worker.wait(timeout=60) == 0
