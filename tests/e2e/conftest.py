@@ -264,10 +264,7 @@ def good(command: Call) -> Call:
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """A command in this process as the program ends it: a line, and words of which each is one argument.
-
-    Returns exit code, standard output and standard error.
-    """
+    """A command in this process as the program ends it: a line, and words of which each is one argument."""
     from polyhop.cli import main
 
     def run(line: str, *arguments: str | Path) -> tuple[Any, str, str]:

@@ -70,11 +70,7 @@ class Image:
 
 
 def build(dockerfile: Path, root: Path) -> Image:
-    """Runs every step in an empty folder; the folder of `dockerfile` is the context.
-
-    Raises:
-        DockerfileError: If a step fails or is not known.
-    """
+    """Runs every step in an empty folder; the folder of `dockerfile` is the context."""
     image, programs = Image(root), root / "base-image" / "bin"
     subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True)
     kept = {key: value for key, value in os.environ.items() if key.startswith(HANDED_ON)}

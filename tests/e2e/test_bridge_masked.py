@@ -1,8 +1,4 @@
-"""`bridge-masked` on published versions: an independent plain version ranks alike, and nobody else sees its edges.
-
-The plain version follows docs/bridge-masked.md word by word, in loops and dictionaries, question by question. It shares
-no code with the strategy: what it is given are its inputs.
-"""
+"""`bridge-masked` on published versions: a plain version, from docs/bridge-masked.md alone, ranks alike."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""Clients of a server in a process of its own: ours (`polyhop.connect`), the `openai` package and the `mcp` package's.
-
-What an open index answers comes through each of them; what goes wrong is said in our sentences.
-"""
+"""Clients of a server in a process of its own: ours, the `openai` package and the `mcp` package's."""
 
 import asyncio
 import dataclasses

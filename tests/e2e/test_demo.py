@@ -1,8 +1,4 @@
-"""What the demo and the reader by rules promise, asked through the product: what is found, answered and left open.
-
-The corpus and the questions (tests/golden/reader) were written before the rules; "tune" was used to choose their
-constants, "held" was only measured. Examples of docs/how-to/asking.md are among them.
-"""
+"""What the demo and the reader by rules promise: the questions of tests/golden/reader were written before the rules."""
 
 import json
 import re

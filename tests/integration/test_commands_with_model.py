@@ -256,10 +256,7 @@ REPLIES: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 def test_the_traversal_goes_on_until_a_level_suffices_and_shows_metadata(opened: Any, model_server: Any) -> None:
-    """Level 1 has the field's papers, which do not answer; level 2 the paper that one of them cites.
-
-    Metadata are types of the graph and fields of every row that attached a text, numbered after the paths.
-    """
+    """Level 1 has the field's papers, which do not answer; level 2 the paper that one of them cites."""
     shown: dict[str, list[str]] = {}
 
     def reply(asked: Any) -> Any:

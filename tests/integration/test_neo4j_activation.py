@@ -1,5 +1,4 @@
-"""Spreading activation on a real Neo4j is that of the embedded engine, on the graphs of algorithms.md section 8 and
-on 200 random ones."""
+"""Spreading activation on a real Neo4j is that of the embedded engine, on golden graphs and on 200 random ones."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -46,11 +45,7 @@ def connection(neo4j_server: Any) -> Iterator[Neo4jConnection]:
 
 @pytest.fixture(scope="module")
 def databases(connection: Neo4jConnection) -> Mapping[str, Neo4jGraph]:
-    """All graphs, there before the first question.
-
-    Neo4j takes seconds to plan a query, and does so again after every new vector index and for parameters of another
-    type or size: the names of these indexes all have more than ten letters, and most questions the same steps.
-    """
+    """All graphs, there before the first question."""
     return {index: graph.load(connection, index) for index, graph in GRAPHS.items()}
 
 

@@ -1,9 +1,4 @@
-"""Every step that asks a chat model, on what a real model said (tests/support/recorded_replies.py): no server runs.
-
-What a weak model is like is pinned here: it copies the gaps of a form as values, takes the example for the passage,
-repeats itself until it is cut. A request that was not recorded fails the tests. If a prompt or a parser changes on
-purpose, record what is missing (minutes), and look at what changed in the numbers.
-"""
+"""Every step that asks a chat model, on what a weak real model said: it copies gaps, and repeats itself until cut."""
 
 from collections import Counter
 from contextlib import closing

@@ -1,10 +1,4 @@
-"""No text rule fails on any text, and none takes more than linear time.
-
-Rules get texts put together from pieces that have broken rules elsewhere, and whole Unicode: capitals, filings, tables,
-OCR noise, other scripts, control characters. They end, and what they return lies inside the text. For the growth of
-time, processor time of a text of repeated pieces and of one four times as long are compared, never seconds alone;
-a ratio that looks too steep, or nearly so, is measured again before it counts.
-"""
+"""No text rule fails on any text, and none takes more than linear time."""
 
 import gc
 import time
@@ -212,11 +206,7 @@ def seconds(rule: Callable[[str], object], piece: str, size: int, repeats: int =
 
 
 def settled(rule: Callable[[str], object], piece: str, size: int) -> tuple[float, float]:
-    """Least times for both lengths over rounds with pauses, until they no longer look steep or all rounds are over.
-
-    What looks doubtful twice is settled, too: all rounds are for what looks steep.
-    Other processes slow one length more than the other for a while, never a rule that is linear for all rounds.
-    """
+    """Least times for both lengths over rounds with pauses, until they no longer look steep or all rounds are over."""
     before = now = float("inf")
     for round_number in range(ROUNDS):
         sleep(0.2 * round_number)

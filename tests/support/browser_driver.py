@@ -1,7 +1,4 @@
-"""Drives chromium in a process of its own: one JSON line in, one JSON line out, so that no event loop meets a test's.
-
-Knows no test: it opens a page, watches what the page does, and evaluates what it is told.
-"""
+"""Drives chromium in a process of its own, so that no event loop meets a test's: a JSON line in, one out."""
 
 import json
 import sys

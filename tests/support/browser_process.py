@@ -1,7 +1,4 @@
-"""A real browser for tests of pages: Debian's chromium, driven by playwright in a process of its own.
-
-Installs chromium through apt if it is missing and this machine lets it; a test that needs a browser never skips.
-"""
+"""A real browser for tests of pages: Debian's chromium, driven by playwright in a process of its own."""
 
 import contextlib
 import json
@@ -117,11 +114,7 @@ class Browser:
 
 
 def installed_chromium() -> str:
-    """Path of chromium, installed first if it is missing.
-
-    Raises:
-        RuntimeError: If it is missing and cannot be installed.
-    """
+    """Path of chromium, installed first if it is missing."""
     found = shutil.which("chromium")
     if found:
         return found

@@ -1,9 +1,4 @@
-"""Commands of Polyhop as a person runs them, each in a process of its own, without paying for its imports each time.
-
-Owns how a command of a test is started, run to its end or watched and killed (Started): by a fork of a process that has
-imported everything (fork_server.py), or as a new interpreter where a variable is one that an interpreter reads at its
-start.
-"""
+"""Commands of Polyhop as a person runs them, by a fork of a process that has imported everything, or a new one."""
 
 import json
 import os
@@ -61,10 +56,7 @@ def line_of(process: "subprocess.Popen[str]") -> str:
 
 
 def remaining_output(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """What a killed process wrote after the lines read so far.
-
-    `communicate` reads past the buffer of `readline`, and so would lose what that has read ahead, even half a line.
-    """
+    """What a killed process wrote after the lines read so far."""
     assert process.stdout is not None
     assert process.stderr is not None
     with process, process.stdout, process.stderr:
@@ -112,12 +104,7 @@ class Started:
         return self._ended(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it ended.
-
-        Raises:
-            TimeoutExpired: If it runs for so many seconds more.
-            RuntimeError: If the fork server ended.
-        """
+        """Its exit code, once it ended."""
         if self._ended(timeout) is None:
             raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
         assert self.returncode is not None
@@ -154,14 +141,7 @@ class Commands:
         self._servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
 
     def run(self, arguments: Words, folder: Path, environment: Variables, prepare: Prepare | None = None) -> Done:
-        """Runs a command to its end, with no settings but those of `environment`; see `new_process`.
-
-        `prepare` is called in its process before the command begins.
-
-        Raises:
-            TimeoutExpired: After TIMEOUT_SECONDS; the command is killed.
-            RuntimeError: If the fork server ended.
-        """
+        """Runs a command to its end, with no settings but those of `environment`; see `new_process`."""
         if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
             if prepare is not None:
                 raise ValueError("a new interpreter cannot be prepared; leave out variables that it reads at its start")
@@ -225,11 +205,7 @@ class ForkServer:
     def start(
         self, given: Words, folder: Path, environment: Variables, streams: Sequence[IO[str]], prepare: Prepare | None
     ) -> Started:
-        """Starts a command, with its output and errors to two files.
-
-        Raises:
-            RuntimeError: If the fork server ended.
-        """
+        """Starts a command, with its output and errors to two files."""
         arguments = [str(each) for each in given]
         document = {
             "arguments": arguments,

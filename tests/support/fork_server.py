@@ -1,9 +1,4 @@
-"""A process that has imported what the commands of Polyhop need, and forks itself for each command that it is sent.
-
-Owns what makes a forked process like a new one: folder, environment, streams, exit. Which commands come here is decided
-in command_processes.py. It imports Prefect, which reads its variables at import, only if it has the address of a
-Prefect server: then all its commands have the same variables.
-"""
+"""A process that has imported what commands need, and forks itself for each one that it is sent."""
 
 import atexit
 import contextlib

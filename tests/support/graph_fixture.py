@@ -26,10 +26,7 @@ TOLERANCE = 1e-4
 
 
 def disagreement(one: Activation, other: Activation) -> str:
-    """What two engines do not agree on, in words; "" if nothing.
-
-    Seeds, active entities, chains with the labels of their hops are compared exactly, activations within 1e-4.
-    """
+    """What two engines do not agree on, in words; "" if nothing."""
     found = [[(seed.entity, seed.match) for seed in activation.seeds] for activation in (one, other)]
     if found[0] != found[1]:
         return f"seeds {found[0]} and {found[1]}"

@@ -1,9 +1,4 @@
-"""Kills this process at the n-th change that it makes to files, or some seconds from now, wherever it is then.
-
-For a process that was forked for one command (tests/support/command_processes.py), before the command begins. A change
-is what Python does to files and folders below a folder, each call that writes to LanceDB, and the begin and end of a
-stage.
-"""
+"""Kills this process at the n-th change that it makes to files, or some seconds from now, wherever it is then."""
 
 import os
 import signal

@@ -1,7 +1,4 @@
-"""llama.cpp's own server, which none of us wrote, with the 270-million-parameter Gemma: chat and `/embeddings`.
-
-Run as a program it serves until it is ended; needs the dependency group `llama`.
-"""
+"""llama.cpp's own server, which none of us wrote, with the 270-million-parameter Gemma: chat and `/embeddings`."""
 
 import subprocess
 import sys

@@ -1,7 +1,4 @@
-"""Where the tests of a session write: a folder in memory, if there is room, because each commit to a disk waits for it.
-
-One that a killed session left is removed by the next session: its lock is free then.
-"""
+"""Where a session's tests write: a folder in memory, if there is room, for each commit to a disk waits."""
 
 import fcntl
 import os

@@ -1,7 +1,4 @@
-"""An index in memory, for tests that need one: built from its passages the plain way, nothing stored.
-
-tests/contract/test_index_reader.py holds it to what a published version does.
-"""
+"""An index in memory, for tests that need one: built from its passages the plain way, nothing stored."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""A real Neo4j for tests and benchmarks: Java from a wheel, the server's jars from Maven Central, a throwaway folder.
-
-The lock file beside this module says which jars and which bytes. Recipe: architecture.md section 7.
-"""
+"""A real Neo4j for tests and benchmarks: Java from a wheel, the server's jars from Maven Central by a lock file."""
 
 import fcntl
 import os

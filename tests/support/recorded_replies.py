@@ -1,13 +1,6 @@
-"""Every step that asks a chat model, over 40 passages and 20 questions, answered by replies that were recorded.
+"""Every step that asks a chat model, over 40 passages and 20 questions, by recorded replies of at most 96 tokens.
 
-What a model said is kept as it came, by what it was asked, beside the valid replies as `polyhop cache export` writes
-them (tests/golden/recorded). Run as a program it asks llama.cpp's server (llama_process.py) for what the recording
-lacks, and writes both files; a run that is ended goes on where it was:
-
-uv run --group llama python tests/support/recorded_replies.py
-
-Decided here: replies end after 96 tokens, because the small model repeats itself without an end,
-and replies that are cut belong to its habits; only chains are asked for again after a reply of no use.
+To record what is lacking (minutes): uv run --group llama python tests/support/recorded_replies.py
 """
 
 import gzip
@@ -50,10 +43,7 @@ HUBS = (
 
 
 class Recording:
-    """What a model said, by what it was asked; used in place of `chat.Completions`.
-
-    With a server it asks for what it lacks and appends that to the file at once; without one that is an error.
-    """
+    """What a model said, by what it was asked; used in place of `chat.Completions`."""
 
     def __init__(self, server: Completions | None = None) -> None:
         self.calls: dict[str, dict[str, Any]] = {}  # what was answered, in order: {task, asked, text, is_cut, tokens}

@@ -1,8 +1,4 @@
-"""Tests that depend on real seconds are tried again before they count as failed, and the report names each of them.
-
-Owns which tests those are and how often they are tried. A machine that stops a process for a second makes a lease of
-half a second run out; a fault of ours fails every time. No other test is tried again.
-"""
+"""Tests that depend on real seconds are tried again before they count as failed, and the report names them."""
 
 import time
 

@@ -1,8 +1,4 @@
-"""Files and batches of a scripted model server: what was uploaded, submitted, done, and how each line was treated.
-
-A line of a batch is treated as the server's script says for a call with the same prompt (`ModelServer.play`, `shares`,
-`respond`), and by three kinds of its own: "expired", "absent" (no line comes back) and "garbled" (half of one does).
-"""
+"""Files and batches of a scripted model server: what was uploaded, submitted and done."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""A scripted model server: what it does with each request, and what it has seen.
-
-Tests get it through the fixture `model_server`.
-"""
+"""A scripted model server: what it does with each request, and what it has seen."""
 
 import contextlib
 import hashlib

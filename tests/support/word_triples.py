@@ -1,7 +1,4 @@
-"""A strategy for tests that ranks triples: by words that a triple's names share with the question.
-
-A triple about the question's topic (the id of its subject) counts one word more. Tests declare it by `declared`.
-"""
+"""A strategy for tests that ranks triples: by words that a triple's names share with the question."""
 
 import re
 from collections.abc import Iterator, Sequence

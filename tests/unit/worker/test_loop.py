@@ -674,11 +674,7 @@ def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is
 @pytest.mark.real_time
 @pytest.mark.parametrize("batches", [False, True])
 def test_none_waits_for_a_stuck_one(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch, *, batches: bool) -> None:
-    """A worker in a thread gets no signals: its heartbeat gives up the question, and other workers answer the rest.
-
-    Of a batch, nobody knows which it is: the leases run out, a second worker is stuck with the question alone, a third
-    answers the others.
-    """
+    """A worker in a thread gets no signals: its heartbeat gives up the question, and other workers answer the rest."""
     monkeypatch.setattr("polyhop.worker.answer.GRACE_SECONDS", 0.1)
     job = submit(queue, "a", "stuck", "b")
     released = threading.Event()

@@ -37,10 +37,7 @@ WORSE = {"difference": -0.06, "low": -0.11, "high": -0.01, "wins": 4, "ties": 90
 
 
 def documents(*labels: str, baselines: Sequence[str] = (), is_judged: bool = True) -> Documents:
-    """A run of these strategies on twelve questions and its timings, as the flow stores them.
-
-    Each strategy ranks the gold passage one lower, reads one answer fewer and takes longer than the one before.
-    """
+    """A run of these strategies on twelve questions and its timings, as the flow stores them."""
     run, timings = json.loads(_stored(labels, tuple(baselines) or labels[:1], is_judged))
     return run, timings
 

@@ -11,10 +11,7 @@ Vector = NDArray[np.float64]
 
 
 def plain(transition: sparse.csr_array, seeds: Vector, restart: float, steps: int | None = None) -> Vector:
-    """Personalised PageRank: from a node along its edges, from one without edges to the seeds.
-
-    Scores after so many power steps from the seeds, or where these converge, by solving the equation.
-    """
+    """Personalised PageRank: from a node along its edges, from one without edges to the seeds."""
     moves, start = transition.toarray(), seeds / seeds.sum()
     moves[moves.sum(axis=1) == 0] = start
     if steps is None:
