@@ -100,7 +100,7 @@ def test_equal_requests_are_asked_and_paid_once_by_this_call_and_the_next(cache:
     assert [outcome.is_cached for outcome in outcomes] == [False, False, True, False, False]
     paid = sum((outcome.usage for outcome in outcomes if not outcome.is_cached), Usage())
     assert paid == chat.spent == CALL + CALL + CALL
-    assert (seen[0], seen[-1], len(seen)) == ((0, 5), (5, 5), 4)
+    assert (seen[0], seen[-1], len(seen), chat._limiter.size) == ((0, 5), (5, 5), 4, 3)  # more at once with each reply
     again = chat_of(cache, model)
     (known,) = again.ask([ask_for("Ü b")], on_progress=lambda done, total: seen.append((done, total)))
     assert known == ChatOutcome(Names(names=["Ü", "b"]), "fake/model", True, Rung.AS_IS, 1, "", "", CALL)
