@@ -359,7 +359,7 @@ def test_filters_end_in_time(filtered: duckdb.DuckDBPyConnection, monkeypatch: p
         with pytest.raises(FilterError, match="at most 100 %"):
             allowed_passages(other, f"title LIKE '{'%a_' * 101}a'")
         more = "r.* REPLACE (r.record_id || i AS record_id, 'ab' AS title)"
-        other.execute(f"INSERT INTO temp.records SELECT {more} FROM temp.records AS r, range(50000) AS _(i)")
+        other.execute(f"INSERT INTO temp.records SELECT {more} FROM temp.records AS r, range(400000) AS _(i)")
         monkeypatch.setattr("polyhop.warehouse.tables.filters.MAX_FILTER_SECONDS", 0.05)
         with pytest.raises(FilterError, match=r"takes more than 0\.05 s"):
             allowed_passages(other, f"title LIKE '{'%a_' * 100}a'")
