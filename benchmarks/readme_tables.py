@@ -1,8 +1,9 @@
 """Writes the parts of README.md, docs/ and benchmarks/README.md that come from running things.
 
-These are demo output, settings, and the tables of strategies (from the results of benchmarks/evaluation.py).
+These are demo output, settings, the tables of strategies (from the results of benchmarks/evaluation.py), and what
+larger corpora would cost (from what benchmarks/README.md states of a million passages).
 
-Run: uv run python benchmarks/readme_tables.py [settings|demo|musique|strategies …]   (all if none is named)
+Run: uv run python benchmarks/readme_tables.py [settings|demo|musique|strategies|scale …]   (all if none is named)
 """
 
 import json
@@ -19,6 +20,7 @@ README = PROJECT / "README.md"
 SETTINGS = PROJECT / "docs" / "reference" / "settings.md"
 STRATEGIES = PROJECT / "docs" / "reference" / "strategies.md"
 MEASURED = PROJECT / "benchmarks" / "README.md"
+SCALE = PROJECT / "docs" / "scale.md"
 RESULTS = PROJECT / "benchmarks" / "results" / "musique100.json"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")
 
@@ -74,11 +76,33 @@ def strategies() -> str:
     return "\n".join(rows)
 
 
+SLOPES = (
+    # What, how much per million passages, and decimals. Sources: benchmarks/README.md, the sections named.
+    ("index without encoding or a model, core hours", 1192 / 3600, 1),  # A million passages: processor seconds
+    ("encode by the local encoder, core hours", 2 * 13.9e3 / 3600, 1),  # Indexing: 13.9 ms per passage on two cores
+    ("disk, one version with vectors, GB", 8.1, 0),  # A million passages
+    ("memory of an index run, GB", 4.2, 0),  # A million passages
+    ("memory of a worker with `bridge`, GB", 1.8, 0),  # A million passages
+    ("extraction by a model, single calls, USD", 1.34 / 1890 * 1e6, 0),  # Indexing: musique100 by gpt-4o-mini
+    ("extraction by a model, batches, USD", 0.67 / 1890 * 1e6, 0),  # Indexing: the same
+)
+
+
+def scale() -> str:
+    """What 1, 10 and 100 million passages cost: the first column measured, the others that times the size."""
+    rows = ["| | 1 million | 10 million | 100 million |", "|---|--:|--:|--:|"]
+    rows += [
+        f"| {what} | {' | '.join(f'{n * slope:,.{digits}f}' for n in (1, 10, 100))} |" for what, slope, digits in SLOPES
+    ]
+    return "\n".join(rows)
+
+
 PARTS = {
     "settings": ("settings table", settings, (SETTINGS,)),
     "demo": ("demo output", demo, (README,)),
     "musique": ("musique table", musique, (README, STRATEGIES)),
     "strategies": ("strategies table", strategies, (MEASURED,)),
+    "scale": ("scale table", scale, (SCALE,)),
 }
 """Marker, what produces the part, and the pages that it stands on."""
 

@@ -124,7 +124,7 @@ def _unseen(build: Build) -> ConfigurationError:
 def is_elsewhere(root: Path) -> bool:
     """Whether this process does not see a run's root, or has another one of its own (POLYHOP_ROOT)."""
     own = os.environ.get("POLYHOP_ROOT")
-    return not root.is_dir() or (own is not None and Path(own).expanduser().resolve() != root)
+    return not os.access(root, os.R_OK | os.X_OK) or (own is not None and Path(own).expanduser().resolve() != root)
 
 
 def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
