@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -212,7 +213,8 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
     time.sleep(3)  # Prefect's server stores logs a little later
 
     assert model_server.count("kg.extract") == 2 * len(RECORDS)
-    assert model_server.count("qa.answer") >= 5
+    asked_of = [prompt for prompt in model_server.prompts() if re.search(r"lies near Mount \d\?", prompt)]
+    assert len(asked_of) >= 5  # after a refusal (Mount 3) without the name of a schema, by which tasks are told
     assert [line for line in printed.splitlines() if found_in(line)] == []
     assert "you may not: Bearer ***" in printed
     assert '"message": "stage ended"' in printed  # the log, too, was printed
