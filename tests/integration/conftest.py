@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,12 +26,13 @@ _servers: list[subprocess.Popen[bytes]] = []
 """The Prefect server that runs."""
 
 
-@pytest.hookimpl(trylast=True)  # after the fixtures of the test, which still ask the server
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+@pytest.hookimpl(wrapper=True)  # around all tries of a test, and the ends of its fixtures
+def pytest_runtest_protocol(nextitem: pytest.Item | None) -> Generator[None, object, object]:
     """Ends the Prefect server after the last of its tests, which stand together: idle it takes a tenth of a core."""
-    del item
+    done = yield
     while _servers and nextitem is not None and "prefect_server" not in getattr(nextitem, "fixturenames", ()):
         _servers.pop().terminate()
+    return done
 
 
 @pytest.fixture(scope="session")
