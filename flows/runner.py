@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @contextmanager
 def model_run(note: Callable[[str], None] | None = None, index: str = "") -> Iterator[None]:
-    """Models opened inside the block share one budget, which begins at 0; those of an index run may ask in batches."""
+    """Models opened inside the block share one budget, which begins at 0; of an index, or JOBS, they ask in batches."""
     close_chats(note, index)
     try:
         yield

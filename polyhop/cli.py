@@ -1,6 +1,6 @@
 """The command line: parses, calls, prints; errors become one sentence and an exit code.
 
-Exit codes: 0 success, 2 wrong usage, 75 an index run that waits, 1 anything else (architecture.md section 9).
+Exit codes: 0 success, 2 wrong usage, 75 a run or worker waits for a model, 1 anything else (architecture.md section 9).
 """
 
 import os

@@ -83,6 +83,9 @@ class Rung(StrEnum):
     REASKED = "reasked"
 
 
+JOBS = "(jobs)"  # In the place of an index's name: what workers ask for the questions of jobs.
+
+
 class Role(StrEnum):
     """What a model is used for; each role may have a model of its own."""
 
@@ -180,7 +183,7 @@ class ChatOutcome(Generic[ReplyT]):
 
     reply: ReplyT | None  # The valid reply, or None if the request failed for now.
     model: str
-    is_cached: bool  # The reply was paid for before; `usage` is then what it took at that time.
+    is_cached: bool  # A valid reply was known before; `usage` is then what it took at that time.
     rung: Rung | None  # How much help the reply needed, None without one.
     attempts: int  # Calls made for this request until now, in this run and earlier ones.
     error_class: str  # Name of the error that ended it, "" if none.

@@ -175,7 +175,7 @@ class EncoderSettings(EncoderChoice):
 HubMode = Literal["auto", "types", "edges", "both", "either"]
 Level = Literal["path", "triple", "entity"]
 Textualiser = Literal["template", "model"]
-AskMode = Literal["single", "batch", "extract", "propositions", "resolve", "hub-texts"]
+AskMode = Literal["single", "batch", "extract", "propositions", "resolve", "hub-texts", "read"]
 _STEPS: dict[str, AskMode] = {
     "kg.extract": "extract",
     "prop.entities": "propositions",
@@ -183,7 +183,7 @@ _STEPS: dict[str, AskMode] = {
     "kg.resolve": "resolve",
     "hub.path_text": "hub-texts",
 }
-"""The step that `models.mode` names, by the task of a request."""
+"""The step that `models.mode` names, by the task of a request; all others are reading."""
 
 DOCUMENT = "document"  # The type of a text corpus's title entities.
 
@@ -298,9 +298,9 @@ class ModelSettings(Section):
     mode: Annotated[tuple[AskMode, ...], BeforeValidator(_listed)] = Field(
         ("single",),
         min_length=1,
-        description="How index runs ask: by single calls (single; default), by the provider's batches at their lower "
-        "price, for which runs end and later ones go on (batch), or only these steps by batches, separated by commas: "
-        "extract, propositions, resolve, hub-texts.",
+        description="How index runs and workers ask: by single calls (single; default), by the provider's batches at "
+        "their lower price, for which runs end and later ones go on (batch), or only these steps by batches, separated "
+        "by commas: extract, propositions, resolve, hub-texts, read (the questions of jobs).",
     )
     batch_requests: int = Field(50_000, ge=1, description="Most requests of one batch.")
     batch_tokens: int = Field(
@@ -316,7 +316,7 @@ class ModelSettings(Section):
 
     def asks_in_batches(self, task: str) -> bool:
         """Whether requests of a task wait for batches."""
-        return "batch" in self.mode or _STEPS.get(task) in self.mode
+        return "batch" in self.mode or _STEPS.get(task, "read") in self.mode
 
 
 class RunnerSettings(Section):

@@ -39,7 +39,7 @@ class _Run:
     """What the models of a run share besides cache and budget."""
 
     listener: Listener | None = None
-    index: str = ""  # Of an index run, which may ask in batches.
+    index: str = ""  # Of an index run, or JOBS for a worker: these may ask in batches.
     caches: "list[ReplyCache]" = field(default_factory=list)
     chats: "list[PaidCalls | Batches]" = field(default_factory=list)
     unknown: Usage = field(default_factory=Usage)
@@ -58,24 +58,25 @@ def open_chat(settings: Settings, role: Role) -> "Chat":
     limits = settings.max_cost_usd, settings.max_tokens
     # a worker waits for the end of an outage, an index run has nobody to wait for
     with _opening:
-        batches = open_batches(settings) if role is not Role.READ and settings.models.mode != ("single",) else None
-        return _chat(model, settings.models, settings.root, *limits, must_answer=role is not Role.READ, batches=batches)
+        batches, must_answer = open_batches(settings, role), role is not Role.READ
+        return _chat(model, settings.models, settings.root, *limits, must_answer=must_answer, batches=batches)
 
 
-def open_batches(settings: Settings) -> "Batches | None":
-    """The batches of the model for extraction in an index run that asks so, or that earlier ones left unanswered.
+def open_batches(settings: Settings, role: Role = Role.EXTRACT) -> "Batches | None":
+    """The batches of the model for a role in a run that asks so, or that earlier ones left unanswered.
 
     None where there are none; one per process and configuration.
     """
     from polyhop.warehouse.models.litellm_client import require_litellm
 
     is_asked = settings.models.mode != ("single",)
-    if not (_run.index and settings.models.extract and (is_asked or Layout(settings.root).reply_cache.exists())):
+    model = settings.models.read if role is Role.READ else settings.models.extract
+    if not (_run.index and model and (is_asked or Layout(settings.root).reply_cache.exists())):
         return None
     if is_asked:
         require_litellm()
     with _opening:
-        return _batches(settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, _run.index)
+        return _batches(model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, _run.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,22 +161,22 @@ def _chat(
 
 @cache
 def _batches(
-    models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None, index: str
+    model: str, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None, index: str
 ) -> "Batches | None":
     from polyhop.warehouse.models.batches import Batches
     from polyhop.warehouse.models.budget import batch_price_of
 
     replies, budget = _shared(root, max_cost_usd, max_tokens)
-    if models.mode == ("single",) and not replies.parts(models.extract):
+    if models.mode == ("single",) and not replies.parts(model):
         return None
-    price = batch_price_of(models.extract, models)
+    price = batch_price_of(model, models)
     if max_cost_usd is not None and price is None:
         raise ConfigurationError(
-            f"max_cost_usd is set, but the price of {models.extract} in batches is unknown; set models.batch_price "
+            f"max_cost_usd is set, but the price of {model} in batches is unknown; set models.batch_price "
             "(USD per million tokens of prompts and of replies), or use max_tokens."
         )
     _book_dead_calls(replies)
-    opened = Batches(models.extract, models, replies, budget.priced(price), index)
+    opened = Batches(model, models, replies, budget.priced(price), index)
     _run.chats.append(opened)
     return opened
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -35,6 +35,9 @@ from polyhop.warehouse.files.remote import has_newer, pull_version
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
 from polyhop.worker.session import IndexPool, IndexSession
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.models.batches import Batches
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -157,8 +160,17 @@ class BatchOutcome:
     finished: list[FinishedQuestion] = field(default_factory=list)
     failed: list[FailedQuestion] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)  # For replies of a batch.
     left: list[str] = field(default_factory=list)
     outage: errors.ModelUnavailableError | None = None
+
+    def give_back(self, tokens: Sequence[str], error: errors.ModelUnavailableError | errors.WaitingError) -> None:
+        """Notes questions that a model did not answer, for an outage or since they wait for a batch."""
+        if isinstance(error, errors.WaitingError):
+            self.waiting.extend(tokens)
+        else:
+            self.outage = error
+            self.released.extend(tokens)
 
 
 def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
@@ -193,9 +205,8 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
     except PartialOutageError as error:
         _take_apart(session, group, error, outcome)
-    except errors.ModelUnavailableError as error:
-        outcome.outage = error
-        outcome.released.extend(question.lease_token for question in group)
+    except (errors.ModelUnavailableError, errors.WaitingError) as error:
+        outcome.give_back([question.lease_token for question in group], error)
     except errors.ModelKeyError:
         raise
     except TooLateError:
@@ -444,6 +455,7 @@ class WorkerLog:
 
 
 _LONGEST_SLEEP_SECONDS = 0.1  # chosen: a signal to stop is obeyed without a noticeable delay
+_BATCH_LOOK_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a look costs nothing
 _PROBED_QUESTIONS = 8
 """Questions to claim at least after an outage: one that the model never answers shows only beside others."""
 
@@ -473,6 +485,7 @@ class WorkerReport:
     finished: int = 0
     failed: int = 0
     released: int = 0
+    waiting: int = 0  # Times that a question was put off until a batch comes back.
     refused: int = 0
     outages: int = 0
 
@@ -482,7 +495,12 @@ class ReleasedError(BaseException):
 
 
 class Worker:
-    """One worker process's loop."""
+    """One worker process's loop.
+
+    Attributes:
+        report: What it did so far.
+        awaited: The batches for which it ended although questions are open; None if it did not.
+    """
 
     def __init__(
         self,
@@ -492,6 +510,7 @@ class Worker:
         metrics: WorkerMetrics | None = None,
         after_batch: Callable[[], None] | None = None,
         follower: Follower | None = None,
+        batches: "Batches | None" = None,
     ) -> None:
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self._log = WorkerLog(self.worker_id)
@@ -501,6 +520,10 @@ class Worker:
         self._metrics = metrics or WorkerMetrics()
         self._after_batch = after_batch
         self._follower = follower
+        self._batches = batches
+        self._next_look = 0.0  # at batches
+        self._has_put_off = False  # since the last look
+        self.awaited: errors.WaitingError | None = None
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
@@ -564,9 +587,13 @@ class Worker:
         self.report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))
 
     def _work(self) -> None:
+        if self._batches is None:  # those of workers that asked in batches
+            self._asked(lambda: self._queue.wake(self._options.queues), 0, "questions are woken")
         while not self._is_stopping:
             if self._follower is not None:
                 self._follower.look()
+            if self._batches is not None and time.monotonic() >= self._next_look:
+                self._look_at(self._batches)
             if self._breaker.is_open(time.monotonic()):
                 self._wait(self._options.poll_seconds)
                 continue
@@ -575,12 +602,35 @@ class Worker:
                 self._batch(claimed)
                 if self._after_batch is not None:
                     self._after_batch()
-            elif self._options.until_empty and not self._asked(
-                lambda: self._queue.count_open(self._options.queues), 1, "questions are counted"
-            ):
+            elif self._is_done():
                 return
             else:
                 self._wait(self._options.poll_seconds)
+
+    def _is_done(self) -> bool:
+        """Whether to end: with `until_empty`, where nothing is open but what waits for batches."""
+        if not self._options.until_empty:
+            return False
+        if self._batches is not None and self._has_put_off:
+            self._look_at(self._batches)
+        queues = self._options.queues
+        put_off = self._asked(lambda: self._queue.count_put_off(queues), 0, "questions are counted")
+        if not put_off:
+            self.awaited = None
+        others = self._asked(lambda: self._queue.count_open(queues), put_off + 1, "questions are counted") - put_off
+        return others <= 0 and (not put_off or self.awaited is not None or self._batches is None)
+
+    def _look_at(self, batches: "Batches") -> None:
+        """Submits what questions wait for, and wakes those whose replies came."""
+        self._next_look = time.monotonic() + _BATCH_LOOK_SECONDS
+        try:
+            self.awaited = batches.submit()
+            if batches.has_news():
+                self.awaited = batches.take_in()
+                self._asked(lambda: self._queue.wake(self._options.queues), 0, "questions are woken")
+            self._has_put_off = False
+        except errors.ModelUnavailableError as error:
+            self._log.write(logging.WARNING, "the model is unavailable", error=str(error)[:LONGEST_ERROR])
 
     def _claim(self) -> list[ClaimedQuestion]:
         options = self._options
@@ -631,13 +681,17 @@ class Worker:
         accepted = self._finish(answers, outcome)
         failed = self._stored(lambda: self._queue.fail(outcome.failed))
         released = self._stored(lambda: self._queue.release(outcome.released))
+        waiting = self._stored(lambda: self._queue.release(outcome.waiting, "waits for replies of a batch"))
+        self._has_put_off |= waiting > 0
         self.report.finished += accepted
         self.report.failed += failed
         self.report.released += released
+        self.report.waiting += waiting
         refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
         self.report.refused += refused
         self._log.lost(refused, outcome.failed, names)
-        for outcome_name, count in (("finished", accepted), ("failed", failed), ("released", released)):
+        counts = {"finished": accepted, "failed": failed, "released": released, "waiting": waiting}
+        for outcome_name, count in counts.items():
             self._metrics.questions.labels(outcome_name).inc(count)
         # Opens the breaker after an outage, closes it after a success, and has the heartbeat report it.
         if outcome.left or (outcome.outage is None and outcome.finished):

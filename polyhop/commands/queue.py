@@ -359,9 +359,12 @@ def worker(
     json: options.Json = False,
 ) -> None:
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
+    from polyhop.flows.runner import model_run
+    from polyhop.schemas.chat import JOBS, Role
     from polyhop.schemas.text import names_in
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.open import open_questions
+    from polyhop.warehouse.open_models import open_batches
     from polyhop.worker.loop import BATCH, Follower, Worker, WorkerMetrics, WorkerOptions, serve_metrics
     from polyhop.worker.session import IndexPool, searched_by_the_clock
 
@@ -378,10 +381,11 @@ def worker(
     )
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
-    with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
+    with open_questions(settings) as queue, model_run(index=JOBS), searched_by_the_clock() as search_for_cycles:
+        batches = open_batches(settings, Role.READ)
         remote = settings.index.remote
         follower = Follower(Layout(settings.root), remote, settings.keep_versions) if remote else None
-        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles, follower)
+        running = Worker(queue, IndexPool(settings), duties, metrics, search_for_cycles, follower, batches)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(duties.queues)}.")
         unknown = _unknown_queues(queue, names)
@@ -400,6 +404,8 @@ def worker(
         print_json(dataclasses.asdict(report))
     else:
         print_line(f"{report.finished} answered, {report.failed} failed, {report.released} given back")
+    if running.awaited is not None:
+        raise running.awaited
 
 
 def _unknown_queues(queue: "QuestionQueue", names: Iterable[str]) -> str:

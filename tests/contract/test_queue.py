@@ -304,8 +304,13 @@ def test_a_deadline_lease_or_pause_ends_at_its_very_moment(queue: QuestionQueue,
     assert [states(queue, each) for each in (late, job_id, free)] == [["dead"], ["leased"], ["leased", "leased"]]
 
 
-def test_released_questions_are_as_if_never_claimed(queue: QuestionQueue) -> None:
+def test_released_questions_are_as_if_never_claimed_now_or_after_a_wait(queue: QuestionQueue, clock: Clock) -> None:
     job_id = queue.submit(ONCE, questions(2))
+    for waking in (lambda: clock.advance(86_400), lambda: queue.wake(["other", "default"])):
+        queue.release([question.lease_token for question in queue.claim(["default"], "w")], "waits for a reply")
+        assert queue.claim(["default"], "w") == []
+        assert queue.count_put_off(["default", "other"]) == queue.count_open(["default"]) == 2
+        waking()
     held = queue.claim(["default"], "w")
     tokens = [question.lease_token for question in held]
     assert queue.release([*tokens, "1.forged", "nonsense", "9" * 40 + ".x"]) == set(tokens)

@@ -119,11 +119,14 @@ class ModelRuns:
 
     def start(self, settings: Settings, corpus: Path, *options: str, name: str = "towns") -> Started:
         """`polyhop index` with these settings, in a process of its own."""
+        return self.start_command(settings, "index", str(corpus), "--index", name, "--json", *options)
+
+    def start_command(self, settings: Settings, *command: str) -> Started:
+        """A command with these settings, in a process of its own."""
         written = {
             name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
             for name, value in flatten(settings.model_dump(mode="json", exclude_unset=True)).items()
         }
-        command = ["index", str(corpus), "--index", name, "--json", *options]
         with (self.folder / "log").open("a") as log:
             return self.commands.start(command, self.folder, as_environment(written), log)
 

@@ -9,19 +9,25 @@ import random
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_processes import Started
 from scripted_server import drawn
 from small_indexes import indexed, write_rows
 
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import ModelUse
 from polyhop.schemas import errors
+from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.tables.query import query_rows
 
 MANY = int(os.environ.get("POLYHOP_BATCH_PASSAGES", "1700"))  # of three units each
@@ -349,3 +355,37 @@ def test_batches_cost_what_was_planned(runs: Any) -> None:
     more = {"models__extract": "openai/gpt-4o-mini", "models__batch_price": None, "models__price": None}
     listed = plan_index(runs.settings("other", **more), corpus).to_json()
     assert listed["batches"]["cost_usd"]["low"] == pytest.approx(listed["cost_usd"]["low"] / 2, abs=1e-6)
+
+
+def test_questions_of_jobs_wait_for_batches_and_are_answered_as_by_single_calls_at_half_the_price(runs: Any) -> None:
+    """One worker is killed when its batch was made; one finds that batch, and ends; the third answers."""
+    corpus = runs.corpus(12)
+    asked = [NewQuestion(f"q{n}", f"Who founded Village {n}?") for n in range(12)]
+    answered: dict[str, list[tuple[Any, Any]]] = {}
+    for mode in ("single", "batch"):
+        runs.server.reset()
+        settings = runs.settings(mode, mode, extraction__extractor="rules", models__read="openai/scripted")
+        indexed(settings, corpus)
+        work = partial(runs.start_command, settings, "worker", "--until-empty")
+        with open_questions(settings) as queue:
+            queue.submit(JobSpec("towns", strategy="bridge-lexical"), asked)
+            if mode == "batch":
+                check_that_questions_wait(runs.server.desk, work, queue)
+            assert work().wait(60) == 0
+            rows = list(queue.results(1))
+        answered[mode] = [(row.answer, row.result["cost_usd"]) for row in rows]
+        assert {row.attempts for row in rows} == {1}
+    assert answered["batch"] == [(answer, pytest.approx(cost / 2)) for answer, cost in answered["single"]]
+    assert single_calls(runs.server) == 0
+    check_nothing_waits(runs, settings)
+
+
+def check_that_questions_wait(desk: Any, work: Callable[[], Started], queue: QuestionQueue) -> None:
+    desk.is_held = True
+    killed = work()
+    desk.on_request = lambda: killed.kill() if desk.batches else None
+    assert killed.wait(60) < 0
+    desk.on_request = lambda: None
+    assert work().wait(60) == 75
+    assert queue.count_put_off(["default"]) == queue.count_open(["default"]) == 12
+    desk.finish()

@@ -129,11 +129,7 @@ def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> N
 @pytest.mark.rare
 @pytest.mark.parametrize(
     ("name", "read"),
-    [
-        ("extraction_passages.parquet", (9, 1)),
-        ("extraction_triples.parquet", (9, 1)),
-        ("lexical-plain_tf.npy", (1, 9)),
-    ],
+    [("extraction_passages.parquet", (9, 1)), ("extraction_triples.parquet", (9, 1)), ("lexical-plain_tf.npy", (1, 9))],
 )
 def test_rows_of_a_damaged_file_are_not_kept(
     tmp_path: Path, name: str, read: tuple[int, int], tokenised: list[str]

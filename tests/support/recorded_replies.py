@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from polyhop.doctor import check_encoder
 from polyhop.flows.evaluate import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
@@ -124,6 +125,8 @@ def record() -> None:
         server = LlamaServer(Path(folder))
         try:
             settings = settings_in(Path(folder) / "root", **{"models.api_base": server.url})
+            vectors = {"models.api_base": server.url, "encoder.name": f"litellm:{MODEL}"}
+            print(check_encoder(settings_in(Path(folder) / "vectors", **vectors)))  # noqa: T201 - not recorded
             recording = Recording(Completions(MODEL, settings.models))
             chat.Completions = lambda *_: recording  # type: ignore[assignment, attr-defined]
             print(index_by_model(settings).to_json())  # noqa: T201 - for whoever records

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
 from polyhop.schemas import errors
-from polyhop.schemas.chat import ChatRequest, Usage
+from polyhop.schemas.chat import JOBS, ChatRequest, Usage
 from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.text import plural
 from polyhop.warehouse.cache.replies import Part, ReplyCache, ReplySource, WantedRequest, claims_of
@@ -73,8 +73,9 @@ class Batches:
 
         The others came back without a valid reply, or their step is one of single calls.
         """
-        put_off = {key: one for key, one in requests.items() if self._settings.asks_in_batches(one.task.name)}
-        known = self._replies.wanted(list(put_off))
+        known = self._replies.wanted(list(requests))
+        asks = self._settings.asks_in_batches
+        put_off = {key: one for key, one in requests.items() if asks(one.task.name) or known.get(key) is False}
         self._replies.want(self._index, [self._wanted(key, put_off[key]) for key in put_off if key not in known])
         return {key for key in put_off if not known.get(key, False)}
 
@@ -192,10 +193,13 @@ class Batches:
         """What this index waits for: its own batches, or those of another index that asked the same."""
         parts = self._own() or self._replies.parts(self._model)
         count = sum(part.worst.calls for part in parts)
+        who, otherwise = (f"Index '{self._index}' waits", "with --wait")
+        if self._index == JOBS:
+            who, otherwise = ("Questions of jobs wait", "without --until-empty")
         return errors.WaitingError(
-            f"Index '{self._index}' waits for {plural(count, 'reply', 'replies')} of {self._model} in "
+            f"{who} for {plural(count, 'reply', 'replies')} of {self._model} in "
             f"{plural(len(parts), 'batch', 'batches')}, due within {WINDOW_HOURS} hours of submission. Run the same "
-            "command again later, or with --wait; nothing is asked twice.",
+            f"command again later, or {otherwise}; nothing is asked twice.",
             count,
         )
 

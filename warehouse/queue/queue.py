@@ -16,7 +16,14 @@ from uuid import uuid4
 
 from sqlalchemy import RowMapping
 
-from polyhop.schemas.errors import IdempotencyKeyError, QueueFullError, RetryRefusedError, StoreError, UnknownJobError
+from polyhop.schemas.errors import (
+    IdempotencyKeyError,
+    QueueFullError,
+    RetryRefusedError,
+    StoreError,
+    UnknownJobError,
+    WaitingError,
+)
 from polyhop.schemas.queue import (
     DEADLINE_ERROR,
     DEATHS_PER_ATTEMPT,
@@ -313,16 +320,32 @@ class QuestionQueue:
 
         return self.run(work) if failed else set()
 
-    def release(self, lease_tokens: Sequence[str]) -> set[str]:
-        """Gives leases back without using an attempt; gives the tokens that still held."""
+    def release(self, lease_tokens: Sequence[str], awaited: str | None = None) -> set[str]:
+        """Gives leases back without using an attempt; gives the tokens that still held.
+
+        With `awaited`, what they wait for, the questions are not claimed before `wake`, or a day has passed.
+        """
+        pause, its_class = (0.0, None) if awaited is None else (SECONDS_PER_DAY, WaitingError.__name__)
 
         def work(tx: Transaction) -> set[str]:
             rows = tx.rows("finish.held", **_held(lease_tokens))
             if rows:
-                tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
+                why = {"awaited": awaited, "awaited_class": its_class}
+                tx.run("finish.release", numbers=[row["number"] for row in rows], available_at=tx.now + pause, **why)
             return {row["lease_token"] for row in rows}
 
         return self.run(work) if lease_tokens else set()
+
+    @_transaction("write")
+    def wake(self, tx: Transaction, queues: Sequence[str]) -> int:
+        """Lets workers claim the questions that were given back to wait; says how many."""
+        return tx.run("finish.wake", queues=list(queues), now=tx.now, awaited_class=WaitingError.__name__)
+
+    @_transaction("read")
+    def count_put_off(self, tx: Transaction, queues: Sequence[str]) -> int:
+        """Questions that were given back to wait, and were not woken."""
+        rows = tx.rows("jobs.put_off", queues=list(queues), now=tx.now, awaited_class=WaitingError.__name__)
+        return int(rows[0]["questions"])
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""

@@ -199,8 +199,7 @@ LOOP = [NamedTriple("A", "Ada", "knows", "B", "Bob"), NamedTriple("B", "Bob", "k
 
 
 @pytest.mark.parametrize(
-    ("with_part", "others", "text"),
-    [(4, 6, "field0"), (3, 7, "has part field0"), (4, 5, "has part field0")],
+    ("with_part", "others", "text"), [(4, 6, "field0"), (3, 7, "has part field0"), (4, 5, "has part field0")]
 )
 def test_a_predicate_of_over_30_percent_is_left_out_unless_last(with_part: int, others: int, text: str) -> None:
     signatures = [("hasPart", f"field{n}") for n in range(with_part)] + [(f"kind{n}",) for n in range(others - 1)]

@@ -135,7 +135,7 @@ def test_a_text_paid_for_is_read_later(cache: ReplyCache, last_error: str, names
         cache.put_failure(source, 2, last_error, "No.")
     (outcome,) = chat.ask([ask_for("x")])
     assert outcome.reply == Names(names=names)
-    assert (outcome.is_cached, model.asked) == (not asked, asked)
+    assert (outcome.is_cached, model.asked) == (False, asked)
 
 
 def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache: ReplyCache) -> None:

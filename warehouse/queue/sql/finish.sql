@@ -35,7 +35,13 @@ SET state = :state, available_at = :available_at, error = :error, error_class = 
 WHERE number = :number AND state = 'leased';
 
 -- name: release
--- Gives leases that are held back unused.
+-- Gives leases that are held back unused; NULL as `awaited` leaves an earlier error.
 UPDATE questions
-SET state = 'queued', attempts = attempts - 1, available_at = :now, worker_id = NULL, lease_token = NULL, lease_until = NULL
+SET state = 'queued', attempts = attempts - 1, available_at = :available_at, worker_id = NULL, lease_token = NULL,
+    lease_until = NULL, error = coalesce(:awaited, error), error_class = coalesce(:awaited_class, error_class)
 WHERE number IN :numbers AND state = 'leased';
+
+-- name: wake
+-- Questions that were put off are next again.
+UPDATE questions SET available_at = :now
+WHERE queue IN :queues AND state = 'queued' AND available_at > :now AND error_class = :awaited_class;

@@ -61,6 +61,11 @@ SELECT
     (SELECT count(*) FROM questions WHERE state = 'queued' AND queue IN :queues)
     + (SELECT count(*) FROM questions WHERE state = 'leased' AND queue IN :queues) AS questions;
 
+-- name: put_off
+-- Those of them that wait for a batch of a provider.
+SELECT count(*) AS questions FROM questions
+WHERE state = 'queued' AND queue IN :queues AND available_at > :now AND error_class = :awaited_class;
+
 -- name: queues
 -- Queues to which a job was submitted.
 SELECT DISTINCT queue FROM jobs ORDER BY queue;

@@ -182,9 +182,7 @@ PIECES += ["مرحبا بالعالم. ", "He met Bo. ", "“", "\n"]
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
-    "piece",
-    PIECES,
-    ids=["names", "run", "words", "initials", "table", "code", "arabic", "met", "quotes", "lines"],
+    "piece", PIECES, ids=["names", "run", "words", "initials", "table", "code", "arabic", "met", "quotes", "lines"]
 )
 def test_a_million_characters_are_no_trouble(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
