@@ -174,7 +174,7 @@ class RuleComponents:
 
 
 class ModelComponents:
-    """Components by a model; where its reply is unusable, by the fallback."""
+    """Components by a model; where its reply is unusable or names none, by the fallback."""
 
     def __init__(self, chat: ChatModel, task: ChatTask[ComponentsReply], fallback: RuleComponents) -> None:
         self._chat = chat
@@ -188,19 +188,19 @@ class ModelComponents:
         request = ChatRequest(self._task, question.id or question.text, (("question", question.text),))
         (outcome,) = self._chat.ask([request])
         use = use_of(self._task, outcome)
-        if outcome.reply is not None:
-            return distinct(outcome.reply.components), use
-        outage = outage_of(outcome)
-        if outage is not None:
+        if outcome.reply is not None and (found := distinct(outcome.reply.components)):
+            return found, use
+        if outcome.reply is None and (outage := outage_of(outcome)) is not None:
             raise outage
         return self._fallback.of(question)[0], use
 
 
 def distinct(components: list[str]) -> tuple[str, ...]:
-    """Components that are not empty, the first of each normalised form, MOST_COMPONENTS at most."""
+    """Components with a word, the first of each normalised form, MOST_COMPONENTS at most."""
     first: dict[str, str] = {}
     for component in components:
-        if key := norm_ws(component):
+        key = norm_ws(component)
+        if _WORD.search(key):  # not the gap of a prompt's form, which a weak model copies
             first.setdefault(key, " ".join(component.split()))
     return tuple(first.values())[:MOST_COMPONENTS]
 
