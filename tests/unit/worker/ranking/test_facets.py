@@ -273,6 +273,7 @@ def test_a_field_is_of_the_kind_of_its_values(bridges: Units) -> None:
         (Kind.TIME, ["When was it opened?", "Who built it, and when was that?"]),
         (Kind.NUMBER, ["How long is it?", "Which has the most lanes?"]),
         (Kind.YES_NO, ["Is there a toll?"]),
+        (Kind.TIME | Kind.YES_NO, ["Was there a toll when it was opened?"]),
         (Kind.OTHER, ["Which material is the most common?", "Do both have the same toll?", "What is there?", ""]),
     ],
 )

@@ -300,17 +300,17 @@ def test_hubs_without_an_index_are_named_and_not_passed() -> None:
 
 
 def test_triples_stand_by_score_then_hub_then_hash_and_inner_triples_follow() -> None:
-    stored, _ = hubs_of(written("H1 by A; A at U; H1 name n; H2 name m"), {"H1", "H2"})
+    stored, _ = hubs_of(written("H1 by A; A at U; U in V; H1 name n; H2 name m"), {"H1", "H2"})
     paths, own = stored.paths, stored.own_ids.of(range(stored.graph.node_count))
     values = [own[number] for number in stored.graph.objects.tolist()]
     number = {" ".join(values[n] for n in paths.triples_of(path)): path for path in range(paths.path_count)}
-    used = [UsedPath(number["A U"], 0.8, 1), UsedPath(number["m"], 0.8, 0), UsedPath(number["n"], 0.9, 1)]
+    used = [UsedPath(number["A U V"], 0.8, 1), UsedPath(number["m"], 0.8, 0), UsedPath(number["n"], 0.9, 1)]
 
     def objects(levels: list[list[UsedPath]]) -> list[tuple[str, float]]:
         return [(values[triple], score) for triple, score in rank_triples(levels, paths)]
 
-    assert objects([used]) == [("n", 0.9), ("m", 0.8), ("U", 0.8), ("A", 0.8)]
-    assert objects([used[:2], used]) == [("m", 0.8), ("U", 0.8), ("A", 0.8), ("n", 0.9)]
+    assert objects([used]) == [("n", 0.9), ("m", 0.8), ("V", 0.8), ("A", 0.8), ("U", 0.8)]
+    assert objects([used[:2], used]) == [("m", 0.8), ("V", 0.8), ("A", 0.8), ("U", 0.8), ("n", 0.9)]
 
 
 def test_passages_take_the_best_of_path_and_hub_level_by_level_and_linked_ones_are_the_nearest() -> None:

@@ -31,8 +31,9 @@ def test_rrf_reads_both_lists_to_a_depth(memory_index: Any) -> None:
 
 
 def test_naive_vector_says_which_entities_led_to_its_passages(memory_index: Any) -> None:
-    first, *others = retrieved(memory_index, "naive-vector", "Vistula", 5, entities=3).evidence.nodes
-    assert (first.key, len(others)) == ("vistula", 2)
+    evidence = retrieved(memory_index, "naive-vector", "Vistula", 5, entities=3).evidence
+    first, *others = evidence.nodes
+    assert (first.key, len(others), evidence.node_count) == ("vistula", 2, 3)
     assert (first.weight or 0.0) >= (others[0].weight or 0.0) >= (others[1].weight or 0.0)
 
 

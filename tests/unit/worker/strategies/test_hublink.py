@@ -286,7 +286,7 @@ def test_the_evidence_has_the_short_answer_with_its_triples_unless_the_question_
     assert (found["texts"], found["kind"], found["hub_count"]) == (["blue"], "values", 1)
     assert found["hubs"] == [{"id": ITEMS[1], "name": "Field radio"}]
     ((triple,)) = found["triples"]
-    assert (triple["hub"], triple["object"]) == ("Field radio", "blue")
+    assert (triple["hub"], triple["object"], bool(triple["id"])) == ("Field radio", "blue", True)
     free = ask_facets("What is there?")
     assert free.evidence.fallback is not None
     assert (free.evidence.fallback.code, len(free.triples)) == ("similarity", 9)
