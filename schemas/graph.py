@@ -343,7 +343,7 @@ class Entity:
 class LexicalIndex:
     """Postings of one analyser, compressed by term; terms ascending, passages ascending inside a term."""
 
-    terms: dict[str, int]  # Term number by term.
+    terms: Mapping[str, int]  # Term number by term.
     indptr: NDArray[np.int64]  # Shape (n_terms + 1,), int64.
     passages: NDArray[np.int32]  # Shape (nnz,), int32: passage numbers.
     tf: NDArray[np.int32]  # Shape (nnz,), int32: occurrences.
@@ -356,9 +356,8 @@ class LexicalIndex:
         is_kept = passages >= 0
         owners = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))[is_kept]
         per_term = np.bincount(owners, minlength=len(self.indptr) - 1)
-        terms = [term for term, count in zip(self.terms, per_term.tolist(), strict=True) if count]
         return LexicalIndex(
-            terms={term: number for number, term in enumerate(terms)},
+            terms=Positions([term for term, count in zip(self.terms, per_term.tolist(), strict=True) if count]),
             indptr=row_starts(per_term[per_term > 0]),
             passages=passages[is_kept].astype(np.int32),
             tf=np.asarray(self.tf[is_kept]),

@@ -6,6 +6,7 @@ A handle reads an open version through `Stored` alone, so that strategies, which
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -15,11 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph, new_numbers, row_starts
+from polyhop.schemas.graph import (
+    BipartiteGraph,
+    Entity,
+    LexicalIndex,
+    Positions,
+    RelationGraph,
+    new_numbers,
+    row_starts,
+)
 from polyhop.schemas.languages import ENGLISH, recorded_language
 from polyhop.schemas.names import StoredTitleKeys
 from polyhop.schemas.ports import Artefact, NameFinding, RestrictedIndex, Stored, unrestricted
-from polyhop.schemas.settings import ExtractionSettings, ResolutionSettings, stored_section
+from polyhop.schemas.settings import ExtractionSettings, ResolutionSettings, SearchSettings, stored_section
 from polyhop.warehouse.files.disk import file_checksum, writing
 from polyhop.warehouse.files.layout import index_of
 from polyhop.warehouse.statements import statement
@@ -117,7 +126,7 @@ def save_lexical(folder: Path, analyser: str, index: LexicalIndex) -> None:
 def open_lexical(arrays: ArrayFolder | Stored, analyser: str, language: str = "en") -> LexicalIndex:
     """The postings of one analyser."""
     prefix = f"lexical-{analyser}"
-    terms = {term: number for number, term in enumerate(arrays.lines(prefix, "terms"))}
+    terms = Positions(arrays.lines(prefix, "terms"))
     indptr, passages, tf, lengths = (arrays.array(prefix, name) for name in ("indptr", "passages", "tf", "lengths"))
     return LexicalIndex(terms, indptr, passages, tf, lengths, language)
 
@@ -286,6 +295,17 @@ LANGUAGE: Artefact[str] = Artefact(
 """`corpus.language` of the version."""
 
 
+def _is_large(stored: Stored) -> bool:
+    if "vectors:passage" in stored.artefacts:
+        return stored.is_partitioned("passage")
+    search = stored_section(SearchSettings, stored.settings.get("search", {}))
+    return len(stored.passage_ids) >= search.exact_below
+
+
+IS_LARGE: Artefact[bool] = Artefact("large", _is_large, is_optional=False, restrict=lambda _, _index: False)
+"""Whether a version has so many passages (`search.exact_below`) that questions are answered approximately."""
+
+
 TITLE_KEYS = "title-keys"
 """Prefix of the arrays of `StoredTitleKeys`, which large versions have: taking apart a million titles takes seconds."""
 
@@ -432,7 +452,15 @@ class Partitioned(NamedTuple):
 def _partitioned(stored: Stored) -> Partitioned | None:
     if not stored.is_partitioned("passage"):
         return None
-    return Partitioned(_nearest_passages(stored), RowsOnDisk(stored.artefact(vectors_of("passage"))))
+    vectors, nearest = stored.artefact(vectors_of("passage")), _nearest_passages(stored)
+    # The first search opens LanceDB, which takes a second of a million passages: beside what else a strategy needs.
+    opening = ThreadPoolExecutor(1).submit(nearest, vectors[0], 1, 1)
+
+    def search(vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
+        opening.exception()
+        return nearest(vector, count, ef_search)
+
+    return Partitioned(search, RowsOnDisk(vectors))
 
 
 PARTITIONED_PASSAGES: Artefact[Partitioned | None] = Artefact(

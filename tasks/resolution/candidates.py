@@ -9,13 +9,15 @@ import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel
 from scipy.sparse import coo_array
@@ -33,11 +35,12 @@ FORM_WORDS = COMPANY_WORDS | frozenset(("the", "mr", "mrs", "ms", "dr", "sir", "
 """Words that make a name more formal and nothing else of it, whatever type was guessed without them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Name:
     """A name before resolution: distinct key, most frequent spelling, type if any is known, mentions in all passages.
 
     Only a model reads `descriptions`. A type that `is_guess` is less than nearly certain: then it separates nothing.
+    `form` is the folded name, lower case, whitespace collapsed. A million of them are in memory at once.
     """
 
     key: str
@@ -46,16 +49,21 @@ class Name:
     mention_count: int = 1
     descriptions: tuple[str, ...] = field(default=(), compare=False)
     is_guess: bool = False
+    form: str = field(init=False, compare=False)
 
-    @cached_property
-    def form(self) -> str:
-        """The folded name, lower case, whitespace collapsed."""
-        return norm_ws(fold(self.name))
+    def __post_init__(self) -> None:
+        form = norm_ws(fold(self.name))
+        object.__setattr__(self, "form", self.key if form == self.key else form)  # one text where they are equal
 
-    @cached_property
+    @property
     def tokens(self) -> frozenset[str]:
         """Words of the name without punctuation around them. Source: algorithms.md 1.4, step 1."""
-        return frozenset({word.strip(string.punctuation) for word in self.form.split()} - {""})
+        return _tokens(self.form)
+
+
+@lru_cache(1 << 16)  # chosen: names that are compared with each other are looked at one after the other
+def _tokens(form: str) -> frozenset[str]:
+    return frozenset({word.strip(string.punctuation) for word in form.split()} - {""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,9 @@ class Candidates:
 
     pairs: list[Pair]
     comparisons: int
+
+
+_COMPARED_AT_ONCE = 1 << 20  # pairs of names; chosen: some arrays of 8 MB
 
 
 def candidate_pairs(names: Sequence[Name]) -> Candidates:
@@ -75,19 +86,20 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     """
     # Words of the names that have a type: those of `Name.tokens`.
     chosen = [number for number, name in enumerate(names) if name.type is not None]
-    forms = [names[number].form for number in chosen]
+    written = pc.split_pattern(pa.array([names[number].form for number in chosen], pa.string()), " ")
+    words_as_written = written.flatten().dictionary_encode()
     # The number of each word without its punctuation, -1 for punctuation alone; and the words' count, at least 1.
-    written = " ".join(forms).split()
-    bare = {word: word.strip(string.punctuation) for word in dict.fromkeys(written)}
-    number_of = {word: number for number, word in enumerate(sorted({*bare.values()} - {""}))}
-    number_as_written = {word: number_of.get(stripped, -1) for word, stripped in bare.items()}
-    found = np.fromiter(map(number_as_written.__getitem__, written), dtype=np.int64, count=len(written))
+    bare = [word.strip(string.punctuation) for word in words_as_written.dictionary.to_pylist()]
+    number_of = {word: number for number, word in enumerate(sorted({*bare} - {""}))}
+    numbers_as_written = np.array([number_of.get(word, -1) for word in bare], dtype=np.int64)
+    found = numbers_as_written[words_as_written.indices]
     count = max(1, len(number_of))
-    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
-    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    owner = np.repeat(np.array(chosen, dtype=np.int64), written.value_lengths())
+    held = np.unique(owner[found >= 0] * count + found[found >= 0])
+    owner, found = np.divmod(held, count)
     number_of = {kind: number for number, kind in enumerate(sorted({name.type or "" for name in names}))}
     types = np.array([number_of[name.type or ""] for name in names], dtype=np.int64)
-    words = _Words(owner, found, types[owner] * count + found, count)
+    words = _Words(held, owner, found, types[owner] * count + found, count)
     if not len(words.names):
         return Candidates([], 0)
     _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
@@ -97,18 +109,23 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     numbers, sizes = words.names[starts], np.diff(starts, append=len(words.names))
     # of every name all names that have its rarest word, itself among them
     posted = words.names[np.argsort(place, kind="stable")]
-    a = np.repeat(np.arange(len(numbers)), uses[rarest])
-    within = np.arange(len(a)) - np.repeat(np.cumsum(uses[rarest]) - uses[rarest], uses[rarest])
+    firsts, counts = (np.cumsum(uses) - uses)[rarest], uses[rarest]
     rank = np.zeros(len(names), dtype=np.int64)
     rank[numbers] = np.arange(len(numbers))
-    b = rank[posted[(np.cumsum(uses) - uses)[rarest][a] + within]]
     bits = np.bitwise_or.reduceat(np.uint64(1) << (words.words % 64).astype(np.uint64), starts)
-    is_left = (a != b) & (sizes[a] <= sizes[b]) & ((bits[a] & ~bits[b]) == 0)  # most that have not all words go here
-    a, b = a[is_left], b[is_left]
-    is_pair = _have_all(words, starts, sizes, a, b)
-    pairs = np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]]))
+    parts = []
+    for some in np.array_split(np.arange(len(numbers)), 1 + counts.sum() // _COMPARED_AT_ONCE):
+        a = np.repeat(some, counts[some])
+        within = np.arange(len(a)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
+        b = rank[posted[firsts[a] + within]]
+        # most that have not all words go here
+        is_left = (a != b) & (sizes[a] <= sizes[b]) & ((bits[a] & ~bits[b]) == 0)
+        a, b = a[is_left], b[is_left]
+        is_pair = _have_all(words, starts, sizes, a, b)
+        parts.append(np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]])))
+    pairs = np.concatenate(parts)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return Candidates(list(zip(*pairs.T.tolist(), strict=True)), int(uses[rarest].sum()) - len(numbers))
+    return Candidates(list(zip(*pairs.T.tolist(), strict=True)), int(counts.sum()) - len(numbers))
 
 
 def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
@@ -117,10 +134,13 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
     Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
     bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
     """
-    same: dict[frozenset[str], list[int]] = defaultdict(list)
-    for number, name in enumerate(names):
-        if name.type is not None and (core := name.tokens - FORM_WORDS):
-            same[core].append(number)
+    typed = [number for number, name in enumerate(names) if name.type is not None]
+    hashes = np.fromiter((hash(names[number].tokens - FORM_WORDS) for number in typed), np.int64, len(typed))
+    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    same: dict[frozenset[str], list[int]] = defaultdict(list)  # of few: a set for every name takes half a gigabyte
+    for place in np.flatnonzero(counts[places] > 1).tolist():
+        if core := names[typed[place]].tokens - FORM_WORDS:
+            same[core].append(typed[place])
     return sorted(
         (a, b)
         for group in same.values()
@@ -133,8 +153,12 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
 
 
 class _Words(NamedTuple):
-    """Distinct words of names, in order of name and word: index of the name, number of the word, of type and word."""
+    """Distinct words of names, in order of name and word: index of the name, number of the word, of type and word.
 
+    `held` is of the name and the word, ascending.
+    """
+
+    held: NDArray[np.int64]
     names: NDArray[np.int64]
     words: NDArray[np.int64]
     typed: NDArray[np.int64]
@@ -151,9 +175,8 @@ def _have_all(
     pair = np.repeat(np.arange(len(left)), lengths)
     within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     wanted = words.names[starts[b[left]]][pair] * words.width + words.words[starts[a[left]][pair] + within]
-    held = words.names * words.width + words.words
-    place = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    missing = np.bincount(pair[held[place] != wanted], minlength=len(left))
+    place = np.minimum(np.searchsorted(words.held, wanted), len(words.held) - 1)
+    missing = np.bincount(pair[words.held[place] != wanted], minlength=len(left))
     is_found[left] = missing == 0
     return is_found
 

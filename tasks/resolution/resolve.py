@@ -7,6 +7,7 @@ Source: algorithms.md 1.4.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
@@ -191,7 +192,6 @@ class _Merging:
     def __init__(self, names: Sequence[Name], links: Links) -> None:
         self.names = names
         self._links = links
-        self._number_of = {name.key: number for number, name in enumerate(names)}
         self._sets = DisjointSets(len(names))
         self._edges: dict[int, list[tuple[int, str]]] = defaultdict(list)
         self._judged: set[int] = set()
@@ -199,7 +199,8 @@ class _Merging:
         self._ambiguous: set[int] = set()
         self._descriptions: dict[int, str] = {}
         self._foes: dict[int, dict[int, str]] = {}
-        self._types = {n: {name.type} for n, name in enumerate(names) if name.type is not None and not name.is_guess}
+        own_types = {name.type: frozenset({name.type}) for name in names}  # one set for all names of a type
+        self._types = {n: own_types[name.type] for n, name in enumerate(names) if name.type and not name.is_guess}
         # Number to the numbers that must stay apart from it, with the place that says so.
         cannot_links: dict[int, dict[int, str]] = {}
         for pair in links.cannot:
@@ -251,7 +252,7 @@ class _Merging:
                 self._refusals[a] = f"{place} keeps it apart, although {reason}"
                 self._descriptions.pop(b, None)
                 continue
-            certain = [self._types.get(self._sets.find(number), set()) for number in (a, b)]
+            certain = [self._types.get(self._sets.find(number), frozenset()) for number in (a, b)]
             if all(certain) and certain[0].isdisjoint(certain[1]):
                 self._refusals[a] = (
                     f"other forms of {quoted_name(self.names[b].key)} are of another type, although {reason}"
@@ -315,7 +316,8 @@ class _Merging:
             return
         self._sets.union(a, b)
         kept, gone = min(roots), max(roots)
-        self._types.setdefault(kept, set()).update(self._types.pop(gone, set()))
+        if gone in self._types:
+            self._types[kept] = self._types.get(kept, frozenset()) | self._types.pop(gone)
         if gone in self._foes:
             _keep_apart(self._foes, kept, self._foes.pop(gone))
 
@@ -325,6 +327,10 @@ class _Merging:
             if pair.type and name.mention_count and name.type != pair.type:
                 return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
         return ""
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {name.key: number for number, name in enumerate(self.names)}
 
     def _numbers(self, pair: NamePair) -> tuple[int, int]:
         return self._number_of[link_key(pair.a)], self._number_of[link_key(pair.b)]

@@ -6,6 +6,7 @@ The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ from polyhop.schemas.text import content_hash, norm_simple, without_last_parenth
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
 from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
 from polyhop.tasks.resolution.namesakes import Senses, insert_tuples, tell_apart, with_senses
-from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, accept, link_key, resolve
+from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, Resolution, accept, link_key, resolve
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
@@ -254,6 +255,8 @@ def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, 
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")
+_ROWS_AT_ONCE = 10_000  # chosen: tuples of a million names take a quarter of a gigabyte
+
 _MOST_CHANGED = 0.2  # share of passages above which deriving everything is no slower than looking for what changed
 
 
@@ -263,14 +266,9 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     _run(connection, "resolve", "own_mentions")
     _view(connection, "resolved_mentions", "own_mentions")
     _run(connection, "resolve", "names_of_keys", "types_of_keys")
-    edits, chosen = read_edits(build.folder), build.settings.resolution
+    edits = read_edits(build.folder)
     with no_search_for_cycles():
-        rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
-        names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
-        pairs = read_links(chosen.links)
-        links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))
-        links = edited_links(links, edits, {name.key for name in names} if edits else ())
-        resolution = with_senses(resolve(names, links, _judge(build, connection, senses.families)), senses)
+        resolution = with_senses(_resolved(build, connection, edits, senses), senses)
     # Key map, written descriptions and decisions into their temporary tables.
     moved = sorted(resolution.canonical_of.items())
     own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
@@ -284,6 +282,19 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
         counts["completion_tokens"] = resolution.usage.completion_tokens
     return counts
+
+
+def _resolved(
+    build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
+) -> Resolution:
+    """What is decided about all names, which nobody holds afterwards."""
+    connection.execute(statement("resolve", "names_to_resolve"))
+    rows = chain.from_iterable(iter(lambda: connection.fetchmany(_ROWS_AT_ONCE), []))
+    names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
+    pairs = read_links(build.settings.resolution.links)
+    links = Links(*(tuple(pair for pair in pairs if pair.are_same is same) for same in (True, False)))
+    links = edited_links(links, edits, {name.key for name in names} if edits else ())
+    return resolve(names, links, _judge(build, connection, senses.families))
 
 
 def _judge(build: Build, connection: duckdb.DuckDBPyConnection, families: Mapping[str, frozenset[str]]) -> Judge | None:
@@ -350,7 +361,6 @@ class Resolve(Stage):
         if before is not None:
             begin_updates(build, before.tables, FILLED)
         with build.tables() as connection, showing(connection, raw, before):
-            titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
             _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
             chosen = build.settings.resolution
             has_links = chosen.links or read_edits(build.folder)
@@ -366,7 +376,7 @@ class Resolve(Stage):
             (fill_all if before is None else fill_changed)(build, connection)
             # The aliases: those that titles give, and those that were decided.
             clear_tables(build, connection, [ALIASES])
-            pairs = title_aliases(titles)
+            pairs = title_aliases(row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
             columns = [alias for alias, _ in pairs], [key for _, key in pairs]
             schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
             folder = build.parts("resolve")

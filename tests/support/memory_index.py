@@ -239,7 +239,7 @@ class MemoryIndex:
             handles.ENTITY_NUMBERS: lambda: np.arange(self._value(handles.GRAPH).entity_count),
             handles.RELATION_PASSAGES: self._relation_passages,
             handles.NEAREST_PASSAGES: lambda: self._nearest,
-            handles.PARTITIONED_PASSAGES: lambda: None,
+            **dict.fromkeys((handles.IS_LARGE, handles.PARTITIONED_PASSAGES), lambda: None),
             handles.COSINE_SCALE: lambda: 1.0,
             handles.vectors_of("passage"): lambda: self.encode(self._texts),
             handles.vectors_of("entity"): lambda: self.encode(self._value(handles.GRAPH).keys),

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError
@@ -58,7 +59,7 @@ RECALL_DEPTH = 10  # as questions ask by default
 # candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
 RECALL_EF = 64
 
-_BLOCK_ROWS = 1 << 16  # rows that the sample is compared with at once: 100 MB of 384 dimensions
+_BLOCK_ROWS = 1 << 13  # rows that the sample is compared with at once: cosines, their order and numbers take 50 MB
 
 
 def has_partitions(table: Any) -> bool:
@@ -162,9 +163,7 @@ class LanceVectors:
             held: Any = connection.create_table(table, schema=schema, exist_ok=True)
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
                 held = connection.create_table(table, schema=schema, mode="overwrite")
-            stored, wanted = _stored_hashes(held), dict(zip(rows.ids, rows.hashes, strict=True))
-            changed = [number for number, (key, digest) in enumerate(wanted.items()) if stored.get(key) != digest]
-            vanished = sorted(stored.keys() - wanted.keys())
+            changed, vanished = _differences(held, rows)
             # Rows are written and deleted a chunk at a time.
             for start in range(0, len(changed), _CHUNK):
                 merge = held.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -174,7 +173,7 @@ class LanceVectors:
                 quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
                 held.delete(f"id IN ({quoted})")
             is_changed = bool(changed or vanished)
-            if wanted and (is_changed or not _is_indexed(held)):
+            if rows.ids and (is_changed or not _is_indexed(held)):
                 # Makes the indexes of ids and texts from scratch, of compacted rows.
                 for index in held.list_indices():
                     held.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
@@ -189,8 +188,8 @@ class LanceVectors:
             if is_partitioned and (is_changed or not has_partitions(held)):
                 kind = IvfFlat if rows.vectors.shape[1] % 8 else IvfRq  # codes of whole bytes
                 held.create_index("vector", config=kind(distance_type="cosine"), replace=True)
-            if held.count_rows() != len(wanted) or _stored_hashes(held) != wanted:
-                reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(wanted)}"
+            if held.count_rows() != len(rows.ids) or any(_differences(held, rows)):
+                reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(rows.ids)}"
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
             hnsw = _measured_hnsw(held, rows) if has_graph else None
             partitions = _measured_partitions(held, rows) if is_partitioned else None
@@ -378,9 +377,14 @@ def _schema(dimension: int) -> pa.Schema:
     return pa.schema(pa.field(name, kind, nullable=False) for name, kind in types.items())
 
 
-def _stored_hashes(table: Any) -> dict[str, str]:
-    arrow = table.search().select(["id", "content_hash"]).limit(None).to_arrow()
-    return dict(zip(arrow.column("id").to_pylist(), arrow.column("content_hash").to_pylist(), strict=True))
+def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
+    """Numbers of the rows that a table has not, or with another hash; and ids of the rows that only the table has."""
+    stored = table.search().select(["id", "content_hash"]).limit(None).to_arrow().combine_chunks()
+    ids, hashes = pa.array(rows.ids, pa.string()), pa.array(rows.hashes, pa.string())
+    is_same = pc.equal(stored["content_hash"].take(pc.index_in(ids, stored["id"])), hashes)  # null: it has no such row
+    changed = np.flatnonzero(~pc.fill_null(is_same, fill_value=False).to_numpy(zero_copy_only=False))
+    vanished = stored["id"].filter(pc.invert(pc.is_in(stored["id"], ids)))
+    return changed.tolist(), sorted(vanished.to_pylist())
 
 
 def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:

@@ -32,24 +32,8 @@ _READ_SHARE = 1 / 4
 _SEARCH_SHARE = 1 / 64
 """Searches, one per contender and term, per posting of the question up to which they are faster than summing."""
 
-_BLOCK = 1 << 18  # Postings that are weighed at once, in the processor's cache: no array of all of them but the result.
-
 _SLACK = 1e-9
 """More than the order of a sum of contributions can change, and than scores are rounded by before they are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class TermImpacts:
-    """Postings with their BM25 contributions."""
-
-    terms: Mapping[str, int]  # Term number by term.
-    indptr: NDArray[np.int64]  # Shape (n_terms + 1,), int64.
-    passages: NDArray[np.int32]  # Shape (nnz,), int32: passage numbers, ascending inside a term.
-    # Shape (nnz,), float64: what one occurrence of the term in the question adds to the passage.
-    weights: NDArray[np.float64]
-    idf: NDArray[np.float64]  # Shape (n_terms,), float64.
-    largest: NDArray[np.float64]  # Shape (n_terms,), float64: each term's largest weight.
-    passage_count: int  # Number of passages.
 
 
 def inverse_document_frequency(df: NDArray[np.int64], passage_count: int) -> NDArray[np.float64]:
@@ -57,8 +41,8 @@ def inverse_document_frequency(df: NDArray[np.int64], passage_count: int) -> NDA
     return np.log1p((passage_count - df + 0.5) / (df + 0.5))
 
 
-def impacts(lexical: LexicalIndex, k1: float, b: float, copies: NDArray[np.int64] | None = None) -> TermImpacts:
-    """BM25 contributions of every term to every passage that has it.
+class TermImpacts:
+    """Postings with their BM25 contributions: a term's are computed for the first question that has it, then kept.
 
     Args:
         lexical: Postings of one analyser.
@@ -66,31 +50,47 @@ def impacts(lexical: LexicalIndex, k1: float, b: float, copies: NDArray[np.int64
         b: Share of length normalisation, 0 to 1.
         copies: Shape (n_passages,): how often each text stands in the collection; None: once.
 
-    Returns:
-        `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))` for every posting.
+    Attributes:
+        terms: Term number by term.
+        indptr: Shape (n_terms + 1,), int64.
+        passages: Shape (nnz,), int32: passage numbers, ascending inside a term.
+        idf: Shape (n_terms,), float64.
+        passage_count: Number of passages.
     Source: algorithms.md 2.9.
-    Cost: O(postings), once per version.
     """
-    passage_count = len(lexical.lengths)
-    postings = np.diff(lexical.indptr)
-    if copies is None:
-        df, size, total = postings, passage_count, float(lexical.lengths.sum(dtype=np.int64))
-    else:
-        terms = np.repeat(np.arange(len(postings)), postings)
-        df = np.bincount(terms, copies[lexical.passages], len(postings)).astype(np.int64)
-        size, total = int(copies.sum()), float(np.dot(lexical.lengths, copies))
-    idf = inverse_document_frequency(df, size)
-    relative = lexical.lengths * (size / total) if total else np.zeros(passage_count)
-    damping = k1 * (1 - b + b * relative)
-    weights = np.repeat(idf, postings)
-    for start in range(0, len(weights), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        tf = lexical.tf[part]
-        weights[part] = weights[part] * tf * (k1 + 1) / (tf + damping[lexical.passages[part]])
-    largest = np.zeros(len(postings))
-    if len(weights):
-        largest[postings > 0] = np.maximum.reduceat(weights, lexical.indptr[:-1][postings > 0])
-    return TermImpacts(lexical.terms, lexical.indptr, lexical.passages, weights, idf, largest, passage_count)
+
+    def __init__(self, lexical: LexicalIndex, k1: float, b: float, copies: NDArray[np.int64] | None = None) -> None:
+        self.terms, self.indptr, self.passages = lexical.terms, lexical.indptr, lexical.passages
+        self.passage_count = len(lexical.lengths)
+        postings = np.diff(lexical.indptr)
+        if copies is None:
+            df, size, total = postings, self.passage_count, float(lexical.lengths.sum(dtype=np.int64))
+        else:
+            terms = np.repeat(np.arange(len(postings)), postings)
+            df = np.bincount(terms, copies[lexical.passages], len(postings)).astype(np.int64)
+            size, total = int(copies.sum()), float(np.dot(lexical.lengths, copies))
+        self.idf = inverse_document_frequency(df, size)
+        relative = lexical.lengths * (size / total) if total else np.zeros(self.passage_count)
+        self._tf, self._k1, self._damping = lexical.tf, k1, k1 * (1 - b + b * relative)
+        self._weighed: dict[int, tuple[NDArray[np.float64], float]] = {}
+
+    def postings(self, term: int) -> NDArray[np.int32]:
+        """The passages that have a term, ascending."""
+        return self.passages[self.indptr[term] : self.indptr[term + 1]]
+
+    def weighed(self, term: int) -> tuple[NDArray[np.float64], float]:
+        """What one occurrence of a term in the question adds to each of its passages, and the most.
+
+        Returns:
+            `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))` for every posting.
+        Source: algorithms.md 2.9.
+        """
+        known = self._weighed.get(term)
+        if known is None:
+            tf = self._tf[self.indptr[term] : self.indptr[term + 1]]
+            weights = self.idf[term] * tf * (self._k1 + 1) / (tf + self._damping[self.postings(term)])
+            known = self._weighed[term] = weights, float(weights.max(initial=0.0))
+        return known
 
 
 def count_terms(tokens: Iterable[str], terms: Mapping[str, int]) -> dict[int, int]:
@@ -106,13 +106,11 @@ def score(index: TermImpacts, counts: Mapping[int, float]) -> NDArray[np.float64
     Source: algorithms.md 2.9.
     Cost: O(postings of the question's terms + passages).
     """
-    spans = [(int(index.indptr[term]), int(index.indptr[term + 1]), count) for term, count in counts.items()]
-    if not spans:
+    if not counts:
         return np.zeros(index.passage_count)
-    passages = np.concatenate([index.passages[start:end] for start, end, _ in spans])
-    weights = np.concatenate(
-        [index.weights[start:end] if count == 1 else index.weights[start:end] * count for start, end, count in spans]
-    )
+    passages = np.concatenate([index.postings(term) for term in counts])
+    weighed = ((index.weighed(term)[0], count) for term, count in counts.items())
+    weights = np.concatenate([weights if count == 1 else weights * count for weights, count in weighed])
     return np.bincount(passages, weights, index.passage_count).astype(np.float64, copy=False)
 
 
@@ -123,7 +121,7 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
     among the first; only passages that still can are summed over all terms, in the order of `score`.
 
     Args:
-        index: From `impacts`.
+        index: The postings.
         counts: Question terms and how often each counts, at least 0, ascending (`count_terms`).
         count: Passages to return at most.
 
@@ -140,10 +138,10 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
         return numbers, scores[numbers]
     totals = np.zeros(len(found))
     for term, times in counts.items():
-        start, end = int(index.indptr[term]), int(index.indptr[term + 1])
-        offsets = start + np.minimum(np.searchsorted(index.passages[start:end], found), end - start - 1)
-        weights = index.weights[offsets] if times == 1 else index.weights[offsets] * times
-        totals += np.where(index.passages[offsets] == found, weights, 0.0)
+        passages, weights = index.postings(term), index.weighed(term)[0]
+        offsets = np.minimum(np.searchsorted(passages, found), len(passages) - 1)
+        added = weights[offsets] if times == 1 else weights[offsets] * times
+        totals += np.where(passages[offsets] == found, added, 0.0)
     order = best_positive(totals, count)
     return found[order].astype(np.intp), totals[order]
 
@@ -151,21 +149,21 @@ def top(index: TermImpacts, counts: Mapping[int, float], count: int) -> Ranking:
 def _contenders(index: TermImpacts, counts: Mapping[int, float], count: int) -> NDArray[np.int32] | None:
     """Ascending numbers of all passages that can be among the first `count`, and few others; None: all with a term."""
     terms = [term for term in counts if index.indptr[term + 1] > index.indptr[term]]
-    terms.sort(key=lambda term: -index.largest[term] * counts[term])
-    left = fsum(index.largest[term] * counts[term] for term in terms)
+    most = {term: index.weighed(term)[1] * counts[term] for term in terms}
+    terms.sort(key=lambda term: -most[term])
+    left = fsum(most.values())
     unread = sum(int(index.indptr[term + 1] - index.indptr[term]) for term in terms)
     allowed = unread * _READ_SHARE if unread > _FEW_POSTINGS else 0
     sums = np.zeros(index.passage_count if allowed else 0)
     reached = 0.0
     for term in terms[:-1]:
-        start, end = int(index.indptr[term]), int(index.indptr[term + 1])
-        allowed -= end - start
+        passages = index.postings(term)
+        allowed -= len(passages)
         if allowed < 0:
             return None
-        passages = index.passages[start:end]
-        here = sums[passages] + index.weights[start:end] * counts[term]
+        here = sums[passages] + index.weighed(term)[0] * counts[term]
         sums[passages] = here
-        left -= index.largest[term] * counts[term]
+        left -= most[term]
         if 0 < count <= len(here):
             reached = max(reached, float(np.partition(here, len(here) - count)[len(here) - count]))
         if reached - left > _SLACK:
@@ -179,7 +177,7 @@ def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.i
     """Which of a few passages have which terms.
 
     Args:
-        index: From `impacts`.
+        index: The postings.
         terms: Term numbers.
         passages: Shape (m,): passage numbers in any order.
 
@@ -189,7 +187,7 @@ def containment(index: TermImpacts, terms: Sequence[int], passages: NDArray[np.i
     """
     found, wanted = np.zeros((len(passages), len(terms)), dtype=np.bool_), passages.astype(np.int32)
     for column, term in enumerate(terms):
-        postings = index.passages[index.indptr[term] : index.indptr[term + 1]]
+        postings = index.postings(term)
         found[:, column] = postings[np.minimum(np.searchsorted(postings, wanted), len(postings) - 1)] == wanted
     return found
 

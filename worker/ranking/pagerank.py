@@ -368,6 +368,10 @@ _WHOLE_STEP_SHARE = 1 / 8
 _WHOLE_SUM_SHARE = 1 / 64
 """Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
 
+THINNEST = 3e-5
+"""Mass that spreads thinner than this share of the thickest is not followed in large versions; chosen:
+benchmarks/README.md, "A million passages"."""
+
 _BLOCK = 1 << 15  # Passages that columns are added for at once, so that their sum stays in the processor's cache.
 
 Mass = tuple[NDArray[np.integer], NDArray[np.float64]]  # Ascending numbers of the nodes that hold some, and how much.
@@ -416,9 +420,18 @@ class Masses:
         first = best(masses, count)
         return near[first], masses[first]
 
+    def on(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores of all passages, shape (n,), and at least so much as these hold beside it."""
+        if self.rows is None:
+            return scores + self.least
+        found = scores.copy()
+        found[self.rows] += self.least
+        return found
+
     def plus(self, added: NDArray[np.float64]) -> "Masses":
         """The same with what each passage, shape (n,), gets beside it."""
-        return Masses(self.least + added, self.error, lambda rows: self.exact(rows) + added[rows])
+        held = added if self.rows is None else added[self.rows]
+        return Masses(self.least + held, self.error, lambda rows: self.exact(rows) + added[rows], rows=self.rows)
 
 
 def exact_masses(masses: NDArray[np.float64]) -> Masses:
@@ -692,7 +705,7 @@ def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
 
 def without_short_names(graph: BipartiteGraph, characters: int) -> BipartiteGraph:
     """The graph without entities of shorter keys; the same object if all stay. Source: algorithms.md 2.3."""
-    if all(len(key) >= characters for key in graph.keys):
+    if min(map(len, graph.keys), default=characters) >= characters:
         return graph
     return relabelled(graph, [key if len(key) >= characters else "" for key in graph.keys])
 

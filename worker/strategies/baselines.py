@@ -27,11 +27,11 @@ from polyhop.warehouse.artefacts import (
     vectors_of,
 )
 from polyhop.worker.ranking.bm25 import (
+    TermImpacts,
     add_terms,
     count_terms,
     coverage_and_proximity,
     expansion_entities,
-    impacts,
     interpolate,
     inverse_document_frequency,
     relevance_model,
@@ -77,7 +77,7 @@ class LexicalStrategy(RankedStrategy):
         super().__init__(reader)
         parameters = parameters or LexicalParameters()
         lexical = reader.artefact(lexical_of(ANALYSER))
-        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._impacts = TermImpacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
 
     def rank(self, question: Question, count: int) -> Ranking:
@@ -291,7 +291,7 @@ class FeedbackStrategy(RankedStrategy):
         super().__init__(reader)
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._terms = list(lexical.terms)
-        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._impacts = TermImpacts(lexical, parameters.k1, parameters.b)
         self._tokens = analyser_of(ANALYSER, lexical.language)
         self._fb_docs = parameters.fb_docs
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -16,11 +15,26 @@ from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.manifest import NEAR
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, PARTITIONED_PASSAGES, Partitioned, lexical_of, vectors_of
-from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
+from polyhop.warehouse.artefacts import (
+    COSINE_SCALE,
+    GRAPH,
+    IS_LARGE,
+    PARTITIONED_PASSAGES,
+    lexical_of,
+    vectors_of,
+)
+from polyhop.worker.ranking.bm25 import TermImpacts, containment, count_terms, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part, walk_parts
 from polyhop.worker.ranking.fusion import best, contenders
-from polyhop.worker.ranking.pagerank import Masses, TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
+from polyhop.worker.ranking.pagerank import (
+    THINNEST,
+    Masses,
+    TouchedWalk,
+    WalkSeeds,
+    bipartite_transition,
+    entity_weights,
+    mix,
+)
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.strategies.base import Found, Parameters, RankedStrategy, Ranking, question_vector, strategy
 from polyhop.worker.strategies.entities import QuestionEntities, Start, entity_matcher
@@ -30,7 +44,6 @@ K1, B = 1.2, 0.75  # algorithms.md 2B.2.
 ENTITY_PENALTY, ENTITY_WEIGHT = 0.5, 2.0  # a question entity starts with omega / df ** q; algorithms.md 2B.3.
 REFERENCE_RANK = 10  # m: the walk's mass at this rank counts as 1; algorithms.md 2B.3.
 POOL, CHOSEN = 30, 20  # passages among which the first are chosen for what they add, and how many; algorithms.md 2B.3.
-THINNEST = 1e-4  # In large versions; chosen: benchmarks/README.md, "A million passages".
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
 
@@ -98,7 +111,6 @@ class BridgeLexicalStrategy(RankedStrategy):
 
     is_positive_only = True
     graph = GRAPH
-    _large: Partitioned | None = None
     steps = 5  # T, half-steps of the walk; algorithms.md 2B.3.
 
     def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
@@ -109,11 +121,9 @@ class BridgeLexicalStrategy(RankedStrategy):
         self._match = entity_matcher(reader)
         self._entity_weights = ENTITY_WEIGHT * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         lexical = reader.artefact(lexical_of(ANALYSER))
-        with ThreadPoolExecutor(1) as beside:  # both take half a second of a million passages
-            weighed = beside.submit(impacts, lexical, K1, B)
-            transition = bipartite_transition(graph, title_boost=parameters.title_boost)
-            self._impacts = weighed.result()
-        thinnest = 0.0 if self._large is None else THINNEST
+        self._impacts = TermImpacts(lexical, K1, B)
+        transition = bipartite_transition(graph, title_boost=parameters.title_boost)
+        thinnest = THINNEST if reader.artefact(IS_LARGE) else 0.0
         self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False, thinnest=thinnest)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
@@ -156,7 +166,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         """
         count = max(limit, POOL)
         if similarity.rows is None:
-            near = contenders(similarity.fusing + beside.least, count, similarity.error + beside.error)
+            near = contenders(beside.on(similarity.fusing), count, similarity.error + beside.error)
             similar = similarity.exact(near)[1]
         else:
             near = np.union1d(similarity.rows, beside.most(max(count, NEAR)))

@@ -102,8 +102,9 @@ def entity_matcher(reader: IndexReader) -> Match:
 
 def entity_keys(reader: IndexReader) -> Callable[[str], str]:
     """The key of a name to its entity's; a node of its own comes before every alias."""
-    aliases, number_of = reader.artefact(ALIASES), reader.artefact(GRAPH).number_of
-    return lambda key: key if key in number_of else aliases.get(key, key)
+    number_of = reader.artefact(GRAPH).number_of
+    # aliases of a large version take a third of a second to read, and few questions need them
+    return lambda key: key if key in number_of else reader.artefact(ALIASES).get(key, key)
 
 
 def entity_meanings(reader: IndexReader) -> Callable[[str], tuple[str, ...]]:

@@ -20,9 +20,10 @@ from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.text import norm_lower, norm_simple, without_last_parenthesis
-from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
+from polyhop.warehouse.artefacts import GRAPH, IS_LARGE, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.fusion import weighted_fusion
 from polyhop.worker.ranking.pagerank import (
+    THINNEST,
     Masses,
     Mixing,
     TouchedWalk,
@@ -134,8 +135,8 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     label = (lambda text: entity_of(" ".join(name_tokens(text)))) if by_key else _NORMS[parameters.entity_norm]
     aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
     # The graph under labels and aliases; the same object if neither renames anything.
-    own = source.keys if by_key else tuple(map(label, source.keys))
-    labels = tuple(aliases.get(name, name) for name in own)
+    labels = source.keys if by_key else tuple(map(label, source.keys))
+    labels = tuple(aliases.get(name, name) for name in labels) if aliases else labels
     graph = source if labels == source.keys else relabelled(source, labels)
     graph = without_short_names(graph, LEAST_CHARACTERS)
     kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
@@ -187,12 +188,16 @@ class WalkParameters(Parameters):
 
 
 def make_walk(
-    graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters
+    graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters, thinnest: float = 0.0
 ) -> Callable[[WalkSeeds], Masses]:
-    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the masses of the passages."""
+    """A walk on the edges that are kept (None: all), by power steps or by push: seeds to the masses of the passages.
+
+    `thinnest` counts for power steps, see `TouchedWalk`.
+    """
     parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
     if parameters.ppr == "power":
-        return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).masses
+        restart, steps = parameters.restart, parameters.max_iter
+        return TouchedWalk(parts, restart, steps, return_dangling=True, thinnest=thinnest).masses
     nodes = joined(parts)
     entity_count, passage_count = parts.to_entities.shape
 
@@ -273,7 +278,8 @@ class GraphStrategy(RankedStrategy):
         self._seeding = seeding
         self._seeded = parameters if isinstance(parameters, SeededParameters) else None
         self._fallback = fallback
-        self._walk = make_walk(nodes.graph, nodes.kept, parameters)
+        thinnest = THINNEST if reader.artefact(IS_LARGE) else 0.0
+        self._walk = make_walk(nodes.graph, nodes.kept, parameters, thinnest)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; without passages there is nothing to walk on."""

@@ -284,7 +284,7 @@ def test_partitions_of_a_version_find_what_exact_search_finds(tmp_path: Path, mo
     nearest = LanceTable.nearest
 
     def counted(table: LanceTable, *arguments: Any) -> list[str]:
-        searches.append(arguments[1])
+        searches.extend(arguments[1:2] if arguments[1] > 1 else [])  # a search for one opens LanceDB
         return nearest(table, *arguments)
 
     monkeypatch.setattr(LanceTable, "nearest", counted)

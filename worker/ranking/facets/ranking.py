@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from polyhop.schemas.hubs import HubPaths
 from polyhop.schemas.propositions import Rows
 from polyhop.tasks.lexical.postings import build_postings
-from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, impacts, score
+from polyhop.worker.ranking.bm25 import TermImpacts, count_terms, score
 from polyhop.worker.ranking.facets.conditions import (
     BEST_SHARE,
     HUB,
@@ -155,9 +155,9 @@ class FacetRanking:
         self._types = frozenset(word.stem for name in hub_types for word in words_of(name))
         self.fields = Fields(units, self._types)
         documents = build_postings(content_stems(words) for words in units.document_words())
-        self._documents = impacts(documents, rule.k1, rule.b, units.copies)
+        self._documents = TermImpacts(documents, rule.k1, rule.b, units.copies)
         hubs = build_postings(content_stems(units.value_words[value]) for value in units.hub_values.tolist())
-        self._hub_labels = impacts(hubs, rule.k1, rule.b)
+        self._hub_labels = TermImpacts(hubs, rule.k1, rule.b)
         self._entries = _entries(units)
         self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signature_texts)))
         self.compares_signatures = (

@@ -24,7 +24,7 @@ CORPORA = st.lists(st.lists(WORDS, min_size=1, max_size=12), min_size=1, max_siz
 
 def test_golden_scores_of_four_passages() -> None:
     """G-SPRIG-4."""
-    index = bm25.impacts(lexical_from(GOLDEN), 1.5, 0.75)
+    index = bm25.TermImpacts(lexical_from(GOLDEN), 1.5, 0.75)
     counts = bm25.count_terms(["capital", "of", "france"], index.terms)
     assert index.idf[list(counts)] == pytest.approx([0.693147] * 3, abs=1e-6)
     assert bm25.score(index, counts) == pytest.approx([1.953838, 0, 1.302558, 0.651279], abs=1e-6)
@@ -39,7 +39,7 @@ def test_scores_equal_an_independent_package(corpus: list[list[str]], question: 
     other = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")
     other.index(corpus, show_progress=False)
     expected = other.get_scores(known) * (k1 + 1) if known else np.zeros(len(corpus))
-    index = bm25.impacts(lexical_from(corpus), k1, b)
+    index = bm25.TermImpacts(lexical_from(corpus), k1, b)
     assert bm25.score(index, bm25.count_terms(question, index.terms)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -47,13 +47,13 @@ def test_known_terms_are_counted_in_ascending_number_and_without_words_nothing_s
     terms = lexical_from(GOLDEN).terms
     counts = bm25.count_terms(["paris", "france", "rome", "berlin", "paris"], terms)
     assert [*counts.items()] == [(terms["berlin"], 1), (terms["france"], 1), (terms["paris"], 2)]
-    index = bm25.impacts(lexical_from([[], []]), 1.5, 0.75)
+    index = bm25.TermImpacts(lexical_from([[], []]), 1.5, 0.75)
     assert bm25.score(index, bm25.count_terms(["a"], index.terms)).tolist() == [0.0, 0.0]
 
 
 @given(CORPORA, st.lists(WORDS, max_size=4, unique=True), st.data())
 def test_containment_is_by_passage_and_term(corpus: list[list[str]], words: list[str], data: st.DataObject) -> None:
-    index = bm25.impacts(lexical_from(corpus), 1.2, 0.75)
+    index = bm25.TermImpacts(lexical_from(corpus), 1.2, 0.75)
     known = [word for word in words if word in index.terms]
     asked = data.draw(st.lists(st.integers(0, len(corpus) - 1), max_size=5))
     found = bm25.containment(index, [index.terms[word] for word in known], np.array(asked, dtype=np.intp))
@@ -68,7 +68,7 @@ def test_containment_is_by_passage_and_term(corpus: list[list[str]], words: list
     count=st.integers(0, 8),
 )
 def test_the_top_is_that_of_all_scores_bit_by_bit(corpus: Any, question: Any, count: int, read_share: float) -> None:
-    index = bm25.impacts(lexical_from(corpus), 1.5, 0.75)
+    index = bm25.TermImpacts(lexical_from(corpus), 1.5, 0.75)
     counts = dict(sorted((index.terms[word], times) for word, times in question.items() if word in index.terms))
     scores = bm25.score(index, counts)
     expected = best_positive(scores, count)
@@ -86,7 +86,7 @@ def test_a_rare_word_leaves_most_postings_unread(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bm25, "_FEW_POSTINGS", 0)
     monkeypatch.setattr(bm25, "_SEARCH_SHARE", 1)
     rows = [["common", "rare"] if n % 50 == 7 else ["common"] for n in range(500)]
-    index = bm25.impacts(lexical_from(rows), 1.5, 0.75)
+    index = bm25.TermImpacts(lexical_from(rows), 1.5, 0.75)
     monkeypatch.setattr(bm25, "score", lambda *_: pytest.fail("all postings were read"))
     numbers, _ = bm25.top(index, bm25.count_terms(["common", "rare"], index.terms), 5)
     assert numbers.tolist() == [7, 57, 107, 157, 207]
@@ -125,7 +125,7 @@ def plain_rm3(corpus: list[list[str]], question: list[str], fb_docs: int, fb_ter
 )
 def test_rm3_equals_a_plain_computation(corpus: Any, question: Any, fb_docs: int, fb_terms: int, own: float) -> None:
     """Unknown words of the question (x, y, z) take their share of its own words; fb_docs may exceed the corpus."""
-    index = bm25.impacts(lexical_from(corpus), 1.5, 0.75)
+    index = bm25.TermImpacts(lexical_from(corpus), 1.5, 0.75)
     counts = bm25.count_terms(question, index.terms)
     scores = bm25.score(index, counts)
     first = best_positive(scores, fb_docs)

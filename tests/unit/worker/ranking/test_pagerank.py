@@ -280,19 +280,18 @@ def test_bounds_change_no_ranking(seed: int, least: float, whole_step: float, mo
 def test_a_thinned_walk_holds_no_more_mass(seed: int, whole_step: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(touched_walk, "_WHOLE_STEP_SHARE", whole_step)
     transition = pagerank.bipartite_transition(random_graph(seed, 70, 25), title_boost=5.0)
-    seeds = random_seeds(seed, 70, 25)
-    expected, everywhere = pagerank.walk_passages(transition, seeds, 0.15, 5, return_dangling=False), np.arange(70)
-    held = []
+    seeds, returns, everywhere = random_seeds(seed, 70, 25), bool(seed % 2), np.arange(70)
+    expected, held = pagerank.walk_passages(transition, seeds, 0.15, 5, return_dangling=returns), []
     for thinnest in (1e-12, 0.05, 0.5):
-        walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=False, least_edges=0, thinnest=thinnest)
+        walk = pagerank.TouchedWalk(transition, 0.15, 5, return_dangling=returns, least_edges=0, thinnest=thinnest)
         masses = walk.masses(seeds)
         held.append(masses.exact(everywhere))
+        assert masses.on(everywhere / 70).tolist() == masses.plus(everywhere / 70).exact(everywhere).tolist()
         found = np.flatnonzero(held[-1])
-        assert masses.contenders(3).tolist() == found[contenders(held[-1][found], 3)].tolist()
-        assert masses.most(3).tolist() == masses.contenders(3).tolist()
-        numbers, amounts = masses.best(5)
-        assert numbers.tolist() == best(held[-1], 5).tolist()
-        assert amounts.tolist() == held[-1][numbers].tolist()
+        near = found[contenders(held[-1][found], 3)]
+        assert masses.contenders(3).tolist() == masses.most(3).tolist() == near.tolist()
+        numbers = best(held[-1], 5)
+        assert [first.tolist() for first in masses.best(5)] == [numbers.tolist(), held[-1][numbers].tolist()]
     assert held[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert (held[1] <= held[0] + 1e-15).all()
     assert 0 < held[2].sum() < held[1].sum() < held[0].sum()
