@@ -342,7 +342,8 @@ class _Run:
         """Reads the source whole, because only that shows whether anything changed; without one, takes it over."""
         source, build = self._source, self._build
         with self._history.stage(source.name):
-            start_build(build, tables_of([source, *self._stages]))
+            stages = [source, *self._stages]
+            start_build(build, tables_of(stages), [t for stage in stages for t in stage.updated_tables(build)])
             is_read = self._request.source is not None or build.reads_kept_only
             if is_read:
                 unread: Counter[str] = Counter()

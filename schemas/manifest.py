@@ -64,7 +64,8 @@ class PartitionsRecord(_Frozen):
     """An index of partitions for approximate search (LanceDB's IVF_RQ), and what it finds of the exact nearest ten."""
 
     probes: int  # Partitions that a search reads.
-    recall_at_10: float  # Among the `NEAR` candidates whose cosines a question computes.
+    recall_at_10: float  # Among the `NEAR` candidates whose cosines a question computes, when the index was made.
+    taken_in: int = 0  # Rows that it took in since, or that went.
 
 
 class EncoderRecord(_Frozen):

@@ -59,7 +59,10 @@ def title_keys(title: str) -> tuple[str, ...]:
         Distinct keys in that order; stop words, months and single letters are left out, so there may be none.
     Source: algorithms.md 2B.1 (b), (c).
     """
-    return tuple(key for key, _ in title_forms(title))
+    if _SPLITS.search(title):
+        return tuple(key for key, _ in title_forms(title))
+    key = _key_of(title)  # the usual case, in half the time
+    return (key,) if key else ()
 
 
 def title_forms(title: str) -> list[tuple[str, str]]:
@@ -70,11 +73,16 @@ def title_forms(title: str) -> list[tuple[str, str]]:
         spellings += [outside, _COMMA.split(outside, maxsplit=1)[0]]
     forms: dict[str, str] = {}
     for spelling in spellings:
-        words = _TOKEN.findall(fold(spelling))
-        key = " ".join([word.lower() for word in words])
-        if len(key) >= 2 and key not in _NO_KEY and (key not in STOP_WORDS or words[0].isupper()):
+        if key := _key_of(spelling):
             forms.setdefault(key, spelling.strip())
     return list(forms.items())
+
+
+def _key_of(spelling: str) -> str:
+    """The key of a title as it is spelled, "" if it has none."""
+    words = _TOKEN.findall(fold(spelling))
+    key = " ".join([word.lower() for word in words])
+    return key if len(key) >= 2 and key not in _NO_KEY and (key not in STOP_WORDS or words[0].isupper()) else ""
 
 
 class TitleKeys:

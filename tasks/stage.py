@@ -96,6 +96,8 @@ class Stage:
     revision: int = 1  # To be raised with every change of its code that changes its result.
     # Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
     tables: tuple[Table, ...] = ()
+    # Those of them that begin as in the version before, if that filled them in the same way: it changes or clears them.
+    updated: tuple[Table, ...] = ()
     # (table, column, value) of the rows that it fills in tables shared with other stages.
     rows: tuple[tuple[str, str, str], ...] = ()
     arrays: str = ""  # Prefix of the array files that it writes, "" if none.
@@ -180,6 +182,11 @@ class Stage:
     def recipe(self, build: Build) -> str:
         """sha256 of what determines the result besides what it reads of other stages."""
         return chain_fingerprint(self.name, self.revision, dict(self.files(build)), dict(self.settings(build)))
+
+    def updated_tables(self, build: Build) -> tuple[Table, ...]:
+        """Its tables that begin as those of the version before."""
+        names = [table.name for table in self.updated]
+        return self.updated if names and build.earlier_tables(self.name, self.recipe(build), names) else ()
 
     def done(self, build: Build) -> Build:
         """The build once this stage is done, or its result taken over: the stages that read it can go on."""

@@ -271,15 +271,33 @@ class Freight:
     files: tuple[tuple[str, str], ...]
 
 
-def start_build(build: Build, tables: Iterable[Table] = TABLES) -> None:
-    """An empty staging version with these tables; parts of an interrupted run stay."""
+def start_build(build: Build, tables: Iterable[Table] = TABLES, updated: Iterable[Table] = ()) -> None:
+    """A staging version with these tables, empty but for `updated` ones; parts of an interrupted run stay.
+
+    The latter begin as those of the version before: in a copy of its file, whose other tables go (decision 0024).
+    """
+    updated, earlier = list(updated), build.earlier or Earlier(0, frozenset())
     with writing("the staging folder", build.folder.staging):
         for folder in (build.staging.path, build.updates):
             shutil.rmtree(folder, ignore_errors=True)
         build.staging.arrays.mkdir(parents=True)
+        if updated:
+            shutil.copyfile(build.folder.version(earlier.version).tables, build.staging.tables)
     with build.tables() as connection:
+        for (view,) in connection.execute(statement("updates", "views")).fetchall():
+            connection.execute(f"DROP VIEW {quoted(view)}")
+        kept = {table.name for table in updated}
+        for (name,) in connection.execute(statement("updates", "tables")).fetchall():
+            if name not in kept:
+                connection.execute(f"DROP TABLE {quoted(name)}")
+        connection.execute("CHECKPOINT")  # what comes takes the room of what went
         for table in tables:
-            connection.execute(create_statement(table))
+            if table.name not in kept:
+                connection.execute(create_statement(table))
+    for table in updated:
+        _write_note(
+            build, table, UpdatedTable(record=earlier.records[table.name], appended=earlier.appended.get(table.name, 0))
+        )
 
 
 def clear_staging(build: Build) -> None:
@@ -310,8 +328,12 @@ def latest_manifest(build: Build) -> Manifest | None:
 def reuse_tables(
     build: Build, manifest: Manifest, tables: Iterable[Table], rows: Iterable[tuple[str, str, str]] = ()
 ) -> None:
-    """Takes tables, and (table, column, value) rows of shared tables, over from the current version."""
-    tables, rows = list(tables), list(rows)
+    """Takes tables, and (table, column, value) rows of shared tables, over from the current version.
+
+    Tables that began as its own, and of which no row changed, stay.
+    """
+    begun = updated_tables(build)
+    tables, rows = [table for table in tables if table.name not in begun], list(rows)
     if not tables and not rows:
         return  # the file may be damaged, and is not needed
     published = build.folder.version(manifest.version)
@@ -375,7 +397,6 @@ def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], setting
 
 MOST_APPENDED = 0.1  # share of rows out of order above which a table is written whole; chosen: some ten edits of 1 %
 
-_STAGED = "staged"
 _OLD, _NEW, _REMOVED, _ADDED = "old_rows", "new_rows", "removed_rows", "added_rows"
 
 
@@ -384,40 +405,6 @@ class UpdatedTable(BaseModel):
 
     record: TableRecord
     appended: int
-
-
-def begin_updates(build: Build, published: Path, tables: Iterable[Table]) -> None:
-    """Replaces the staged file by a copy of a published one: these tables are its, all others stay as staged."""
-    kept, staged = {table.name for table in tables}, build.staging.tables
-    copy = build.folder.staging / "copied" / staged.name
-    with writing("a copy of the tables", copy.parent):
-        shutil.rmtree(copy.parent, ignore_errors=True)
-        copy.parent.mkdir(parents=True)
-        shutil.copyfile(published, copy)
-    with connect(copy, read_only=False) as connection:
-        with attached(connection, staged, _STAGED):
-            for (view,) in connection.execute(statement("updates", "views")).fetchall():
-                connection.execute(f"DROP VIEW {quoted(view)}")
-            (own,) = connection.execute(statement("updates", "database")).fetchone() or ("",)
-            for name, _ in connection.execute(statement("updates", "tables_of_database"), {"database": own}).fetchall():
-                if name not in kept:
-                    connection.execute(f"DROP TABLE {quoted(name)}")
-            tables_held = connection.execute(
-                statement("updates", "tables_of_database"), {"database": _STAGED}
-            ).fetchall()
-            for name, definition in tables_held:
-                if name not in kept:
-                    connection.execute(definition)
-                    of_table = {"database": _STAGED, "name": name}
-                    columns = connection.execute(statement("updates", "stored_columns"), of_table).fetchall()
-                    stored = ", ".join(quoted(column) for (column,) in columns)
-                    rows = f"SELECT {stored} FROM {_STAGED}.{quoted(name)}"
-                    connection.execute(f"INSERT INTO {quoted(name)} ({stored}) {rows}")
-        connection.execute("CHECKPOINT")
-    with writing("a copy of the tables", staged):
-        copy.replace(staged)
-        for file in (copy, staged):
-            file.with_name(f"{file.name}.wal").unlink(missing_ok=True)  # of a file that is no more
 
 
 def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
@@ -430,7 +417,12 @@ def clear_tables(build: Build, connection: duckdb.DuckDBPyConnection, tables: It
     """Makes staged tables empty, for a stage that derives all of their rows."""
     for table in tables:
         connection.execute(create_statement(table))
-        _note(build, table.name).unlink(missing_ok=True)
+        forget_update(build, table)
+
+
+def forget_update(build: Build, table: Table) -> None:
+    """Forgets what is known of the rows of a staged table, which change otherwise than by `replace_rows`."""
+    _note(build, table.name).unlink(missing_ok=True)
 
 
 def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
@@ -455,6 +447,8 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
             f"INSERT INTO {target} ({stored}) SELECT {stored} FROM {whole} ANTI JOIN {other} ON {' AND '.join(same)}"
         )
     removed, added = table_record(connection, _REMOVED), table_record(connection, _ADDED)
+    before = updated_tables(build)[table.name]
+    forget_update(build, table)  # until the rows are as it will say
     connection.execute(f"DELETE FROM {name} WHERE ({key}) IN (SELECT ({key}) FROM {_REMOVED})")
     twice = f"SELECT count(*) FROM {name} SEMI JOIN {_ADDED} USING ({key})"
     within = f"SELECT count(*) - count(DISTINCT ({key})) FROM {_ADDED}"
@@ -462,23 +456,35 @@ def replace_rows(build: Build, connection: duckdb.DuckDBPyConnection, table: Tab
     if surplus:
         raise InvariantError(f"Not published: table '{table.name}' would have {surplus} rows with a used key.")
     connection.execute(f"INSERT INTO {name} ({stored}) SELECT {stored} FROM {_ADDED} ORDER BY {key}")
-    earlier = build.earlier or Earlier(0, frozenset())
-    record = updated_record(earlier.records[table.name], removed, added)
-    appended = earlier.appended.get(table.name, 0) + added.rows
+    record, appended = updated_record(before.record, removed, added), before.appended + added.rows
     if appended > MOST_APPENDED * record.rows:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE all_rows AS SELECT {stored} FROM {name}")
         connection.execute(create_statement(table))
         insert_sorted(connection, table, f"SELECT {stored} FROM all_rows")
         connection.execute("DROP TABLE all_rows")
         appended = 0
-    with writing("what was updated", build.updates):
-        build.updates.mkdir(parents=True, exist_ok=True)
-        write_whole(_note(build, table.name), UpdatedTable(record=record, appended=appended).model_dump_json().encode())
+    _write_note(build, table, UpdatedTable(record=record, appended=appended))
 
 
 def updated_tables(build: Build) -> dict[str, UpdatedTable]:
     """What is known of the staged tables that began as those of the version before."""
     return {file.stem: UpdatedTable.model_validate_json(file.read_bytes()) for file in build.updates.glob("*.json")}
+
+
+def _as_before(earlier: Earlier, table: Table) -> UpdatedTable:
+    return UpdatedTable(record=earlier.records[table.name], appended=earlier.appended.get(table.name, 0))
+
+
+def are_as_before(build: Build, tables: Iterable[Table]) -> bool:
+    """Whether these staged tables began as those of the version before, and no row of them changed."""
+    known, earlier = updated_tables(build), build.earlier
+    return earlier is not None and all(known.get(table.name) == _as_before(earlier, table) for table in tables)
+
+
+def _write_note(build: Build, table: Table, known: UpdatedTable) -> None:
+    with writing("what was updated", build.updates):
+        build.updates.mkdir(parents=True, exist_ok=True)
+        write_whole(_note(build, table.name), known.model_dump_json().encode())
 
 
 def _note(build: Build, table: str) -> Path:

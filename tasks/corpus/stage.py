@@ -29,6 +29,7 @@ from polyhop.tasks.passages.records import (
     passages_table,
     quarantine_table,
     table_of_rows,
+    update_records,
 )
 from polyhop.tasks.stage import BatchResult, Counts, SourceStage, no_search_for_cycles
 from polyhop.warehouse.build import (
@@ -39,9 +40,13 @@ from polyhop.warehouse.build import (
     WITHOUT_SECTIONS,
     Build,
     KeptSource,
+    are_as_before,
+    clear_tables,
+    forget_update,
     kept_files,
     part_files,
     read_kept,
+    updated_tables,
     write_part,
     write_rows,
 )
@@ -52,7 +57,7 @@ from polyhop.warehouse.files.formats import INSTALL_OFFICE
 from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.inbox import read_waiting
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.tables.connection import connect, table_record
 
 RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
 """Records as a run reads them, each with its line."""
@@ -104,15 +109,20 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
                 link_or_copy(path, arrays / path.name)
     if build.reads_kept_only:
         return
-    records, refused = kept_files(build.source_name)
+    refused = kept_files(build.source_name)[1]
     parts = {"records": [*part_files(folder, "records"), *part_files(folder, "carried")], "origin": build.source_name}
     of_records = {"records": parts["records"]}
     ((has_sections,),) = connection.execute(statement("sources", "has_sections"), of_records).fetchall()
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
-    schema = RECORDS.arrow if has_sections else WITHOUT_SECTIONS
-    write_rows(arrays / records, schema, found.select(*schema.names).to_arrow_reader(_FETCHED))
+    _write_records(build, found, has_sections=has_sections)
     found = connection.sql(statement("sources", "refused_to_keep"))
     write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
+
+
+def _write_records(build: Build, found: duckdb.DuckDBPyRelation, *, has_sections: bool) -> None:
+    schema = RECORDS.arrow if has_sections else WITHOUT_SECTIONS
+    path = build.staging.arrays / kept_files(build.source_name)[0]
+    write_rows(path, schema, found.select(*schema.names).to_arrow_reader(_FETCHED))
 
 
 _FETCHED = 2_048  # rows at a time, so that few texts are in memory
@@ -167,15 +177,7 @@ class Unchanged:
             said = {"source": item.source, "line": item.line, "metadata_json": metadata_json(item.metadata)}
             self._rows.append({"record_id": id_, "origin": origin, **said})
             if len(self._rows) >= _ROWS:
-                self._note()
-
-    def write(self) -> None:
-        """Writes the parts of the records that were taken out so far."""
-        self._note()
-        files = part_files(self.folder, _SAME)
-        if self.tables is not None and files:
-            with connect(self.tables, read_only=True) as connection:
-                self._copy(connection.sql(statement("sources", "same_passages"), params={"same": files}), "records")
+                self.note()
 
     def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
         """Writes the parts of records of a kept source that are whole passages of the version before.
@@ -186,22 +188,37 @@ class Unchanged:
             return None
         said = {"records": str(source.records), "origin": source.name, "line": LINE_NOT_KNOWN, "gone": list(gone)}
         with connect(self.tables, read_only=True) as connection:
-            self._copy(connection.sql(statement("sources", "kept_passages"), params=said), of_records)
+            found = connection.sql(statement("sources", "kept_passages"), params=said)
+            _copy(self.folder, self.numbers, found, of_records)
             left = connection.execute(statement("sources", "kept_otherwise"), {"records": str(source.records)})
             return {id_ for (id_,) in left.fetchall()}
 
-    def _note(self) -> None:
+    def note(self) -> None:
+        """Writes the parts that say which records were taken out so far."""
         if self._rows:
             write_part(self.folder, next(self.numbers), {_SAME: table_of_rows(_SAME_PARTS, self._rows)})
             self._rows.clear()
 
-    def _copy(self, found: duckdb.DuckDBPyRelation, of_records: str) -> None:
-        for batch in found.to_arrow_reader(_ROWS):
-            rows = pa.Table.from_batches([batch])
-            located = rows.append_column("location", pa.nulls(len(rows), PASSAGE_PARTS.arrow.field("location").type))
-            parts = {"passages": PASSAGE_PARTS.arrow, of_records: RECORD_PARTS}
-            tables = {name: located.select(schema.names).cast(schema) for name, schema in parts.items()}
-            write_part(self.folder, next(self.numbers), tables)
+
+def write_same(folder: Path, tables: Path | None, numbers: "count[int] | None" = None) -> None:
+    """Writes the passages of the records that were taken out, from the tables of the version before, as other parts."""
+    files = part_files(folder, _SAME)
+    if tables is not None and files:
+        numbers = numbers or count(1 + max(int(done.stem) for done in folder.glob("*.done")))
+        with connect(tables, read_only=True) as connection:
+            found = connection.sql(statement("sources", "same_passages"), params={"same": files})
+            _copy(folder, numbers, found, "records")
+        for file in files:
+            Path(file).unlink()
+
+
+def _copy(folder: Path, numbers: "count[int]", found: duckdb.DuckDBPyRelation, of_records: str) -> None:
+    for batch in found.to_arrow_reader(_ROWS):
+        rows = pa.Table.from_batches([batch])
+        located = rows.append_column("location", pa.nulls(len(rows), PASSAGE_PARTS.arrow.field("location").type))
+        parts = {"passages": PASSAGE_PARTS.arrow, of_records: RECORD_PARTS}
+        tables = {name: located.select(schema.names).cast(schema) for name, schema in parts.items()}
+        write_part(folder, next(numbers), tables)
 
 
 _LACKING = {"lacking": INSTALL_OFFICE}
@@ -256,7 +273,7 @@ class Ingest(SourceStage):
     name = "ingest"
     writes = ("source", "passages")
     revision = 2
-    tables = (DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS)
+    tables = updated = (DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS)
     arrays = PREFIX
     unit = "records"
     invariants = statements("passage_invariants")
@@ -274,13 +291,15 @@ class Ingest(SourceStage):
         unread = Unread()
         mentions = Mentions(build.is_partial)
         numbers, records = count(batch), 0
-        unchanged = Unchanged(build.earlier_tables("ingest", self.recipe(build), ["passages"]), folder, numbers)
+        unchanged = Unchanged(self._tables_before(build), folder, numbers)
         read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
         for pieces, bad, seen in chunks(build, read):
             write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
             records += seen
-        unchanged.write()
+        unchanged.note()
         records += unchanged.count
+        if build.kept or mentions.deleted:
+            write_same(folder, unchanged.tables, numbers)
         drop_deleted(folder, mentions.deleted)
         if not records and not mentions.deleted and not build.reads_kept_only:
             raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
@@ -302,40 +321,69 @@ class Ingest(SourceStage):
     def finish(self, build: Build) -> Counts:
         """Fills the tables; refuses a corpus with too many unusable records."""
         folder = parts_folder(build)
-        parts = {"passages": part_files(folder, "passages")}
         with build.tables() as connection:
-            if build.kept:
-                # Refuses a source that is itself unusable, however many records other sources have.
-                bad_rows = {"quarantine": part_files(folder, "quarantine")}
-                counted = {**bad_rows, **_LACKING, "records": part_files(folder, "records")}
-                good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchall()[0]
-                refused = connection.execute(statement("sources", "some_refused"), bad_rows).fetchall()
-                check_share(build, good, bad, refused, *forgiven)
-            connection.execute(statement("sources", "first_in_source"), parts)
-            connection.execute(statement("sources", "used_twice"), parts)
-            # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
-            read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
-            connection.execute(statement("sources", "refused"), read)
-            connection.execute(statement("sources", "no_kept_refused"))
-            files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
-            for kept in build.kept:
-                values = {"files": [str(kept.refused)]}
-                if kept.name == build.source_name:
-                    connection.execute(statement("sources", "refused_before"), {**values, "read": sorted(files)})
-                else:
-                    connection.execute(statement("sources", "kept_refused"), values)
-            connection.execute(statement("ingest", "first_use"))
-            for name in ("fill_quarantine", "drop_piece_ids", "fill_passages", "fill_locations", "fill_documents"):
-                connection.execute(statement("ingest", name), parts)
-            fill_records(connection, parts)
-            write_kept(build, connection, folder)
-            counts = _checked_counts(build, connection, "count_records")
+            if not self._update(build, connection, folder):
+                write_same(folder, self._tables_before(build))
+                self._fill(build, connection, folder)
+            records = "count_left" if part_files(folder, _SAME) else "count_records"
+            counts = _checked_counts(build, connection, records)
         if not counts["passages"]:
             raise SourceError(
                 f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was "
                 "published. To be rid of the index, remove its folder."
             )
         return counts
+
+    def _update(self, build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> bool:
+        """Changes what differs from the version before, if most records are as they were and nothing was refused."""
+        same, before = part_files(folder, _SAME), build.earlier_files(*kept_files(build.source_name))
+        if not same or not before or not are_as_before(build, self.tables):
+            return False
+        connection.execute(statement("ingest_update", "same_records"), {"same": same})
+        passages = {"passages": part_files(folder, "passages")}
+        connection.execute(statement("ingest_update", "fresh_passages"), passages)
+        if not update_records(build, connection, part_files(folder, "quarantine")):
+            return False
+        files = {"before": str(before[0]), "records": part_files(folder, "records")}
+        read = {"records": files["records"]}
+        ((has_sections,),) = connection.execute(statement("sources", "has_sections"), read).fetchall()
+        found = connection.sql(statement("ingest_update", "records_to_keep"), params=files)
+        _write_records(build, found, has_sections=has_sections)
+        write_rows(build.staging.arrays / before[1].name, REFUSED, [])
+        return True
+
+    def _fill(self, build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        """Fills the tables from all that was read and kept."""
+        parts = {"passages": part_files(folder, "passages")}
+        clear_tables(build, connection, self.tables)
+        if build.kept:
+            # Refuses a source that is itself unusable, however many records other sources have.
+            bad_rows = {"quarantine": part_files(folder, "quarantine")}
+            counted = {**bad_rows, **_LACKING, "records": part_files(folder, "records")}
+            good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchall()[0]
+            refused = connection.execute(statement("sources", "some_refused"), bad_rows).fetchall()
+            check_share(build, good, bad, refused, *forgiven)
+        connection.execute(statement("sources", "first_in_source"), parts)
+        connection.execute(statement("sources", "used_twice"), parts)
+        # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
+        read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
+        connection.execute(statement("sources", "refused"), read)
+        connection.execute(statement("sources", "no_kept_refused"))
+        files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
+        for kept in build.kept:
+            values = {"files": [str(kept.refused)]}
+            if kept.name == build.source_name:
+                connection.execute(statement("sources", "refused_before"), {**values, "read": sorted(files)})
+            else:
+                connection.execute(statement("sources", "kept_refused"), values)
+        connection.execute(statement("ingest", "first_use"))
+        for name in ("fill_quarantine", "drop_piece_ids", "fill_passages", "fill_locations", "fill_documents"):
+            connection.execute(statement("ingest", name), parts)
+        fill_records(connection, parts)
+        write_kept(build, connection, folder)
+
+    def _tables_before(self, build: Build) -> Path | None:
+        return build.earlier_tables("ingest", self.recipe(build), ["passages"])
 
     def outcome(self, build: Build) -> str:
         """Hash of all that the staged version keeps of its sources."""
@@ -344,6 +392,9 @@ class Ingest(SourceStage):
 
     def quarantine(self, build: Build, faults: list[str]) -> Counts:
         """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
+        for table in self.tables:
+            forget_update(build, table)
+        write_same(parts_folder(build), self._tables_before(build))
         is_read = build.source is not None or build.reads_kept_only
         parts = part_files(parts_folder(build), "passages") if is_read else []
         with build.tables() as connection:
@@ -361,14 +412,19 @@ class Ingest(SourceStage):
 
     def contents(self, build: Build) -> dict[str, str]:
         """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""
+        known = updated_tables(build)
         with build.tables(read_only=True) as connection:
-            row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
-            places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-            located = connection.execute(statement("ingest", "content_of_locations")).fetchone() or ("",)
+            (texts,) = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
+            (places,) = connection.execute(statement("ingest", "places_of_passages")).fetchone() or ("",)
+            documents, records, quarantine, located = (
+                (known[name].record if name in known else table_record(connection, name)).checksum
+                for name in ("documents", "records", "quarantine", "locations")
+            )
         # nothing where nothing is known, so that a corpus of records is what it was before there were locations
+        rest = filter(None, [located])
         return {
-            "source": content_hash("ingest", row[0], *places, *filter(None, located)),
-            "passages": content_hash("passages", row[0]),
+            "source": content_hash("ingest", texts, documents, places, records, quarantine, *rest),
+            "passages": content_hash("passages", texts),
         }
 
 

@@ -89,7 +89,21 @@ class EmbedStage(Stage):
             key = partial(self._encoder(build).key, kind=self._known_as)
             with writing("the list of what is embedded", folder), no_search_for_cycles():
                 write_batches(path, SCHEMA, (_table(things, key) for things in self._listed(build)))
-        return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
+        return [n for n in self._wanting(build)[0] if not is_part_done(folder, n)]
+
+    def kept(self, build: Build) -> int:
+        """Texts of the batches of which the version before has every vector."""
+        return self._wanting(build)[1]
+
+    def _wanting(self, build: Build) -> tuple[list[int], int]:
+        """Batches with vectors that the version before does not have, and how many texts the others hold."""
+        if not self._earlier_files(build):
+            return list(range(batch_count(self._things(build)))), 0
+        keys = hashes_of(read_hashes(self._things(build)))
+        missing = np.flatnonzero(self._earlier(build, self._encoder(build).dimension).rows_of(keys) < 0)
+        size = build.settings.batch_size
+        batches = np.unique(missing // size)
+        return batches.tolist(), len(keys) - int(np.minimum(size, len(keys) - batches * size).sum())
 
     def is_portable(self, build: Build) -> bool:
         """Unless a server encodes, whose budget and speed are one process's, or a device that processes would share."""

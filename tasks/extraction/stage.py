@@ -96,8 +96,8 @@ def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recip
     """
     known = {"extracted": str(extracted), "recipe": recipe}
     fresh = {row[0] for row in connection.execute(statement("extract", "fresh_passages"), known).fetchall()}
-    before = connection.execute(statement("extract", "titles_before"), {"extracted": str(extracted)}).fetchall()
-    after = connection.execute(statement("ingest", "titles")).fetchall()
+    before = connection.execute(statement("extract", "titles_gone"), {"extracted": str(extracted)}).fetchall()
+    after = connection.execute(statement("extract", "titles_come"), {"extracted": str(extracted)}).fetchall()
     changed = ChangedTitles((row[0] for row in before), (row[0] for row in after))
     if changed.keys_with:
         texts = connection.execute(statement("extract", "known_passages"), known).fetchall()

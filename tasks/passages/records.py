@@ -26,10 +26,20 @@ from polyhop.schemas.records import (
     some_of,
     values_of,
 )
-from polyhop.schemas.tables import LOCATIONS, METADATA_VALUES, PASSAGES, QUARANTINE, Column, Table
+from polyhop.schemas.tables import (
+    DOCUMENTS,
+    LOCATIONS,
+    METADATA_COLUMNS,
+    METADATA_VALUES,
+    PASSAGES,
+    QUARANTINE,
+    RECORDS,
+    Column,
+    Table,
+)
 from polyhop.schemas.text import content_hash, document_id, norm_ws, plural, printable_line, record_id
 from polyhop.tasks.stage import fault_reason
-from polyhop.warehouse.build import Build
+from polyhop.warehouse.build import Build, clear_tables, replace_rows
 from polyhop.warehouse.statements import statement
 
 MIN_SECTION_CHARACTERS = 200  # Chosen: two sentences; a shorter passage seldom says what it is about.
@@ -304,17 +314,52 @@ def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[st
     while found := connection.execute(
         statement("records", "records_with_metadata"), {"after": last, "limit": _RECORDS_AT_ONCE}
     ).fetchall():
-        rows = []
-        for record, metadata in found:
-            ordinals: Counter[str] = Counter()
-            for name, value in values_of(json.loads(metadata)):
-                rows.append({"record_id": record, "name": name, "ordinal": ordinals[name], **asdict(value)})
-                ordinals[name] += 1
-        connection.register("found_values", table_of_rows(METADATA_VALUES.arrow, rows))
+        connection.register("found_values", _values(found))
         connection.execute(statement("records", "add_values"))
         connection.unregister("found_values")
         last = found[-1][0]
     connection.execute(statement("records", "fill_columns"))
+
+
+def _values(found: Iterable[tuple[str, str]]) -> pa.Table:
+    """The values of records, of which the metadata is given as JSON."""
+    rows = []
+    for record, metadata in found:
+        ordinals: Counter[str] = Counter()
+        for name, value in values_of(json.loads(metadata)):
+            rows.append({"record_id": record, "name": name, "ordinal": ordinals[name], **asdict(value)})
+            ordinals[name] += 1
+    return table_of_rows(METADATA_VALUES.arrow, rows)
+
+
+MOST_FRESH = 0.2  # records beside those that are the same, above which all is filled again; chosen, as of resolution
+
+
+def update_records(build: Build, connection: duckdb.DuckDBPyConnection, quarantine: Sequence[str]) -> bool:
+    """Changes the rows of passages, records and documents that differ from those of the version before.
+
+    What was read is in the tables `same_records` and `fresh_passages`. False, and nothing is changed, if anything was
+    refused or an id has several records: what that means for rows depends on the order of all.
+    Cost: O(records) to look through, O(records that differ) to write.
+    """
+    read = {"quarantine": list(quarantine), "most": MOST_FRESH}
+    connection.execute(statement("ingest_update", "fresh_records"))
+    (is_update,) = connection.execute(statement("ingest_update", "is_update"), read).fetchone() or (False,)
+    if not is_update:
+        return False
+    for name in ("touched_records", "touched_documents"):
+        connection.execute(statement("ingest_update", name))
+    of_records, of_documents = "record_id IN (FROM touched_records)", "document_id IN (FROM touched_documents)"
+    outdated = ((PASSAGES, of_documents), (RECORDS, of_records), (DOCUMENTS, of_documents), (LOCATIONS, "true"))
+    for table, condition in outdated:
+        replace_rows(build, connection, table, statement("ingest_update", table.name), condition)
+    found = connection.execute(statement("ingest_update", "touched_metadata")).fetchall()
+    connection.register("found_values", _values(found))
+    replace_rows(build, connection, METADATA_VALUES, "SELECT * FROM found_values", of_records)
+    connection.unregister("found_values")
+    clear_tables(build, connection, [METADATA_COLUMNS])
+    connection.execute(statement("records", "fill_columns"))
+    return True
 
 
 def drop_records(connection: duckdb.DuckDBPyConnection) -> None:

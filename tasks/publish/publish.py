@@ -32,7 +32,7 @@ from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
 from polyhop.warehouse.artefacts import TITLE_KEYS, open_array, save_arrays
 from polyhop.warehouse.build import Build, kept_files, latest_manifest, row_count, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
-from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.records import place_of
 from polyhop.warehouse.files.versions import (
@@ -278,7 +278,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
-        _save_title_keys(build, connection)
+        _save_title_keys(build, connection, {stage.name: stage.recipe(build) for stage in stages}.get("extract", ""))
     store = open_vector_store(build.folder)
     if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
         store.begin_changes()
@@ -323,13 +323,26 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     return {"version": number, **changes}
 
 
-def _save_title_keys(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    """Writes what a large version finds names by; a run that was killed may have left the keys of other titles."""
+def _save_title_keys(build: Build, connection: duckdb.DuckDBPyConnection, recipe: str) -> None:
+    """Writes what a large version finds names by; a run that was killed may have left the keys of other titles.
+
+    They are those of the version before if it has the same titles and extraction, `recipe`, takes keys in the same way.
+    """
     for old in build.staging.arrays.glob(f"{TITLE_KEYS}_*"):
         old.unlink()
-    if build.source_kind == "corpus" and len(connection.table("passages")) >= build.settings.search.exact_below:
-        titles = (row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
-        save_arrays(build.staging.arrays, TITLE_KEYS, TitleKeys(titles).arrays())
+    if build.source_kind != "corpus" or len(connection.table("passages")) < build.settings.search.exact_below:
+        return
+    files = build.earlier_files(*(f"{TITLE_KEYS}_{name}.npy" for name in TitleKeys([]).arrays()))
+    tables = build.earlier_tables("extract", recipe, ["passages"])
+    if files and tables is not None:
+        with attached(connection, tables, _EARLIER):
+            (is_same,) = connection.execute(statement("ingest", "are_titles_same")).fetchone() or (False,)
+        if is_same:
+            for file in files:
+                link_or_copy(file, build.staging.arrays / file.name)
+            return
+    titles = (row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
+    save_arrays(build.staging.arrays, TITLE_KEYS, TitleKeys(titles).arrays())
 
 
 def _fill_changes(build: Build, connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, int]:
@@ -481,7 +494,8 @@ def _table_of(build: Build, kind: VectorKind, wanted: VectorRows) -> SyncedTable
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
     if kind.name not in build.distrusted and not store.find_damage(table):
         try:
-            return store.sync(table, wanted, has_graph=has_graph, is_partitioned=is_large)
+            earlier = before.partitions if before is not None else None
+            return store.sync(table, wanted, has_graph=has_graph, is_partitioned=is_large, earlier=earlier)
         except DamagedStoreError:
             pass  # a file that no list has yet; the new table needs none of the old ones
     return store.rebuild(kind.table, wanted, has_graph=has_graph, is_partitioned=is_large)

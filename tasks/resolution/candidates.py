@@ -95,7 +95,7 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     found = numbers_as_written[words_as_written.indices]
     count = max(1, len(number_of))
     owner = np.repeat(np.array(chosen, dtype=np.int64), written.value_lengths())
-    held = np.unique(owner[found >= 0] * count + found[found >= 0])
+    held = _distinct(owner[found >= 0] * count + found[found >= 0])
     owner, found = np.divmod(held, count)
     number_of = {kind: number for number, kind in enumerate(sorted({name.type or "" for name in names}))}
     types = np.array([number_of[name.type or ""] for name in names], dtype=np.int64)
@@ -229,8 +229,8 @@ class DisjointSets:
 
     def union(self, a: int, b: int) -> None:
         """Joins two sets."""
-        first, second = sorted((self.find(a), self.find(b)))
-        self._parent[second] = first
+        first, second = self.find(a), self.find(b)
+        self._parent[max(first, second)] = min(first, second)
 
     def groups(self, items: Iterable[int]) -> list[list[int]]:
         """The sets that hold `items`, of these only: members ascending, sets by their first member."""
@@ -257,7 +257,22 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     Cost: O(edges log items).
     """
     edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-    # Connected components of at least two items, members ascending, in order of their first member.
+    too_large = [component for component in _components(count, edges) if len(component) > max_size]
+    # Neighbours of the members of these, ascending.
+    members = [member for component in too_large for member in component]
+    is_member, is_left_out = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
+    is_member[members] = True
+    inside = edges[is_member[edges[:, 0]]]
+    ends, others = np.divmod(_distinct(np.concatenate((inside, inside[:, ::-1])) @ (count, 1)), max(1, count))
+    listed, bounds = others.tolist(), np.searchsorted(ends, np.arange(count + 1)).tolist()
+    neighbours = {member: listed[bounds[member] : bounds[member + 1]] for member in members}
+    left_out = sorted(member for component in too_large for member in _dropped(component, neighbours, max_size))
+    is_left_out[left_out] = True
+    return Clusters(_components(count, edges[~is_left_out[edges].any(axis=1)]), left_out)
+
+
+def _components(count: int, edges: NDArray[np.int64]) -> list[list[int]]:
+    """Connected components of at least two items, members ascending, in order of their first member."""
     ones = np.ones(len(edges), np.int8)
     graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
     labels = connected_components(graph, directed=False)[1]
@@ -265,72 +280,53 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     members = members[np.argsort(labels[members], kind="stable")]
     starts = np.flatnonzero(np.diff(labels[members])) + 1
     found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
-    components = sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
-    large = {member for component in components if len(component) > max_size for member in component}
-    neighbours: dict[int, set[int]] = defaultdict(set)
-    is_large = np.zeros(count, dtype=np.bool_)
-    is_large[list(large)] = True
-    for a, b in edges[is_large[edges[:, 0]]].tolist():
-        neighbours[a].add(b)
-        neighbours[b].add(a)
-    clusters: list[list[int]] = []
-    left_out: list[int] = []
-    for component in components:
-        if len(component) <= max_size:
-            clusters.append(component)
-            continue
-        dropped = _dropped(component, neighbours, max_size)
-        left_out += dropped
-        clusters += _components(set(component) - dropped, neighbours)
-    return Clusters(sorted(clusters), sorted(left_out))
+    return sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
 
 
-def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: int) -> set[int]:
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct numbers, ascending: np.unique makes a table of hashes first, and takes several times as long."""
+    ordered = np.sort(numbers)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+
+
+def _dropped(component: list[int], neighbours: Mapping[int, list[int]], max_size: int) -> set[int]:
     """Members to leave out of a component that is too large.
 
     Every piece is peeled by the same rule, and pieces do not touch: so the order in which the whole would be peeled to
     nothing holds inside every piece, and a member is left out if its piece is still too large at its turn. Going
     through that order backwards, pieces only grow.
     """
-    place = {member: number for number, member in enumerate(component)}
-    # All members, each time the one with most neighbours that are still there, ties by number.
-    degree = {member: len(neighbours[member]) for member in component}
-    heap = [(-count, member) for member, count in degree.items()]
+    number_of = {member: number for number, member in enumerate(component)}
+    near, count = [[number_of[other] for other in neighbours[member]] for member in component], len(component)
+    # All members, each time the one with most neighbours that are still there, ties by number: one key holds both.
+    degree, gone = [len(others) for others in near], -1
+    heap = [(count - most) * count + number for number, most in enumerate(degree)]
     heapify(heap)
     order = []
     while heap:
-        count, member = heappop(heap)
-        if degree.get(member) != -count:
+        fewer, number = divmod(heappop(heap), count)
+        if degree[number] != count - fewer:
             continue
-        order.append(member)
-        del degree[member]
-        for other in neighbours[member] & degree.keys():
-            degree[other] -= 1
-            heappush(heap, (-degree[other], other))
-    sets, sizes = DisjointSets(len(component)), [1] * len(component)
-    present: set[int] = set()
+        order.append(number)
+        degree[number] = gone
+        for other in near[number]:
+            if degree[other] != gone:
+                degree[other] -= 1
+                heappush(heap, (count - degree[other]) * count + other)
+    sets, sizes = DisjointSets(count), [1] * count
+    is_present = [False] * count
     dropped = set()
-    for member in reversed(order):
-        present.add(member)
-        for other in neighbours[member] & present:
-            a, b = sets.find(place[member]), sets.find(place[other])
-            if a != b:
-                sizes[min(a, b)] = sizes[a] + sizes[b]
-                sets.union(a, b)
-        if sizes[sets.find(place[member])] > max_size:
-            dropped.add(member)
+    for number in reversed(order):
+        is_present[number], root = True, number
+        for other in near[number]:
+            if is_present[other] and (another := sets.find(other)) != root:
+                size = sizes[root] + sizes[another]
+                sets.union(root, another)
+                root = min(root, another)
+                sizes[root] = size
+        if sizes[root] > max_size:
+            dropped.add(component[number])
     return dropped
-
-
-def _components(members: set[int], neighbours: dict[int, set[int]]) -> list[list[int]]:
-    ordered = sorted(members)
-    place = {member: number for number, member in enumerate(ordered)}
-    sets = DisjointSets(len(ordered))
-    for member in ordered:
-        for other in neighbours[member] & members:
-            sets.union(place[member], place[other])
-    groups = sets.groups(range(len(ordered)))
-    return [[ordered[number] for number in group] for group in groups if len(group) > 1]
 
 
 MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.

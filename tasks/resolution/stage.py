@@ -38,7 +38,7 @@ from polyhop.tasks.resolution.resolve import MAX_CLUSTER, Links, Resolution, acc
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
-    begin_updates,
+    are_as_before,
     clear_tables,
     insert_sorted,
     part_files,
@@ -260,6 +260,7 @@ _ROWS_AT_ONCE = 10_000  # chosen: tuples of a million names take a quarter of a 
 _MOST_CHANGED = 0.2  # share of passages above which deriving everything is no slower than looking for what changed
 
 
+@no_search_for_cycles()
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
     # Name and type of each key of all mentions, while nothing is decided.
@@ -267,8 +268,7 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     _view(connection, "resolved_mentions", "own_mentions")
     _run(connection, "resolve", "names_of_keys", "types_of_keys")
     edits = read_edits(build.folder)
-    with no_search_for_cycles():
-        resolution = with_senses(_resolved(build, connection, edits, senses), senses)
+    resolution = with_senses(_resolved(build, connection, edits, senses), senses)
     # Key map, written descriptions and decisions into their temporary tables.
     moved = sorted(resolution.canonical_of.items())
     own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
@@ -329,6 +329,7 @@ class Resolve(Stage):
     writes = ("entities",)
     revision = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
     tables = (*FILLED, ALIASES)
+    updated = FILLED
     reads_parts_of = ("extract",)
     invariants = statements("entity_invariants") | statements("text_invariants")
     sources = ("corpus",)
@@ -358,8 +359,6 @@ class Resolve(Stage):
         """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
         raw = {name: raw_rows(build, name) for name in RAW}
         before = self._before(build)
-        if before is not None:
-            begin_updates(build, before.tables, FILLED)
         with build.tables() as connection, showing(connection, raw, before):
             _run(connection, "resolve", "key_map", "written_descriptions", "decisions", "edited_keys")
             chosen = build.settings.resolution
@@ -376,13 +375,18 @@ class Resolve(Stage):
             (fill_all if before is None else fill_changed)(build, connection)
             # The aliases: those that titles give, and those that were decided.
             clear_tables(build, connection, [ALIASES])
-            pairs = title_aliases(row[0] for row in connection.execute(statement("ingest", "titles")).fetchall())
-            columns = [alias for alias, _ in pairs], [key for _, key in pairs]
-            schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
-            folder = build.parts("resolve")
-            write_part(folder, 0, {"title_aliases": pa.table(list(columns), schema=schema)})
-            aliases = {"title_aliases": part_files(folder, "title_aliases")}
-            connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+            kept = statement("resolve_update", "are_title_aliases_kept")
+            if before is not None and (connection.execute(kept).fetchone() or (False,))[0]:
+                _run(connection, "resolve_update", "keep_title_aliases")
+            else:
+                titles = connection.execute(statement("ingest", "titles")).fetchall()
+                pairs = title_aliases(row[0] for row in titles)
+                columns = [alias for alias, _ in pairs], [key for _, key in pairs]
+                schema = pa.schema([("alias_key", pa.string()), ("canonical", pa.string())])
+                folder = build.parts("resolve")
+                write_part(folder, 0, {"title_aliases": pa.table(list(columns), schema=schema)})
+                aliases = {"title_aliases": part_files(folder, "title_aliases")}
+                connection.execute(statement("resolve", "fill_title_aliases"), aliases)
             _run(connection, "resolve", "fill_decided_aliases")
             row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
         return dict(zip(_COUNTED, row, strict=True)) | decided
@@ -402,7 +406,11 @@ class Resolve(Stage):
             return None  # neither what a model said of names nor who bears them is part of a version
         tables = build.earlier_tables("resolve", self.recipe(build), [*self.table_names, "passages"])
         passages = read_changed(build) if tables is not None else None
-        is_little = passages is not None and len(passages) <= _MOST_CHANGED * build.counts["ingest"]["passages"]
+        is_little = (
+            are_as_before(build, FILLED)
+            and passages is not None
+            and len(passages) <= _MOST_CHANGED * build.counts["ingest"]["passages"]
+        )
         if tables is None or passages is None or not is_little:
             return None
         raw = {name: raw_rows_before(build, name) for name in RAW}

@@ -77,9 +77,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     )
     connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
     connection.execute("CREATE VIEW found_values AS FROM metadata_values")
-    connection.execute("ATTACH ':memory:' AS before")
-    connection.execute("ATTACH ':memory:' AS published")
-    for database in ("before", "published"):
+    for database in ("before", "published", "version_before"):
+        connection.execute(f"ATTACH ':memory:' AS {database}")
         for name in ("passages", "entities", "aliases", "relations", "relation_sources"):
             connection.execute(f"CREATE TABLE {database}.{name} AS SELECT * FROM {name}")
     connection.execute(create_statement(CHANGES))
@@ -91,7 +90,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     words = ("origin", "recipe", "lacking", "after", "field", "role", "reason", "model")
     values: dict[str, Any] = dict.fromkeys(words, "a") | {name: ["a"] for name in lists}
     values |= {"limit": 1, "offset": 0, "dimension": 3, "version": 1, "line": -1, "kind": "passage", "noun": "triple"}
-    values |= {"id": "a", "key": "a", "database": "memory", "name": "passages", "adds_triples": True, "is_after": True}
+    values |= {"id": "a", "key": "a", "most": 1, "name": "passages", "adds_triples": True, "is_after": True}
     for file in sorted(FILES, key="views".__ne__):  # which other statements read
         for sql in statements(file).values():
             names = set(re.findall(r"\$(\w+)", sql))
@@ -124,8 +123,11 @@ EMPTY: dict[pa.Schema, tuple[str, ...]] = {
     NODE_PARTS.arrow: ("graph_source.nodes",),
     STATEMENT_PARTS.arrow: ("graph_source.statements",),
     ATTACHED_PARTS.arrow: ("graph_texts.attached",),
-    PASSAGE_PARTS.arrow: ("graph_texts.passages", "sources.passages", "ingest.passages"),
-    RECORD_PARTS: ("sources.records", "sources.same", "changes.files", "changes.before", "changes.after"),
+    PASSAGE_PARTS.arrow: ("graph_texts.passages", "sources.passages", "ingest.passages", "ingest_update.passages"),
+    RECORD_PARTS: (
+        *("sources.records", "sources.same", "changes.files", "changes.before", "changes.after"),
+        *("ingest_update.same", "ingest_update.before", "ingest_update.records"),
+    ),
 }
 """Columns of parts, and the parameters that name such parts."""
 EMPTY_ROWS = {
@@ -136,7 +138,7 @@ EMPTY_ROWS = {
     "FROM extraction_ledger": ("extract.ledger",),
     "FROM quarantine": (
         *("graph_source.quarantine", "graph_texts.refused", "graph_texts.quarantine"),
-        *("sources.quarantine", "sources.files", "ingest.quarantine"),
+        *("sources.quarantine", "sources.files", "ingest.quarantine", "ingest_update.quarantine"),
     ),
 }
 

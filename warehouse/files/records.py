@@ -279,7 +279,7 @@ def distinct_records(
 
 def storable(text: str) -> str:
     r"""The text with lone surrogates (invalid bytes, half emojis) written as `\udce9`, so that UTF-8 can hold it."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def kind_of(value: object) -> str:
@@ -381,6 +381,8 @@ def checked_name(what: str, value: object) -> str:
 def metadata_of(fields: Mapping[str, object], used: set[str]) -> dict[str, object]:
     """All fields that are not used and not null, as plain JSON values; an object named metadata is laid open."""
     rest = {name: value for name, value in fields.items() if name not in used and value is not None}
+    if not rest:
+        return {}
     inner = rest.pop("metadata", None)
     if isinstance(inner, Mapping):
         rest.update(inner)
@@ -404,13 +406,18 @@ def _plain(value: object, depth: int) -> object:
 
 
 def _first(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if fields.get(name) is not None), None)
+    for name in names:  # a generator takes twice as long
+        if fields.get(name) is not None:
+            return name
+    return None
 
 
 def check_characters(what: str, value: str) -> None:
     """Makes sure that a text can be stored."""
     if "\0" in value:
         raise FaultError(f"the {what} contains a NUL character at character {value.index(chr(0)) + 1}")
+    if value.isascii():
+        return
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -30,24 +30,24 @@ def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, 
     The connection is to the tables of the later version, `before` are those of the earlier one if there is one, and
     `folders` those of the arrays of both, in this order.
     """
-    connection.execute(statement("changes", "records_after"))
-    is_read = False
-    if before is not None:
-        with suppress(duckdb.Error):
-            connection.execute(f"ATTACH {literal(str(before))} AS before (READ_ONLY)")
-            try:
-                connection.execute(statement("changes", "records_before"))
-                is_read = True
-            finally:
-                connection.execute("DETACH before")
-    if not is_read:
-        connection.execute(statement("changes", "no_records_before"))
     connection.execute(statement("changes", "kept"))
     for number, folder in enumerate(folders):
         files = sorted(map(str, folder.glob(kept_files("*")[0])))
         if files:
             with suppress(duckdb.Error):  # of a damaged file, metadata are unknown and sources unnamed
                 connection.execute(statement("changes", "add_kept"), {"is_after": number == 0, "files": files})
+    fill = ["all_records", "records_after", "no_records_before"]
+    if before is not None:
+        with suppress(duckdb.Error):
+            connection.execute(f"ATTACH {literal(str(before))} AS before (READ_ONLY)")
+            try:
+                for name in ("differing_records", "records_before"):
+                    connection.execute(statement("changes", name))
+                fill = ["records_after"]
+            finally:
+                connection.execute("DETACH before")
+    for name in fill:
+        connection.execute(statement("changes", name))
     connection.execute(statement("changes", "changed_records"))
     counted = dict(connection.execute(statement("changes", "count_changes")).fetchall())
     return {kind: counted.get(kind, 0) for kind in CHANGE_KINDS}

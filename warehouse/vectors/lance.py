@@ -133,6 +133,8 @@ def search_nearest(table: Any, vector: NDArray[np.float32], count: int, ef_searc
     return found
 
 
+MOST_TAKEN_IN = 0.1
+"""Share of rows since indexes were made above which all are made from scratch; chosen, as MOST_APPENDED."""
 _CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
 _MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
 """Between reading the age of a tagged version and LanceDB's own look at the clock, once it has joined files: the first
@@ -150,11 +152,18 @@ class LanceVectors:
         self._database = database
 
     def sync(
-        self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
+        self,
+        table: str,
+        rows: VectorRows,
+        *,
+        has_graph: bool = False,
+        is_partitioned: bool = False,
+        earlier: PartitionsRecord | None = None,
     ) -> SyncedTable:
         """Makes a table, new or not, hold exactly `rows`; writes only what differs.
 
-        A table with at least one row may have an HNSW graph for approximate search, or else partitions.
+        A table with at least one row may have an HNSW graph for approximate search, or else partitions. Where few rows
+        differ since `earlier` partitions were made, all indexes of their table stay and take these rows in.
         """
         with translated(self._database):
             connection, schema = _connect(self._database), _schema(rows.vectors.shape[1])
@@ -163,16 +172,12 @@ class LanceVectors:
             held: Any = connection.create_table(table, schema=schema, exist_ok=True)
             if held.schema.field("vector").type != schema.field("vector").type:  # an empty one in its stead
                 held = connection.create_table(table, schema=schema, mode="overwrite")
-            changed, vanished = _differences(held, rows)
-            # Rows are written and deleted a chunk at a time.
-            for start in range(0, len(changed), _CHUNK):
-                merge = held.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-                merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
-                _forget_pages(rows.vectors)
-            for start in range(0, len(vanished), _CHUNK):
-                quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
-                held.delete(f"id IN ({quoted})")
-            is_changed = bool(changed or vanished)
+            changed, vanished = _write_differences(held, rows)
+            is_changed, is_partitioned = bool(changed or vanished), is_partitioned and not has_graph
+            taken_in = changed + vanished + (earlier.taken_in if earlier is not None else len(rows.ids))
+            if is_partitioned and is_changed and taken_in <= MOST_TAKEN_IN * len(rows.ids):
+                _optimize(held, timedelta(days=7))  # takes rows that came into the indexes that there are
+                is_changed = not (_is_indexed(held) and has_partitions(held))
             if rows.ids and (is_changed or not _is_indexed(held)):
                 # Makes the indexes of ids and texts from scratch, of compacted rows.
                 for index in held.list_indices():
@@ -184,16 +189,20 @@ class LanceVectors:
             if has_graph and (is_changed or not has_hnsw(held)):
                 limits = {"num_partitions": 1, "m": HNSW_M, "ef_construction": HNSW_EF_CONSTRUCTION}
                 held.create_index("vector", config=IvfHnswFlat(distance_type="cosine", **limits), replace=True)
-            is_partitioned &= not has_graph
-            if is_partitioned and (is_changed or not has_partitions(held)):
+            is_made = is_partitioned and (is_changed or not has_partitions(held))
+            if is_made:
                 kind = IvfFlat if rows.vectors.shape[1] % 8 else IvfRq  # codes of whole bytes
                 held.create_index("vector", config=kind(distance_type="cosine"), replace=True)
             if held.count_rows() != len(rows.ids) or any(_differences(held, rows)):
                 reason = f"table '{table}' holds {held.count_rows()} rows instead of {len(rows.ids)}"
                 raise DamagedStoreError(self._database, index_of(self._database), reason)
             hnsw = _measured_hnsw(held, rows) if has_graph else None
-            partitions = _measured_partitions(held, rows) if is_partitioned else None
-            return SyncedTable(table, held.version, len(changed), len(vanished), hnsw, partitions)
+            partitions = None
+            if is_partitioned and not is_made and earlier is not None:
+                partitions = earlier.model_copy(update={"taken_in": taken_in})
+            elif is_partitioned:
+                partitions = _measured_partitions(held, rows)
+            return SyncedTable(table, held.version, changed, vanished, hnsw, partitions)
 
     def rebuild(
         self, table: str, rows: VectorRows, *, has_graph: bool = False, is_partitioned: bool = False
@@ -385,6 +394,19 @@ def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
     changed = np.flatnonzero(~pc.fill_null(is_same, fill_value=False).to_numpy(zero_copy_only=False))
     vanished = stored["id"].filter(pc.invert(pc.is_in(stored["id"], ids)))
     return changed.tolist(), sorted(vanished.to_pylist())
+
+
+def _write_differences(table: Any, rows: VectorRows) -> tuple[int, int]:
+    """Writes rows that are new or have another hash and deletes those that are gone, a chunk at a time; how many."""
+    changed, vanished = _differences(table, rows)
+    for start in range(0, len(changed), _CHUNK):
+        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(_arrow(rows, changed[start : start + _CHUNK]))
+        _forget_pages(rows.vectors)
+    for start in range(0, len(vanished), _CHUNK):
+        quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
+        table.delete(f"id IN ({quoted})")
+    return len(changed), len(vanished)
 
 
 def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:

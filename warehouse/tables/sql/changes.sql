@@ -1,27 +1,5 @@
 -- Statements that compare the records of two versions: `before` is attached, the other is the database in use.
 
--- name: records_before
--- Records of the version before, by what their passages say.
-CREATE OR REPLACE TEMP TABLE records_before AS
-SELECT
-    record_id,
-    min(document_id) AS document_id,
-    sha256(string_agg(content_hash, '' ORDER BY start_offset, passage_id)) AS content
-FROM before.passages GROUP BY record_id;
-
--- name: records_after
--- Records of the version in use, likewise.
-CREATE OR REPLACE TEMP TABLE records_after AS
-SELECT
-    record_id,
-    min(document_id) AS document_id,
-    sha256(string_agg(content_hash, '' ORDER BY start_offset, passage_id)) AS content
-FROM passages GROUP BY record_id;
-
--- name: no_records_before
--- There is no version before.
-CREATE OR REPLACE TEMP TABLE records_before AS FROM records_after LIMIT 0;
-
 -- name: kept
 -- What sources say of records besides title and text: nothing is known so far.
 CREATE OR REPLACE TEMP TABLE kept (
@@ -33,6 +11,41 @@ CREATE OR REPLACE TEMP TABLE kept (
 INSERT INTO kept
 SELECT $is_after, record_id, min(origin), min_by(metadata_json, origin)
 FROM read_parquet($files) GROUP BY record_id;
+
+-- name: differing_records
+-- Records of which a passage or the metadata differ between the two: no others can have changed.
+CREATE OR REPLACE TEMP TABLE differing_records AS
+SELECT DISTINCT unnest([a.record_id, b.record_id]) AS record_id
+FROM passages AS a FULL JOIN before.passages AS b USING (passage_id)
+WHERE (a.record_id, a.start_offset, a.content_hash) IS DISTINCT FROM (b.record_id, b.start_offset, b.content_hash)
+UNION
+SELECT record_id FROM kept GROUP BY record_id HAVING count(DISTINCT metadata_json) > 1;
+
+-- name: all_records
+-- There is no version before, so that all came.
+CREATE OR REPLACE TEMP TABLE differing_records AS SELECT DISTINCT record_id FROM passages;
+
+-- name: records_before
+-- These records in the version before, by what their passages say.
+CREATE OR REPLACE TEMP TABLE records_before AS
+SELECT
+    record_id,
+    min(document_id) AS document_id,
+    sha256(string_agg(content_hash, '' ORDER BY start_offset, passage_id)) AS content
+FROM before.passages SEMI JOIN differing_records USING (record_id) GROUP BY record_id;
+
+-- name: records_after
+-- These in the version in use, likewise.
+CREATE OR REPLACE TEMP TABLE records_after AS
+SELECT
+    record_id,
+    min(document_id) AS document_id,
+    sha256(string_agg(content_hash, '' ORDER BY start_offset, passage_id)) AS content
+FROM passages SEMI JOIN differing_records USING (record_id) GROUP BY record_id;
+
+-- name: no_records_before
+-- There is no version before.
+CREATE OR REPLACE TEMP TABLE records_before AS FROM records_after LIMIT 0;
 
 -- name: changed_records
 -- What was added, changed and deleted; of a deleted and an added record of equal content, that it was renamed.

@@ -16,9 +16,13 @@ SELECT p.passage_id, p.title, p.text FROM passages AS p SEMI JOIN (
 -- Passages of the version before that are not in the corpus any more.
 SELECT passage_id FROM read_parquet($extracted) ANTI JOIN passages USING (passage_id);
 
--- name: titles_before
--- The titles that names were looked for by in the version before.
-SELECT DISTINCT title FROM read_parquet($extracted);
+-- name: titles_gone
+-- Titles that names were looked for by in the version before, and are no more.
+SELECT title FROM read_parquet($extracted) EXCEPT SELECT title FROM passages;
+
+-- name: titles_come
+-- Titles that it did not have.
+SELECT title FROM passages EXCEPT SELECT title FROM read_parquet($extracted);
 
 -- name: passages_of_ids
 -- Some passages, ascending.

@@ -66,10 +66,6 @@ FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
 WHERE p.origin = f.origin AND (p.source, p.line) = f.place AND p.location IS NOT NULL
 ORDER BY p.passage_id;
 
--- name: content_of_locations
--- Checksum of the locations of passages, empty if there are none.
-SELECT coalesce(hex(bit_xor(md5_number(l::VARCHAR))), '') FROM locations AS l;
-
 -- name: drop_locations
 -- Locations of passages that are no more.
 DELETE FROM locations WHERE passage_id NOT IN (SELECT passage_id FROM passages);
@@ -128,6 +124,13 @@ SELECT coalesce(sha256(string_agg(passage_id || ' ' || content_hash, chr(10) ORD
 -- The gazetteer's titles.
 SELECT DISTINCT title FROM passages ORDER BY title;
 
+-- name: are_titles_same
+-- Whether every passage has the title that it had, and none came or went.
+SELECT NOT EXISTS (
+    SELECT 1 FROM passages AS p FULL JOIN version_before.passages AS b USING (passage_id)
+    WHERE p.title IS DISTINCT FROM b.title
+);
+
 -- name: passage_range
 -- Passages of one batch; only ids are sorted to find them.
 SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
@@ -154,6 +157,10 @@ SELECT
         FROM passages AS p),
     (SELECT coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM records AS r),
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
+
+-- name: places_of_passages
+-- Checksum of where passages stand in their records and documents.
+SELECT coalesce(hex(bit_xor(md5_number((passage_id, record_id, ordinal, start_offset)::VARCHAR))), '') FROM passages;
 
 -- name: places_in_parts
 -- Where each passage is in the source; -1 is the line of a record that was kept (records.py).

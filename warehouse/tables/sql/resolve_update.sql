@@ -151,6 +151,18 @@ CREATE OR REPLACE TEMP TABLE placed_mentions AS
 SELECT m.* FROM keyed_mentions AS m
 WHERE m.passage_id IN (FROM changed_passages) OR m.key IN (SELECT key FROM moved_entities);
 
+-- name: are_title_aliases_kept
+-- Whether changed passages have the titles that they had, and no title leads to another entity: rules mention every title.
+SELECT NOT EXISTS (
+    SELECT 1 FROM changed_passages AS c
+    LEFT JOIN passages AS p USING (passage_id) LEFT JOIN published.passages AS b USING (passage_id)
+    WHERE p.title IS DISTINCT FROM b.title
+) AND NOT EXISTS (SELECT 1 FROM all_mentions WHERE is_title AND key IN (FROM moved_keys));
+
+-- name: keep_title_aliases
+-- The same keys of titles.
+INSERT INTO aliases SELECT * FROM published.aliases WHERE kind = 'title' ORDER BY alias_key;
+
 -- name: relations_of_changes
 -- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
