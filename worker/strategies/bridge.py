@@ -112,6 +112,7 @@ class BridgeLexicalStrategy(RankedStrategy):
     is_positive_only = True
     graph = GRAPH
     steps = 5  # T, half-steps of the walk; algorithms.md 2B.3.
+    thinnest = THINNEST
 
     def __init__(self, reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services) -> None:
         super().__init__(reader)
@@ -123,7 +124,7 @@ class BridgeLexicalStrategy(RankedStrategy):
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._impacts = TermImpacts(lexical, K1, B)
         transition = bipartite_transition(graph, title_boost=parameters.title_boost)
-        thinnest = THINNEST if reader.artefact(IS_LARGE) else 0.0
+        thinnest = self.thinnest if reader.artefact(IS_LARGE) else 0.0
         self._walk = TouchedWalk(transition, parameters.restart, self.steps, return_dangling=False, thinnest=thinnest)
         self._stems = analyser_of(ANALYSER, lexical.language)
 
@@ -202,6 +203,7 @@ class BridgeStrategy(BridgeLexicalStrategy):
     """The same by cosine; what is in units of the cosine is scaled to those of the version's encoder."""
 
     is_positive_only = False
+    thinnest = 1e-4  # chosen: benchmarks/README.md, "A million passages"; cosines make up for thin mass
     in_cosines: tuple[str, ...] = IN_COSINES
     _parameters: BridgeParameters
 
