@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
 
-from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError, WaitingError
 from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.records import BadRecord
@@ -31,6 +31,7 @@ UNSERVED_SECONDS = 30.0  # seconds without any worker before that is logged; cho
 _ALIVE_SECONDS = 30.0
 """A worker not seen for so long is taken for gone: its lease (30 s by default) has ended then, too."""
 _MOST_CRASHES = 3  # attempts of a question by default: a question that kills workers is given up after so many
+_BATCH_PAUSE_SECONDS = 60.0  # chosen: nothing beside a wait of minutes to hours, and a worker takes 3 s to start
 _DRAIN_SECONDS = 10.0
 """Seconds to finish the batch at work; chosen well below the 30 s after which Prefect kills a run that it cancels."""
 _LAST_WORDS_SECONDS = 5.0  # for the last lines of a worker that has ended; chosen: they are in the pipe already
@@ -109,13 +110,16 @@ class Crew:
         self._started: list[WorkerProcess] = []
         self._running: list[WorkerProcess] = []
         self._crashes = 0
+        self._idle_until = 0.0
         self._served_at: float | None = time.monotonic()
 
     def look_after(self) -> None:
         """Starts workers if nobody serves the queue, or says so if this run is to start none."""
         ended = {worker: worker.code for worker in self._running if worker.code is not None}
         self._running = [worker for worker in self._running if worker not in ended]
-        codes = [code for code in ended.values() if code]
+        if WaitingError.exit_code in ended.values():  # for a batch: a worker that starts looks at it again
+            self._idle_until = time.monotonic() + _BATCH_PAUSE_SECONDS
+        codes = [code for code in ended.values() if code not in {0, WaitingError.exit_code}]
         self._crashes += len(codes)
         if self._crashes >= _MOST_CRASHES:
             raise PolyhopError(
@@ -125,8 +129,9 @@ class Crew:
         if self._running or any(self._name in w.queues for w in self._queue.workers(_ALIVE_SECONDS)):
             self._served_at = time.monotonic()
         elif self._count:
-            self._running = [WorkerProcess(self._name, self._settings, self._say) for _ in range(self._count)]
-            self._started += self._running
+            if time.monotonic() >= self._idle_until:
+                self._running = [WorkerProcess(self._name, self._settings, self._say) for _ in range(self._count)]
+                self._started += self._running
         elif self._served_at is not None and time.monotonic() - self._served_at >= UNSERVED_SECONDS:
             self._served_at = None  # said once
             self._warn(

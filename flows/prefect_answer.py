@@ -18,7 +18,7 @@ from prefect.artifacts import create_image_artifact
 from polyhop.flows import evaluate
 from polyhop.flows import prefect_run as runs
 from polyhop.flows.answer import Crew, SeenOutages, WorkerProcess, job_metrics, new_outages, submit_file
-from polyhop.schemas.errors import GateFailedError, PolyhopError
+from polyhop.schemas.errors import GateFailedError, PolyhopError, WaitingError
 from polyhop.schemas.queue import JobSpec, QuestionState
 from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
@@ -180,7 +180,7 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
             time.sleep(1.0)
     finally:
         worker.end()
-    if worker.code:
+    if worker.code not in {0, WaitingError.exit_code}:  # the next run goes on with what waits for a batch
         raise PolyhopError(f"The worker ended with code {worker.code}; what it printed is in the log of this run.")
 
 

@@ -108,7 +108,6 @@ COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
 FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
 """In the help of a command: the formats in which a source is read, and the function that lists them."""
-WAITING = 75  # the exit code of a run that later ones go on with: EX_TEMPFAIL of sysexits.h, "try again later"
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells have it
 STOPPED = "polyhop: stopped; what was finished is kept."
 _UsageError: Any = typer.BadParameter.__base__
@@ -233,7 +232,8 @@ def main() -> None:
         lines = str(error).split("\n") if isinstance(error, errors.QuarantineExceededError) else [str(error)]
         for line in (f"polyhop: {lines[0]}", *lines[1:]):
             print_error(line)
-        sys.exit(WAITING if isinstance(error, errors.WaitingError) else 2 if isinstance(error, USAGE_ERRORS) else 1)
+        waits = isinstance(error, errors.WaitingError)
+        sys.exit(errors.WaitingError.exit_code if waits else 2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
         print_error(STOPPED)
         sys.exit(INTERRUPTED)

@@ -252,6 +252,8 @@ class WaitingError(ModelError):
         requests: How many.
     """
 
+    exit_code = 75  # of a command that later ones go on with: EX_TEMPFAIL of sysexits.h, "try again later"
+
     def __init__(self, message: str, requests: int) -> None:
         self.requests = requests
         super().__init__(message)

@@ -75,21 +75,27 @@ def test_a_run_says_once_that_nobody_serves_its_queue(queue: QuestionQueue, monk
     Crew(queue, "mine", 2, {}, pytest.fail).look_after()
 
 
-def test_a_worker_that_crashes_three_times_ends_the_run(queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_crash_end_a_run_waiting_ones_do_not(
+    queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[Mock] = []
 
     def start(*_: object) -> Mock:
-        started.append(Mock(code=1, is_ended=False))
+        started.append(Mock(code=75 if not started else 1))
         return started[-1]
 
     monkeypatch.setattr(polyhop.flows.answer, "WorkerProcess", start)
     crew = Crew(queue, "mine", 1, {}, pytest.fail)
     for _ in range(3):
         crew.look_after()
+    assert len(started) == 1  # it waits for a batch, and so does the run
+    crew._idle_until = 0.0
+    for _ in range(3):
+        crew.look_after()
     with pytest.raises(PolyhopError, match="ended with an error 3 times, the last with code 1"):
         crew.look_after()
     crew.end()
-    assert [worker.end.called for worker in started] == [True] * 3
+    assert [worker.end.called for worker in started] == [True] * 4
 
 
 def test_settings_reach_a_process_by_environment_as_they_are() -> None:
