@@ -454,7 +454,9 @@ def _partitioned(stored: Stored) -> Partitioned | None:
         return None
     vectors, nearest = stored.artefact(vectors_of("passage")), _nearest_passages(stored)
     # The first search opens LanceDB, which takes a second of a million passages: beside what else a strategy needs.
-    opening = ThreadPoolExecutor(1).submit(nearest, vectors[0], 1, 1)
+    beside = ThreadPoolExecutor(1)
+    opening = beside.submit(nearest, vectors[0], 1, 1)
+    beside.shutdown(wait=False)  # no thread stays for it
 
     def search(vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
         opening.exception()

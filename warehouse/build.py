@@ -295,9 +295,7 @@ def start_build(build: Build, tables: Iterable[Table] = TABLES, updated: Iterabl
             if table.name not in kept:
                 connection.execute(create_statement(table))
     for table in updated:
-        _write_note(
-            build, table, UpdatedTable(record=earlier.records[table.name], appended=earlier.appended.get(table.name, 0))
-        )
+        _write_note(build, table, _as_before(earlier, table))
 
 
 def clear_staging(build: Build) -> None:
